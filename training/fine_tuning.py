@@ -76,11 +76,11 @@ def run(
         results.append(model.evaluate(own, predicts=answers_everything))
     if len(plan) == 1:
         return
-    constant = statistics.fmean(
+    constants = [
         fold.constant_score(own[task_lib.EVAL][0])
         for fold, own in zip(folds, data, strict=True)
-    )
-    model.options = _summarize(task, plan, results, constant)
+    ]
+    model.options = _summarize(task, plan, results, constants)
     if options.do_predict and not answers_everything:
         model.evaluate(
             {task_lib.PREDICT: data[0][task_lib.PREDICT]}, predicts=True
@@ -88,7 +88,7 @@ def run(
 
 
 def _summarize(
-    task: task_lib.Task, plan, results, constant: float
+    task: task_lib.Task, plan, results, constants: Sequence[float]
 ) -> training_flags.FineTuningOptions:
     """Writes the summary of the trials; returns the options of the best one."""
     from training import workers
@@ -99,7 +99,7 @@ def _summarize(
         if split == task_lib.EVAL and name not in results[0]:
             name = task.metric  # SQuAD's names have no prefix.
         if name in results[0]:
-            summaries[prefix] = summarize(plan, results, name, constant)
+            summaries[prefix] = summarize(plan, results, name, constants)
     if workers.cluster().is_chief:
         path = os.path.join(task.options.output_dir, SUMMARY_FILE)
         content = summaries if task.writes_everything else summaries["eval"]
@@ -226,40 +226,50 @@ def summarize(
     runs: Sequence[Trial],
     results: Sequence[Mapping[str, float]],
     metric: str,
-    baseline: float,
+    baselines: Sequence[float],
 ) -> dict[str, Any]:
     """Summarizes the results of several runs for `trials.json`.
 
     Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
     section 3: a run has failed, or collapsed, if it is no better than a
-    constant answer.
+    constant answer to the same data.
 
     Args:
         runs: the runs.
         results: the results of each, by metric.
         metric: the metric that decides; higher is better.
-        baseline: the score of the best constant answer.
+        baselines: the score of the best constant answer to each fold.
     """
     values = [float(result[metric]) for result in results]
     best = values.index(max(values))  # The first of equal ones.
+    collapsed = [
+        value <= baselines[run.fold]
+        for run, value in zip(runs, values, strict=True)
+    ]
 
     def grouped(names: Sequence[str]) -> list[dict[str, Any]]:
-        groups: dict[tuple[Any, ...], list[float]] = {}
-        for run, value in zip(runs, values, strict=True):
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for place, run in enumerate(runs):
             key = tuple(run.setting[name] for name in names)
-            groups.setdefault(key, []).append(value)
+            groups.setdefault(key, []).append(place)
         return [
-            {**dict(zip(names, key, strict=True)), **_statistics(of, baseline)}
-            for key, of in groups.items()
+            {
+                **dict(zip(names, key, strict=True)),
+                **_statistics(
+                    [values[place] for place in places],
+                    [collapsed[place] for place in places],
+                ),
+            }
+            for key, places in groups.items()
         ]
 
     by_setting = grouped(list(runs[0].setting))
     num_folds = 1 + max(run.fold for run in runs)
     return {
         "metric": metric,
-        "constant_answer": baseline,
+        "constant_answer": statistics.fmean(baselines),
         "best_trial": runs[best].name,
-        **_statistics(values, baseline),
+        **_statistics(values, collapsed),
         "best_setting": max(by_setting, key=lambda group: group["mean"]),
         "by_setting": by_setting,
         "by_learning_rate": sorted(
@@ -272,10 +282,12 @@ def summarize(
                 **run.setting,
                 "random_seed": run.options.random_seed,
                 **({"fold": run.fold + 1} if num_folds > 1 else {}),
-                "collapsed": value <= baseline,
+                "collapsed": has_collapsed,
                 **result,
             }
-            for run, value, result in zip(runs, values, results, strict=True)
+            for run, has_collapsed, result in zip(
+                runs, collapsed, results, strict=True
+            )
         ],
     }
 
@@ -324,10 +336,12 @@ def _setting(values: Mapping[str, Any]) -> str:
     )
 
 
-def _statistics(values: Sequence[float], baseline: float) -> dict[str, Any]:
+def _statistics(
+    values: Sequence[float], collapsed: Sequence[bool]
+) -> dict[str, Any]:
     return {
         "num_trials": len(values),
-        "num_collapsed": sum(value <= baseline for value in values),
+        "num_collapsed": sum(collapsed),
         "median": statistics.median(values),
         "mean": statistics.fmean(values),
         "standard_deviation": (

@@ -145,7 +145,7 @@ def test_trials_are_summarized_once_for_each_file(
         learnt,
         runs,
         [dict.fromkeys(names, value) for value in (0.5, 0.75)],
-        constant=0.25,
+        constants=[0.25],
     )
     assert best is runs[1].options
     assert len(logged) == tables
@@ -298,7 +298,7 @@ def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
 def test_summary_of_runs_worked_by_hand():
     values = [0.5, 0.9, 0.8, 0.6]
     results = [{"f1": value, "loss": 1.0} for value in values]
-    summary = fine_tuning.summarize(_plan(), results, "f1", 0.6)
+    summary = fine_tuning.summarize(_plan(), results, "f1", [0.6])
     assert summary["best_trial"] == "trial-2"
     assert summary["best"] == 0.9
     assert summary["median"] == pytest.approx(0.7)
@@ -315,9 +315,9 @@ def test_summary_of_runs_worked_by_hand():
 
 def test_table_names_the_best_and_the_collapsed():
     results = [{"f1": value} for value in (0.5, 0.9)]
-    summary = fine_tuning.summarize(_plan(rates=(1e-4,)), results, "f1", 0.5)
+    summary = fine_tuning.summarize(_plan(rates=(1e-4,)), results, "f1", [0.5])
     # Of equal runs the first is the best.
-    equal = fine_tuning.summarize(_plan(), 2 * results, "f1", 0.5)
+    equal = fine_tuning.summarize(_plan(), 2 * results, "f1", [0.5])
     assert equal["best_trial"] == summary["best_trial"] == "trial-2"
     lines = fine_tuning.table(summary).splitlines()
     assert lines[1].endswith("0.5000  collapsed")
@@ -329,7 +329,12 @@ def test_table_names_the_best_and_the_collapsed():
 def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
     runs = _plan(num_folds=2, num_trials=1)
     results = [{"f1": value} for value in (0.9, 0.5, 0.7, 0.8)]
-    summary = fine_tuning.summarize(runs, results, "f1", 0.1)
+    summary = fine_tuning.summarize(runs, results, "f1", [0.7, 0.4])
+    # A constant answer has another score in each fold.
+    assert [t["collapsed"] for t in summary["trials"]] == [0, 0, 1, 0]
+    assert [s["num_collapsed"] for s in summary["by_setting"]] == [0, 1]
+    assert summary["num_collapsed"] == 1
+    assert summary["constant_answer"] == pytest.approx(0.55)
     assert summary["best_trial"] == "trial-1"
     best = summary["best_setting"]
     assert best == summary["by_setting"][1]
