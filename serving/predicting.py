@@ -215,10 +215,13 @@ def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]
         unique_ids = np.array([each.unique_id for each in windows], np.int64)
+        logits = squad_answers.Logits(unique_ids=unique_ids, values=values)
+        if reading.removes_padding:
+            logits = squad_answers.without_padding(logits, windows)
         (ranked,) = squad_answers.rank_answers(
             [question],
             windows,
-            squad_answers.Logits(unique_ids=unique_ids, values=values),
+            logits,
             reading.answers,
             settings.tokenizer.basic_tokenizer,
         )

@@ -140,6 +140,22 @@ def padded_logits(
     )
 
 
+def without_padding(
+    logits: Logits, windows: Sequence[squad_features.SquadFeatures]
+) -> Logits:
+    """Makes the padding of windows score below all other positions.
+
+    Otherwise the padding that a window shares with no other one of its batch
+    competes for the best places, so that answers depend on the batches.
+    """
+    num_tokens = {each.unique_id: len(each.tokens) for each in windows}
+    ends = [num_tokens[each] for each in logits.unique_ids.tolist()]
+    positions = np.arange(logits.values.shape[2])
+    is_padding = positions >= np.array(ends)[:, np.newaxis]  # [W, T]
+    values = np.where(is_padding[:, np.newaxis], _CUT_PADDING, logits.values)
+    return dataclasses.replace(logits, values=values)
+
+
 def null_span(logits: np.ndarray) -> Span:
     """Returns "no answer" in the first window with its lowest score.
 

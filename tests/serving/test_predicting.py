@@ -76,3 +76,17 @@ def test_padding_competes_for_answers_as_in_the_script(removes_padding, length):
     expected = _by_the_script(predictor, example, length)
     assert got["answer"] == expected.text
     assert got["probability"] == pytest.approx(expected.probability, abs=2e-5)
+
+
+def test_an_answer_does_not_depend_on_longer_texts_beside_it():
+    predictor = _predictor(removes_padding=True)
+    short, long = (
+        {"question": "who ?", "context": "it rained all day long ." * times}
+        for times in (1, 3)
+    )
+    (alone,) = predictor.predict([short])
+    together, _ = predictor.predict([short, long])
+    assert together["answer"] == alone["answer"]
+    assert together["probability"] == pytest.approx(
+        alone["probability"], abs=2e-5
+    )
