@@ -2,6 +2,7 @@
 
 import pathlib
 
+import hypothesis
 import pytest
 from absl import logging
 
@@ -10,6 +11,10 @@ from files import writing
 
 # As each program does.
 program.prepare_imports()
+
+# The time of a case depends on the load of the machine.
+hypothesis.settings.register_profile("any_load", deadline=None)
+hypothesis.settings.load_profile("any_load")
 
 _TESTS = pathlib.Path(__file__).parent
 

@@ -145,7 +145,6 @@ def test_opening_mark_stays_with_the_sentence_that_it_opens():
     ]
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(
     strategies.text(alphabet="aB. !?\"'“”()\n\u00a0é。།។।", max_size=1500)
 )

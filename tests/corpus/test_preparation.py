@@ -102,7 +102,6 @@ def test_workers_change_nothing(monkeypatch):
     assert len(one[0]) == 40
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(
     strategies.lists(strategies.lists(strategies.text(max_size=40), max_size=5))
 )

@@ -134,7 +134,6 @@ def examples(num_cases: int) -> hypothesis.settings:
     """Asks hypothesis for so many examples, the same ones every time."""
     return hypothesis.settings(
         max_examples=num_cases,
-        deadline=None,
         database=None,
         derandomize=True,
         suppress_health_check=list(hypothesis.HealthCheck),

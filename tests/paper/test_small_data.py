@@ -185,7 +185,7 @@ def test_refusals(tmp_path):
             _one_question('{"id": "q", "answers": [{"text": "a"}]}'),
             "must be a SQuAD file",
         ),
-        ('{"data": [],}', "line 1, column 13: must be JSON"),
+        ('{"data": [}', "line 1, column 11: must be JSON"),
     ):
         path.write_text(content)
         with pytest.raises(ValueError, match=words):

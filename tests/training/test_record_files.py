@@ -271,7 +271,7 @@ _FLOATS = arrays_of.arrays(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.text(max_size=9), _INTEGERS | _FLOATS, min_size=1))
 def test_any_features(arrays):
     for row, record in enumerate(record_files.serialize_batch(arrays)):

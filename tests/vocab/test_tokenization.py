@@ -212,14 +212,13 @@ _TEXTS = st.text(
 
 
 @hypothesis.given(text=_TEXTS, do_lower_case=st.booleans())
-@hypothesis.settings(max_examples=1000, deadline=None)
+@hypothesis.settings(max_examples=1000)
 def test_any_string_follows_the_rules(text, do_lower_case):
     words = tokenization.BasicTokenizer(do_lower_case).tokenize(text)
     assert words == _restated(text, do_lower_case=do_lower_case)
 
 
 @hypothesis.given(texts=st.lists(_TEXTS, max_size=4))
-@hypothesis.settings(deadline=None)
 def test_texts_joined_by_spaces_give_their_words_in_turn(texts):
     tokenize = tokenization.BasicTokenizer().tokenize
     assert tokenize(" ".join(texts)) == [
@@ -490,7 +489,6 @@ def test_marks_in_another_order_trade_places(tmp_path):
     text=st.text(st.sampled_from("aAq.\u0301\x00 \u4e00\ud55c\u0130\u03a3s")),
     do_lower_case=st.booleans(),
 )
-@hypothesis.settings(deadline=None)
 def test_pieces_are_the_tokenizers_and_places_ascend(
     tmp_path_factory, text, do_lower_case
 ):

@@ -61,7 +61,7 @@ def test_white_space_is_that_of_the_definition():
 _ALPHABET = "ab AB1.$ \t\r\n\x0b\x1c\x85\xa0\xad\u0301\u0345\u03a3\u2028\u4e2d"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.text(_ALPHABET, max_size=30) | st.text(max_size=20)),
     st.booleans(),
@@ -90,7 +90,7 @@ def test_a_word_without_an_unknown_token_is_an_error(tmp_path):
         tokenizer.encode(["b"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(_ALPHABET, max_size=30) | st.text(max_size=20), st.booleans())
 def test_the_plain_definition_says_the_same(text, do_lower_case):
     definition = _TOKENIZERS[do_lower_case].definition

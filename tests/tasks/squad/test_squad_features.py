@@ -203,7 +203,7 @@ def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
     assert phases["words"][0] == phases["words"][1] > 200
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     words=st.lists(st.text(min_size=1, max_size=9), max_size=40),
     question=st.text(max_size=30),

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.squad import squad_answers, squad_examples, squad_metrics
@@ -237,7 +237,6 @@ def _reported(threshold, folder):
     return programs.results(path)["threshold"]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
