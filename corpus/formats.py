@@ -27,6 +27,16 @@ _BUFFER_BYTES = 1 << 20
 # memory quadratic in their number.
 _JSON_BUFFER_BYTES = 1 << 12
 _LONGEST_PLACE = 10_000
+# Escapes in JSON: half of a pair of surrogates; its first half at the end; any
+# escape, a pair as one, with a lone half as group 1.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_FIRST_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_LONGEST_ESCAPE = 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -226,10 +236,9 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
     places = (options.text_field, f"item.{options.text_field}")
     num_documents = 0
     seen: set[str] = set()
+    chunks = sources.utf8_chunks(source, options.encoding, _JSON_BUFFER_BYTES)
     events = ijson.parse(
-        ijson.from_iter(
-            sources.utf8_chunks(source, options.encoding, _JSON_BUFFER_BYTES)
-        ),
+        ijson.from_iter(_without_half_characters(chunks, source.name)),
         multiple_values=True,
         use_float=True,  # Else integers of 4,300 digits crash ijson 3.6.
         buf_size=_JSON_BUFFER_BYTES,
@@ -260,6 +269,38 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
             f"{source.name}: no text in {options.text_field!r}. Fields here: "
             f"{messages.listed(sorted(seen)) or 'none'} (choose with "
             "--text_field)."
+        )
+
+
+def _without_half_characters(
+    chunks: Iterable[bytes], name: str
+) -> Iterator[bytes]:
+    """Replaces lone surrogates in JSON, which ijson misreads, by U+FFFD."""
+    num_replaced, rest = 0, b""
+
+    def replaced(escape: re.Match) -> bytes:
+        nonlocal num_replaced
+        num_replaced += bool(escape[1])
+        return rb"\ufffd" if escape[1] else escape[0]
+
+    for chunk in itertools.chain(chunks, [b""]):
+        text, rest = rest + chunk, b""
+        # An escape may continue in the next chunk.
+        start = text.find(b"\\", max(len(text) - _LONGEST_ESCAPE, 0))
+        if chunk and start >= 0:
+            # The first of adjacent backslashes starts an escape.
+            whole = text[:start].rstrip(b"\\")
+            if first := _FIRST_HALF.search(whole):
+                whole = whole[: first.start()].rstrip(b"\\")
+            text, rest = whole, text[len(whole) :]
+        if _SURROGATE.search(text):
+            text = _ESCAPE.sub(replaced, text)
+        if text:  # An empty chunk would be the end.
+            yield text
+    if num_replaced:
+        logging.warning(
+            "%s: replaced %s lone surrogates by U+FFFD.",
+            *(name, f"{num_replaced:,}"),
         )
 
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import re
 import tarfile
 
 import pyarrow
@@ -280,6 +281,23 @@ def test_files_that_are_no_whole_parquet_are_named(tmp_path):
 def test_strings_of_one_name_in_json_are_documents(text, field, documents):
     options = formats.ReadOptions(text_field=field)
     assert _read("json", text, options) == documents
+
+
+def test_half_characters_of_json_are_replaced_in_any_chunks(
+    monkeypatch, caplog
+):
+    text = (
+        r'[{"text": "a\ud83d. \uDC00 \\ud83d \\\ud83d \ud83d\ud83d\ude00 '
+        r'\ud83d\ude00\ude00 \u00e9 \ud83d"}]'
+    )
+    want = json.loads(text)[0]["text"]
+    want = re.sub("[\ud800-\udfff]", "\ufffd", want)
+    assert want.count("\ufffd") == 6
+    for size in range(1, 40):
+        monkeypatch.setattr(formats, "_JSON_BUFFER_BYTES", size)
+        assert _read("json", text, formats.ReadOptions()) == [[want]]
+        assert "replaced 6 lone surrogates by U+FFFD" in caplog.text
+        caplog.clear()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
