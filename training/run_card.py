@@ -185,7 +185,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
     if not workers.cluster().is_chief:
         return
     written = _files_written(folder, started)
-    if failed and not _reports_in(written):
+    if failed and not (_reports_in(written) or _has_results(written)):
         return
     path = os.path.join(folder, FILE)
     moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
@@ -230,6 +230,10 @@ def _reports_in(written: Iterable[str]) -> list[str]:
     """Lists the reports of a run, or of its trials, among the files written."""
     reports = reporting.METRICS_FILE
     return [path for path in written if os.path.basename(path) == reports]
+
+
+def _has_results(written: Iterable[str]) -> bool:
+    return any(path.endswith(_RESULTS_ENDING) for path in written)
 
 
 def _training(folder: str, written: Iterable[str]) -> dict[str, Any]:

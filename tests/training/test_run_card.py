@@ -162,6 +162,21 @@ def test_a_refused_run_leaves_the_card_of_the_run_before(out):
     assert (out / "run_card.json").read_bytes() == before
 
 
+def test_a_run_that_ends_after_its_evaluation_leaves_a_card(out):
+    def evaluate(options):
+        (out / "eval_results.txt").write_text("loss = 3.5\n")
+        raise SystemExit
+
+    options = _Options(output_dir=str(out))
+    run_card.record(lambda options: _report(out), options)
+    os.utime(out / "metrics.jsonl", (1e9, 1e9))
+    with pytest.raises(SystemExit):
+        run_card.record(evaluate, options)
+    card = _card(out)
+    assert card["ended"] == "interrupted"
+    assert card["results"]["eval_results.txt"] == {"loss": 3.5}
+
+
 def test_a_run_refused_at_once_imports_nothing_for_a_card(out, monkeypatch):
     _report(out)
 
