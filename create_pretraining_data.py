@@ -222,6 +222,7 @@ def _reports(
         )
     else:
         report = progress.Progress()
+        report("text", 0)  # "instances" start after it.
         for shard in shards:
             yield pretraining_shards.make_shard(
                 recipe, shard, lambda share: report("instances", share, 1)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import flags
 
 import create_pretraining_data
+from files import progress
 from tests import programs
 from training import record_files, records
 from vocab import tokenization
@@ -90,6 +91,18 @@ def test_records_are_the_release_s(tmp_path, case):
         for number in range(num_files)
         for name in (f"{number}", f"{number}.meta.json")
     }
+
+
+def test_the_time_left_does_not_count_reading(tmp_path, text, monkeypatch):
+    phases = []
+
+    def report(phase, done, total=None):
+        phases.append(phase)
+
+    monkeypatch.setattr(progress, "Progress", lambda: report)
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    # A phase starts with the first report after the one before.
+    assert list(dict.fromkeys(phases)) == ["text", "instances"]
 
 
 def test_same_flags_same_bytes(tmp_path, text):
