@@ -1,6 +1,7 @@
 """Trained networks: their weights, and their outputs for rows of ids."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -88,6 +89,21 @@ class FeatureTagger:
     def variables(self) -> list[keras.Variable]:
         """The weights of encoder and tagger."""
         return [*self.encoder.variables, *self.tagger.variables]
+
+    @functools.cached_property
+    def logits(self) -> Callable[[tf.Tensor], tf.Tensor]:
+        """The logits `[1, S, K]` of a sentence's word features `[1, S, L * D]`.
+
+        A graph: executed operation by operation, a sentence takes 0.2 s.
+        """
+
+        def compute(features):
+            mask = tf.ones(tf.shape(features)[:2], tf.int32)
+            return self.tagger(features, mask)["logits"]
+
+        width = len(self.layers) * self.config.hidden_size
+        spec = tf.TensorSpec([1, None, width], tf.float32)
+        return tf.function(compute, autograph=False).get_concrete_function(spec)
 
     def __call__(self, *ids: tf.Tensor) -> tf.Tensor:
         """Returns the features of word pieces, `[R, T, L * D]`."""

@@ -260,9 +260,9 @@ def _tags(example, settings: run_folder.Settings, model) -> _Encoded:
         if found:
             values = np.concatenate(found)  # [words, K], or [words, L * D]
             if isinstance(model, networks.FeatureTagger):
-                mask = np.ones((1, len(words)), np.int32)
-                scores = model.tagger(values[np.newaxis], mask)
-                values = scores["logits"].numpy()[0]
+                values = model.logits(tf.constant(values[np.newaxis]))[
+                    0
+                ].numpy()
             tags = [names[number] for number in values.argmax(axis=-1)]
         marked = [
             {
