@@ -17,6 +17,7 @@ from serving import (
     run_folder,
     signatures,
 )
+from tasks.squad import squad_answers
 
 NBEST = "nbest"
 # As released: white space is these five (`tasks.squad.squad_examples`).
@@ -133,8 +134,8 @@ class _Answerer:
         part = signatures.slices(
             paragraphs.ids, windows.question, windows.starts, windows.lengths
         )
-        # All positions, as in the script: padding competes for the best ones,
-        # so answers far down the list depend on it.
+        # As in the script, padding competes for the best positions, unless the
+        # script removed it.
         rows = signatures.joined(
             tf.gather(query, windows.question),
             part,
@@ -145,6 +146,9 @@ class _Answerer:
         logits = tf.stack(
             [outputs["start_logits"], outputs["end_logits"]], axis=1
         )  # [R, 2, T]
+        if options.removes_padding:
+            is_token = rows.input_mask[:, tf.newaxis] > 0  # [R, 1, T]
+            logits = tf.where(is_token, logits, squad_answers.PADDING_LOGIT)
         # Scores are added as float64, as released.
         logits = tf.cast(logits, tf.float64)
         tokens = tokenizer.tokens(self._vocab_size)

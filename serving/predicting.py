@@ -209,8 +209,7 @@ def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
 
     def decode(outputs):
         shape = (len(windows), 2, reading.windows.max_seq_length)
-        # Removed padding scores below all other positions.
-        values = np.full(shape, -1e9, np.float32)
+        values = np.full(shape, squad_answers.PADDING_LOGIT, np.float32)
         for row, scores in zip(values, outputs, strict=True):
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]

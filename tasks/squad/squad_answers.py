@@ -24,7 +24,7 @@ from vocab import tokenization
 NO_ANSWER_ODDS = 1000000.0
 # As released: the answer of version 1 if none is left.
 _EMPTY = ("empty", 0.0, 0.0)
-_CUT_PADDING = -1e9  # As in `training.prediction` for padding.
+PADDING_LOGIT = -1e9  # As in `training.prediction`, where it is removed.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ def padded_logits(
     cut = [(0, 0), (0, 0), (0, max_seq_length - values.shape[2])]
     return Logits(
         unique_ids=unique_ids,
-        values=np.pad(values, cut, constant_values=_CUT_PADDING),  # [W, 2, T]
+        values=np.pad(values, cut, constant_values=PADDING_LOGIT),  # [W, 2, T]
     )
 
 
@@ -152,7 +152,7 @@ def without_padding(
     ends = [num_tokens[each] for each in logits.unique_ids.tolist()]
     positions = np.arange(logits.values.shape[2])
     is_padding = positions >= np.array(ends)[:, np.newaxis]  # [W, T]
-    values = np.where(is_padding[:, np.newaxis], _CUT_PADDING, logits.values)
+    values = np.where(is_padding[:, np.newaxis], PADDING_LOGIT, logits.values)
     return dataclasses.replace(logits, values=values)
 
 

@@ -171,6 +171,23 @@ def _by_the_script(tokenizer, options, texts):
     )
 
 
+@pytest.mark.parametrize("removes_padding", [False, True])
+def test_padding_competes_unless_the_run_removed_it(tokenizer, removes_padding):
+    options = run_folder.Reading(
+        windows=squad_features.WindowOptions(
+            max_seq_length=24, max_query_length=8
+        ),
+        answers=squad_answers.AnswerOptions(n_best_size=2),
+        removes_padding=removes_padding,
+    )
+    values = np.zeros((1, 2, 24), np.float32)
+    values[:, :, 2], values[:, :, 20:] = 1.0, 2.0  # A piece; padding.
+    servable = answerer.servable(GivenLogits(values), tokenizer, options)
+    question = types.SimpleNamespace(text="", context="rain")
+    (answer,) = _ask(servable, [question])["answer"]
+    assert answer.decode() == ("rain" if removes_padding else "empty")
+
+
 def _compare(tokenizer, options, texts):
     """Answers (question, context) pairs in both ways."""
     asked = [
