@@ -9,7 +9,8 @@ Example, for medicine:
 
 The tool adds the words that the vocabulary splits into the most pieces in all
 of the text. No id changes, so the released model still fits. With a checkpoint,
-the embedding of a new word starts as the mean of its pieces, not at random.
+the embedding of a new word starts as the mean of its pieces, not at random, and
+the model's configuration is written beside it as bert_config.json.
 Docs: docs/continued_pretraining.md.
 """
 
@@ -25,6 +26,7 @@ from absl import logging
 from commands import flags, program
 from files import lines, paths, writing
 from modeling import checkpoints
+from modeling import config as config_lib
 from training import model_folder
 from vocab import learning, tokenization
 
@@ -221,12 +223,53 @@ def _choose(
     )
 
 
+def _configuration(source: str, target: str) -> dict[str, bytes]:
+    """Returns the `bert_config.json` for a copy of a model, by its path.
+
+    A `bert_config.json` is copied; one of another format is converted. There is
+    none if the files beside the model do not contain its configuration.
+
+    Raises:
+        ValueError: the configuration is broken, or not of BERT.
+    """
+    config = config_lib.BertConfig.find(source)
+    if config is None:
+        return {}
+    path = os.path.join(config_lib.folder_of(source), config_lib.FILE)
+    if paths.exists(path):
+        content = _content(path)
+    else:
+        content = config.to_json_string().encode()
+    return {os.path.join(os.path.dirname(target), config_lib.FILE): content}
+
+
+def _content(path: str) -> bytes:
+    return b"".join(paths.chunks_of(path))
+
+
+def _new_files(contents: Mapping[str, bytes]) -> list[str]:
+    """Lists the files that are not there yet.
+
+    Raises:
+        FileExistsError: a file has other content.
+    """
+    found = [path for path in contents if paths.exists(path)]
+    for path in found:
+        if _content(path) != contents[path]:
+            raise FileExistsError(
+                f"{path} already exists with other content. Choose another "
+                "folder for --output_checkpoint."
+            )
+    return [path for path in contents if path not in found]
+
+
 def _write_checkpoint(
     source: str,
     target: str,
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
+    configuration: Mapping[str, bytes],
 ) -> None:
     """Copies a model without the state of its optimizer.
 
@@ -254,19 +297,27 @@ def _write_checkpoint(
         for place, word in zip(places, words, strict=True):
             ids = tokenizer.convert_tokens_to_ids(word.pieces)
             tensors[name][place] = before[ids].mean(axis=0)
+    written = _new_files(configuration)
+    for path in written:
+        with writing.whole_file(path, "wb") as file:
+            file.write(configuration[path])
     checkpoints.save(target, tensors)
-    logging.info(
-        "Wrote the model to %s; its bert_config.json is that of %s.",
-        os.path.dirname(target) or ".",
-        source,
-    )
+    logging.info("Wrote the model to %s.", ", ".join([target, *written]))
+    if not configuration:
+        logging.warning(
+            "There is no configuration next to %s: copy its %s to %s.",
+            source,
+            config_lib.FILE,
+            os.path.dirname(target) or ".",
+        )
 
 
 def run(options: Options) -> None:
     """Writes the vocabulary, and the model if there is one.
 
     Raises:
-        OSError: a file cannot be read or written.
+        OSError: a file cannot be read or written, or another model's
+            configuration would be replaced.
         ValueError: the flags contradict each other, or words do not fit in.
     """
     if bool(options.input_file) == bool(options.words_file):
@@ -281,10 +332,12 @@ def run(options: Options) -> None:
     else:
         text_files = paths.expand(options.input_file or "")
     outputs, inputs = [options.output_file], [options.vocab_file, *text_files]
+    configuration: dict[str, bytes] = {}
     if source and target:
         written = checkpoints.saved_files(target)
         writing.check_seekable(written)
-        outputs += written
+        configuration = _configuration(source, target)
+        outputs += [*written, *_new_files(configuration)]
         inputs += checkpoints.files(source)
     writing.check_files(outputs, inputs)
     tokenizer = tokenization.FullTokenizer(
@@ -302,7 +355,9 @@ def run(options: Options) -> None:
     filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]
     if source and target:
-        _write_checkpoint(source, target, tokenizer, words, places)
+        _write_checkpoint(
+            source, target, tokenizer, words, places, configuration
+        )
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
     for word in words[:_MOST_SHOWN]:

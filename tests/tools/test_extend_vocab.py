@@ -1,8 +1,11 @@
+import json
+
 import numpy as np
 import pytest
 
-from modeling import checkpoints
-from tests import toy_vocabulary
+from modeling import checkpoints, huggingface_config
+from modeling import config as config_lib
+from tests import toy_config, toy_vocabulary
 from tools import extend_vocab
 from vocab import tokenization
 
@@ -81,6 +84,46 @@ def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
     np.testing.assert_array_equal(changed[others], table[others])
     new_bias = written["cls/predictions/output_bias"]
     np.testing.assert_allclose(new_bias[[1, 6]], [8.0, 7.5])
+
+
+def _extend_model(options, folder):
+    """Extends a model in a folder, and returns the folder of the result."""
+    checkpoints.save(
+        str(folder / "bert_model.ckpt"),
+        {"bert/embeddings/word_embeddings": np.zeros((10, 4), np.float32)},
+    )
+    target = folder / "start" / "bert_model.ckpt"
+    extend_vocab.run(
+        options(init_checkpoint=str(folder), output_checkpoint=str(target))
+    )
+    return target.parent
+
+
+def test_the_configuration_goes_with_the_model(options, tmp_path, caplog):
+    caplog.set_level("INFO")
+    config = toy_config.config(vocab_size=10)
+    theirs = huggingface_config.from_release(config.to_dict(), [], {}, 0, {})
+    (tmp_path / "config.json").write_text(json.dumps(theirs))
+    start = _extend_model(options, tmp_path)
+    assert config_lib.BertConfig.find(str(start)) == config
+    assert f"model.ckpt, {start}/bert_config.json." in caplog.text
+    (start / "bert_config.json").unlink()
+    text = json.dumps(config.to_dict())
+    (tmp_path / "bert_config.json").write_text(text)
+    for _ in range(2):  # The second time it is there already.
+        _extend_model(options, tmp_path)
+        assert (start / "bert_config.json").read_text() == text
+    (start / "bert_config.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="exists with other content"):
+        _extend_model(options, tmp_path)
+
+
+def test_a_model_without_a_configuration_is_said_to_have_none(
+    options, tmp_path, caplog
+):
+    start = _extend_model(options, tmp_path)
+    assert not (start / "bert_config.json").exists()
+    assert f"its bert_config.json to {start}." in caplog.text
 
 
 def test_the_vocabulary_must_be_the_models(options, tmp_path):
