@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
+import logging
 import os
 import platform
 import shutil
@@ -18,7 +19,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
-from absl import logging
 
 from files import writing
 from modeling import layers
@@ -147,18 +147,16 @@ def _save(servable, folder: str, vocab_file: str) -> None:
 
 @contextlib.contextmanager
 def _without_notices() -> Iterator[None]:
-    """Hides TensorFlow's notices on saving, except errors.
+    """Hides notices of TensorFlow and the converters, except errors.
 
-    They name temporary files, and captured variables by numbers.
+    They name temporary files, and variables and tensors by numbers.
     """
-    verbosity, level = logging.get_verbosity(), tf.get_logger().level
-    logging.set_verbosity(logging.ERROR)
-    tf.get_logger().setLevel("ERROR")
+    before = logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))
     try:
         yield
     finally:
-        logging.set_verbosity(verbosity)
-        tf.get_logger().setLevel(level)
+        logging.disable(before)
 
 
 def _described(servable) -> dict[str, dict[str, Any]]:
@@ -238,7 +236,8 @@ def convert(
         )
         if quantize:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        content = converter.convert()
+        with _without_notices():
+            content = converter.convert()
     else:
         from serving import onnx_graph
 
@@ -280,6 +279,7 @@ def _serialized(graph: Any, quantize: str | None) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         whole, small = (os.path.join(folder, n) for n in ("whole", "small"))
         onnx.save(graph, whole)
-        quantization.quantize_dynamic(whole, small, per_channel=True)
+        with _without_notices():
+            quantization.quantize_dynamic(whole, small, per_channel=True)
         with open(small, "rb") as file:
             return file.read()

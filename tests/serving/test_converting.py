@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from absl import logging
 
 from modeling import checkpoints
 from serving import exporting, networks, run_folder
@@ -185,6 +186,19 @@ def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
     model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
     small = _compare(task, model, settings, target, 0.05, "int8")
     assert len(small.content) < 0.35 * len(whole.content)
+
+
+@pytest.mark.parametrize("target", ["onnx", "litert"])
+def test_notices_of_the_converter_are_hidden(tmp_path, target, caplog):
+    _required(target)
+    model, settings = _made(tmp_path, run_folder.CLASSIFY)
+    caplog.clear()
+    caplog.set_level("INFO")
+    exporting.convert(run_folder.CLASSIFY, model, settings, target, "int8")
+    assert caplog.text == ""
+    # Ours that follow are shown.
+    logging.info("Wrote %s", "it")
+    assert "Wrote it" in caplog.text
 
 
 @pytest.mark.parametrize("quantize", [None, "int8"])
