@@ -49,12 +49,13 @@ FORMATS = {
 _CONVERT_TO_SAFETENSORS = (
     "In an environment with transformers and torch: "
     "AutoModelForPreTraining.from_pretrained(FOLDER).save_pretrained(OTHER), "
-    "with the class of your model."
+    "with the class of your model"
 )
-# Unsupported kinds of weights by file name suffix.
+_PASS_ITS_CHECKPOINT = "Pass the checkpoint that it was made from"
+# Unsupported kinds of weights by file name suffix, each with instructions.
 _OTHER_KINDS = {
-    "saved_model.pb": "a TensorFlow SavedModel",
-    "tfhub_module.pb": "a TensorFlow Hub module",
+    "saved_model.pb": "a TensorFlow SavedModel. " + _PASS_ITS_CHECKPOINT,
+    "tfhub_module.pb": "a TensorFlow Hub module. " + _PASS_ITS_CHECKPOINT,
     "flax_model.msgpack": "Hugging Face's weights for Flax. "
     + _CONVERT_TO_SAFETENSORS,
     ".keras": "a full Keras model. Load it where its class is available, and "
@@ -63,9 +64,9 @@ _OTHER_KINDS = {
     "is available, and call save_weights with a name that ends in .weights.h5",
     ".weights.json": "the index of sharded Keras weights. Call save_weights "
     "without max_shard_size",
-    ".onnx": "an ONNX graph",
-    ".tflite": "a TensorFlow Lite model",
-    ".gguf": "a GGUF file",
+    ".onnx": "an ONNX graph. " + _PASS_ITS_CHECKPOINT,
+    ".tflite": "a TensorFlow Lite model. " + _PASS_ITS_CHECKPOINT,
+    ".gguf": "a GGUF file. " + _PASS_ITS_CHECKPOINT,
 }
 _PICKLES = (".bin", ".pt", ".pth", ".bin.index.json")
 _PICKLE = (
