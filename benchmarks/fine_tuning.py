@@ -227,6 +227,10 @@ def run(options: Options) -> None:
     """
     for name in options.programs:
         messages.check_choice("--programs", name, PROGRAMS)
+    if len(options.learning_rates) > 1 or any(
+        name.startswith(PEER) for name in options.programs
+    ):
+        flags.given(options.peer_python, "peer_python")
     is_squad = options.task.lower() == SQUAD.lower()
     task = (_squad_task if is_squad else _glue_task)(options)
     best = _best_rate(task)
@@ -397,6 +401,9 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
     Scores are percentages, mean and standard deviation over the seeds; times
     and memory are medians, this project's before Hugging Face's. Learning rates
     tried only with Hugging Face are omitted.
+
+    Raises:
+        ValueError: there are no runs of both programs with the same settings.
     """
     groups: dict[tuple, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
@@ -421,6 +428,11 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
                     ]
                 )
                 about, used = "", [""] * len(used)
+    if not lines:
+        raise ValueError(
+            "--report needs runs of both programs with the same settings; "
+            f"--output_dir contains {len(rows)} runs. Run the comparison first."
+        )
     header = ["task", "runs", "metric", "this project", "Hugging Face"]
     header += ["difference in standard errors", *_USED.values()]
     return scaling.table(header, lines)

@@ -42,6 +42,13 @@ def test_report_compares_means_in_standard_errors():
     assert len(fine_tuning.report(rows).splitlines()) == 4
 
 
+@pytest.mark.parametrize("programs", [[], ["ours"], ["peer", "ours_bfloat16"]])
+def test_a_report_without_runs_of_both_is_refused(programs):
+    rows = [_run(program, 1, 0.8) for program in programs]
+    with pytest.raises(ValueError, match=f"contains {len(rows)} runs. Run the"):
+        fine_tuning.report(rows)
+
+
 @pytest.fixture(name="made")
 def _made(monkeypatch):
     """Replaces the programs; lists the runs that were made."""
@@ -143,6 +150,17 @@ def test_one_rate_needs_no_selection(tmp_path, made):
         )
     )
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("rates", [("5e-5",), ("5e-5", "2e-5")])
+def test_a_missing_peer_is_refused_before_the_first_run(tmp_path, made, rates):
+    _write_questions(tmp_path)
+    options = dataclasses.replace(_options(tmp_path), learning_rates=rates)
+    without = dataclasses.replace(options, peer_python=None)
+    with pytest.raises(ValueError, match="--peer_python must be given"):
+        fine_tuning.run(without)
+    assert made == []
+    assert not pathlib.Path(options.output_dir).exists()
 
 
 def test_unknown_program_is_refused(tmp_path):
