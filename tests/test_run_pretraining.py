@@ -219,6 +219,8 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
         precision=precision,
         num_train_steps=40,
         train_batch_size=16,
+        phases="steps=30; steps=10 train_batch_size=8",
+        steps_per_loop=10,
         log_every_steps=10,
         learning_rate=0.02,
         lr_schedule="continuous",
@@ -277,13 +279,16 @@ def test_the_time_of_compilation_is_left_out_of_the_speed(
     tmp_path, monkeypatch
 ):
     now, compiled = [0.0], set()
-    run = steps.Trainer.run
+    zero = tf.constant(0.0)
+    names = ("gradient_norm", "learning_rate", "skipped_steps", "input_seconds")
 
     def timed_run(self, iterator, first_step, count, **options):
         kind = first_step < 10, count == 1
         now[0] += count if kind in compiled else 100.0
         compiled.add(kind)
-        return run(self, iterator, first_step, count, **options)
+        sums = {"losses": {"loss": zero}, "metrics": {}}
+        sums |= dict.fromkeys(names, zero)
+        return {**sums, "first_bad_step": tf.constant(-1)}
 
     clock = types.SimpleNamespace(monotonic=lambda: now[0], time=time.time)
     monkeypatch.setattr(reporting, "time", clock)
@@ -342,11 +347,12 @@ def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
         assert float(found[name]) == pytest.approx(float(value), abs=1e-5)
 
 
-def test_training_of_an_encoder_starts_with_new_heads(tmp_path, caplog):
-    folder = tmp_path / "encoder"
-    toy.run(folder, num_train_steps=1)
+def test_training_of_an_encoder_starts_with_new_heads(
+    tmp_path, unbroken, caplog
+):
+    toy.write_config(tmp_path / "config.json", **_NO_DROPOUT)
     encoder = str(tmp_path / "encoder.ckpt")
-    held = toy.weights(folder, 1)
+    held = toy.weights(unbroken, 13)
     checkpoints.save(
         encoder, {n: v for n, v in held.items() if n.startswith("bert/")}
     )
@@ -369,9 +375,8 @@ def test_training_of_an_encoder_starts_with_new_heads(tmp_path, caplog):
         )
 
 
-def test_a_head_that_does_not_fit_is_refused(tmp_path):
-    toy.run(tmp_path / "first", num_train_steps=1)
-    held = toy.weights(tmp_path / "first", 1)
+def test_a_head_that_does_not_fit_is_refused(tmp_path, unbroken):
+    held = toy.weights(unbroken, 13)
     name = "cls/seq_relationship/output_bias"
     for variables, message in (
         ({**held, name: np.zeros(3, np.float32)}, "another size"),
@@ -466,7 +471,7 @@ def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
     )
 
 
-def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
+def test_a_damaged_record_is_named_when_it_is_read(tmp_path, unbroken):
     path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
     _write_sidecar(path)
     damaged = bytearray(path.read_bytes())
@@ -475,11 +480,16 @@ def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
     (tmp_path / "whole").mkdir()
     whole = toy.flags_of(tmp_path / "whole")["input_file"]
     named = r"records, record 0 at byte 0: .* checksum[^\n]*$"
+    evaluation = {
+        "init_checkpoint": unbroken / "out" / "model.ckpt-13",
+        "do_train": False,
+        "do_eval": True,
+    }
     # Before training, in it and in evaluation.
     for changes in (
         {"save_checkpoints_steps": 100},
         {"phases": f"steps=1 input_file={whole}; steps=1 input_file={path}"},
-        {"input_file": whole, "eval_input_file": path, "do_eval": True},
+        {"input_file": whole, "eval_input_file": path, **evaluation},
     ):
         with pytest.raises(ValueError, match=named):
             toy.run(tmp_path, **{"num_train_steps": 2} | changes)
