@@ -8,6 +8,7 @@ from absl import logging
 
 from commands import program
 from files import writing
+from training import reporting
 
 # As each program does.
 program.prepare_imports()
@@ -45,4 +46,9 @@ def _runs_draw_no_curves(request, monkeypatch):
     if request.path.parent == _TESTS:
         monkeypatch.setattr(
             writing, "save_png", lambda _, file, dpi=0: file.write(b"picture")
+        )
+        monkeypatch.setattr(
+            reporting,
+            "draw_curves",
+            lambda _, path: pathlib.Path(path).write_bytes(b"picture"),
         )
