@@ -48,9 +48,9 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
         vocab_file=model / "vocab.txt",
         bert_config_file=model / "bert_config.json",
         max_seq_length=16,
-        learning_rate=3e-3,
-        num_train_epochs=20,
-        train_batch_size=8,
+        learning_rate=1e-2,
+        num_train_epochs=6,
+        train_batch_size=16,
         **programs.STAGES,
     )
     script.run(options)
