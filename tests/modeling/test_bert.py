@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import subprocess
@@ -27,10 +28,14 @@ _CONFIG = toy_config.config(
 _IDS = np.random.default_rng(1).integers(0, 11, [2, 7]).astype(np.int32)
 
 
-def _model(seed=0, *, causal=False, dtype=None, **changes):
+def _new_model(seed=0, *, causal=False, dtype=None, **changes):
     keras.utils.set_random_seed(seed)
     config = dataclasses.replace(_CONFIG, **changes)
     return bert.BertModel(config, causal=causal, dtype=dtype)
+
+
+# Shared by the tests that change no weight.
+_model = functools.cache(_new_model)
 
 
 def test_shapes_defaults_order_and_sides():
@@ -175,7 +180,7 @@ def test_attention_probs_sum_to_one():
 
 @pytest.mark.parametrize("segment", [-1, 2, 100])
 def test_segment_outside_the_table_adds_nothing(segment):
-    model = _model()
+    model = _new_model()
     outside = model(_IDS, segment_ids=np.full_like(_IDS, segment))
     table = model.embeddings.token_type_embeddings
     table.assign(np.zeros(table.shape))
@@ -210,7 +215,7 @@ def test_initial_weights_are_cut_at_two_sigma():
 
 
 def test_initial_weights_are_a_function_of_the_seed():
-    once, again, other = _model(1), _model(1), _model(2)
+    once, again, other = _new_model(1), _new_model(1), _new_model(2)
     for a, b in zip(once.weights, again.weights, strict=True):
         np.testing.assert_array_equal(a, b)
     assert np.any(
