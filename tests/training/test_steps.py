@@ -212,6 +212,7 @@ def test_steps_compiled_as_a_whole_are_those_of_the_release(
     _check_against_golden(results, _tensors(state))
 
 
+@pytest.mark.slow
 def test_a_device_loop_over_batches_in_parts_is_single_steps(
     golden_run, tmp_path
 ):
