@@ -408,17 +408,10 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     checkpoints.save(str(out / "model.ckpt-1000000"), values)
-    toy.write_records(tmp_path / "ab", toy.golden_examples())
     sizes = json.loads(toy.CONFIG.read_text()) | _NO_DROPOUT
     toy.write_config(tmp_path / "config.json", **sizes)
     start = time.process_time()
-    toy.run(
-        tmp_path,
-        input_file=tmp_path / "ab",
-        max_seq_length=128,
-        max_predictions_per_seq=20,
-        num_train_steps=1_000_003,
-    )
+    toy.run(tmp_path, num_train_steps=1_000_003)
     # Replaying a million batches would take minutes of processor time. The wall
     # time of the test depends on the other processes of the suite.
     assert time.process_time() - start < 60
