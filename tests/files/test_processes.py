@@ -139,24 +139,32 @@ def work():
     assert parent.wait(timeout=30) == 1
 
 
+_WAITING = """
+import pathlib, signal, sys, time
+from files import processes
+# A background job of a shell inherits that interrupts are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def wait(name):
+    pathlib.Path(name).touch()
+    time.sleep(60)
+if __name__ == "__main__":
+    list(processes.map_in_order(wait, sys.argv[1:], 2))
+"""
+
+
 def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
     script = tmp_path / "work.py"
-    # A background job of a shell inherits that interrupts are ignored.
-    script.write_text(
-        "import signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        + _ENDLESS["processes"]
-        + "if __name__ == '__main__':\n    work()\n"
-    )
+    script.write_text(_WAITING)
+    started = [tmp_path / "first", tmp_path / "second"]
     parent = subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), *map(str, started)],
         env=os.environ | {"PYTHONPATH": os.getcwd()},
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    while len(_children(parent)) < 3:
+    while not all(path.exists() for path in started):
+        assert parent.poll() is None
         time.sleep(0.05)
-    time.sleep(0.5)  # They may be starting still.
     os.killpg(parent.pid, signal.SIGINT)
     _, errors = parent.communicate(timeout=30)
     assert errors.count(b"Traceback") == 1  # That of the parent.
