@@ -1,7 +1,7 @@
 """Predictions of a trained model for texts, as the scripts make them.
 
-There are no files of records, and nothing is compiled, so that the first
-answer only waits for the weights.
+There are no files of records, and nothing is compiled but the LSTMs of a tagger
+on features, so that the first answer only waits for the weights.
 """
 
 import contextlib

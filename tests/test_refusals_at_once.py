@@ -66,8 +66,8 @@ _TABLES = {
 --write_submission=x.tsv   | a file that ends in .zip; got 'x.tsv'.
 --write_submission=empty.zip | empty.zip: not a zip file
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
---has_header --text_b_column=0 | --text_b_column, --has_header needs --task
---xnli_mode=zero_shot      | --xnli_mode needs --task_name=XNLI; got MRPC.
+--has_header --text_b_column=0 | supports --text_b_column, --has_header; got
+--xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
 --vocab_file=folder        | folder: Is a directory (--vocab_file=folder).

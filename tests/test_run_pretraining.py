@@ -221,7 +221,7 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
         train_batch_size=16,
         phases="steps=30; steps=10 train_batch_size=8",
         steps_per_loop=10,
-        log_every_steps=10,
+        log_every_steps=11,
         learning_rate=0.02,
         lr_schedule="continuous",
         adam_bias_correction=True,

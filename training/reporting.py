@@ -120,9 +120,11 @@ class Reporter:
         progress.keep()
         self._events.close()
         records = read_metrics(self._path)
+        path = os.path.join(self._output_dir, PLOT_FILE)
         if len({record["step"] for record in records}) > 1:
-            path = os.path.join(self._output_dir, PLOT_FILE)
             draw_curves({"": records}, path)
+        else:
+            paths.remove(path)  # Of an earlier run.
 
     def _record(
         self,

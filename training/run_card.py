@@ -103,7 +103,7 @@ def record(run: Callable[[Any], None], options: Any) -> None:
     path = os.path.join(options.output_dir, FILE)
     with locked(options.output_dir):
         _earlier(path)  # A damaged card would end the run after all its work.
-        started = time.time()
+        started, held = time.time(), results(options.output_dir)
         before = _content(path) if _has_others() else None
         try:
             run(options)
@@ -115,12 +115,12 @@ def record(run: Callable[[Any], None], options: Any) -> None:
                 else f"failed: {type(error).__name__}: {error}"
             )
             try:
-                _finish(options, started, ended)
+                _finish(options, started, ended, held)
             except program.REFUSALS as fault:
                 # As on a full disk. It must not replace the error of the run.
                 logging.warning("%s could not be written: %s", path, fault)
             raise
-        _finish(options, started, "finished")
+        _finish(options, started, "finished", held)
         if _has_others():
             _wait_for_chief(path, before)
 
@@ -171,8 +171,17 @@ def _wait_for_chief(path: str, before: bytes | None) -> None:
         logging.warning("%s", error)
 
 
-def _finish(options: Any, started: float, ended: str) -> None:
-    """Writes the card of a run that ended, unless it wrote no files."""
+def _finish(
+    options: Any, started: float, ended: str, held: Mapping[str, Any]
+) -> None:
+    """Writes the card of a run that ended, unless it wrote no files.
+
+    Args:
+        options: of the run.
+        started: when it did.
+        ended: "finished", "interrupted" or an error.
+        held: the results in its folder at the start.
+    """
     folder = options.output_dir
     failed = ended != "finished"
     if not paths.is_remote(folder) and not paths.matching(folder, "*"):
@@ -185,7 +194,8 @@ def _finish(options: Any, started: float, ended: str) -> None:
     if not workers.cluster().is_chief:
         return
     written = _files_written(folder, started)
-    if failed and not (_reports_in(written) or _has_results(written)):
+    found = results(folder)
+    if failed and not _reports_in(written) and found == held:
         return
     path = os.path.join(folder, FILE)
     moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
@@ -202,7 +212,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
         "memory": _peak_memory(),
         "model": _model(folder),
         "training": _training(folder, written),
-        "results": results(folder),
+        "results": found,
         "written": written,
         "earlier": _earlier(path),
     }
@@ -230,10 +240,6 @@ def _reports_in(written: Iterable[str]) -> list[str]:
     """Lists the reports of a run, or of its trials, among the files written."""
     reports = reporting.METRICS_FILE
     return [path for path in written if os.path.basename(path) == reports]
-
-
-def _has_results(written: Iterable[str]) -> bool:
-    return any(path.endswith(_RESULTS_ENDING) for path in written)
 
 
 def _training(folder: str, written: Iterable[str]) -> dict[str, Any]:

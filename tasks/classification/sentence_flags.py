@@ -196,8 +196,8 @@ def find_dataset(
         given = flags.changed(options, group)
         if given and info.name != task_name:
             raise ValueError(
-                f"{', '.join(given)} needs --task_name={task_name}; got "
-                f"{info.name}."
+                f"Only --task_name={task_name} supports {', '.join(given)}; "
+                f"got {info.name}."
             )
     if options.write_submission and not any(p.submission for p in info.test):
         raise ValueError(

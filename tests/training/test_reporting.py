@@ -81,6 +81,10 @@ def test_metrics_are_written_as_they_come(tmp_path):
     reporter.training(10, values)
     reporter.close()
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
+    reporter = reporting.Reporter(str(tmp_path), 10, 0)
+    reporter.training(3, values)
+    reporter.close()
+    assert not (tmp_path / "loss.png").exists()
 
 
 def test_a_resumed_run_forgets_what_is_made_again(tmp_path):

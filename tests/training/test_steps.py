@@ -371,6 +371,38 @@ class _Noise:
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_a_device_loop_is_single_steps(num_parts):
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    dataset = tf.data.Dataset.range(1, 9).map(
+        lambda number: {"x": tf.fill([2], tf.cast(number, tf.float32))}
+    )
+
+    def run(counts):
+        with strategy.scope():
+            weight = tf.Variable(2.0)
+        state = _one_weight_state(strategy, _Noise(weight), weight, rate=1e-2)
+        trainer = steps.Trainer(strategy, state)
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        results, first = [], 0
+        for count in counts:
+            result = trainer.run(
+                iterator, first, count, num_accumulation_steps=num_parts
+            )
+            results.append(_numbers(result))
+            first += count
+        return results, _values(state)
+
+    singles, expected = run([1] * 6)
+    (looped, last), values = run([5, 1])
+    assert values == pytest.approx(expected)
+    assert last["losses"] == pytest.approx(singles[5]["losses"])
+    assert looped["learning_rate"] == singles[4]["learning_rate"]
+    for name in ("gradient_norm", "losses"):
+        parts = [tf.nest.flatten(single[name])[0] for single in singles[:5]]
+        assert tf.nest.flatten(looped[name]) == pytest.approx([sum(parts)])
+
+
 class _TwoUses(_Noise):
     """Its gradient is the sum of two tensors of the weight's shape."""
 
