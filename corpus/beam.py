@@ -41,7 +41,8 @@ def make_shards(
         The total counts, without paths.
 
     Raises:
-        ValueError: Beam is not installed, or the text is not sharded.
+        ValueError: Beam is not installed or has no such runner, or the text is
+            not sharded.
     """
     if not text.is_sharded:
         raise ValueError(
@@ -57,7 +58,10 @@ def make_shards(
         ) from error
 
     options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
-    pipeline = beam.Pipeline(options=options)
+    try:
+        pipeline = beam.Pipeline(options=options)
+    except ValueError as error:
+        raise ValueError(f"--runner={runner}: {error}") from error
     if text.shard_by_file:
         shards = pipeline | "Files" >> beam.Create(list(enumerate(text.paths)))
         read: _Read = functools.partial(_read_file, text)

@@ -131,7 +131,8 @@ class Interruption:
 
     def _request(self, number, frame):
         logging.warning(
-            "%s: saving after this step. Repeat the signal to stop at once.",
+            "%s: saving after this step or evaluation. Repeat the signal to "
+            "stop at once.",
             signal.Signals(number).name,
         )
         self.requested = number

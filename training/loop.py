@@ -128,9 +128,14 @@ def _run(
                 break
             if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
                 results = recorder.evaluate(step, plan.evaluate)
-                if recorder.is_over and recorder.saved_step != step:
+                # A signal may come in an evaluation.
+                stopped_by = recorder.agree_on_signal(stop.requested)
+                is_last = stopped_by or recorder.is_over
+                if is_last and recorder.saved_step != step:
                     recorder.save(step)
-        else:  # A signal may come in the last evaluation.
+                if stopped_by:
+                    break
+        else:  # Or in the last save.
             stopped_by = recorder.agree_on_signal(stop.requested)
     recorder.close()
     if stopped_by:
