@@ -223,44 +223,25 @@ def _choose(
     )
 
 
-def _configuration(source: str, target: str) -> dict[str, bytes]:
-    """Returns the `bert_config.json` for a copy of a model, by its path.
+def _new_configuration(config: config_lib.BertConfig, target: str) -> list[str]:
+    """Lists the `bert_config.json` to write beside a copy of a model, if any.
 
-    A `bert_config.json` is copied; one of another format is converted. There is
-    none if the files beside the model do not contain its configuration.
-
-    Raises:
-        ValueError: the configuration is broken, or not of BERT.
-    """
-    config = config_lib.BertConfig.find(source)
-    if config is None:
-        return {}
-    path = os.path.join(config_lib.folder_of(source), config_lib.FILE)
-    if paths.exists(path):
-        content = _content(path)
-    else:
-        content = config.to_json_string().encode()
-    return {os.path.join(os.path.dirname(target), config_lib.FILE): content}
-
-
-def _content(path: str) -> bytes:
-    return b"".join(paths.chunks_of(path))
-
-
-def _new_files(contents: Mapping[str, bytes]) -> list[str]:
-    """Lists the files that are not there yet.
+    Args:
+        config: of the model.
+        target: the checkpoint of the copy.
 
     Raises:
-        FileExistsError: a file has other content.
+        FileExistsError: there is that of another model.
     """
-    found = [path for path in contents if paths.exists(path)]
-    for path in found:
-        if _content(path) != contents[path]:
-            raise FileExistsError(
-                f"{path} already exists with other content. Choose another "
-                "folder for --output_checkpoint."
-            )
-    return [path for path in contents if path not in found]
+    path = os.path.join(os.path.dirname(target), config_lib.FILE)
+    if not paths.exists(path):
+        return [path]
+    if config_lib.BertConfig.from_json_file(path) != config:
+        raise FileExistsError(
+            f"{path} is the configuration of another model. Choose another "
+            "folder for --output_checkpoint."
+        )
+    return []
 
 
 def _write_checkpoint(
@@ -269,7 +250,7 @@ def _write_checkpoint(
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
-    configuration: Mapping[str, bytes],
+    config: config_lib.BertConfig | None,
 ) -> None:
     """Copies a model without the state of its optimizer.
 
@@ -297,13 +278,15 @@ def _write_checkpoint(
         for place, word in zip(places, words, strict=True):
             ids = tokenizer.convert_tokens_to_ids(word.pieces)
             tensors[name][place] = before[ids].mean(axis=0)
-    written = _new_files(configuration)
-    for path in written:
-        with writing.whole_file(path, "wb") as file:
-            file.write(configuration[path])
+    written = [target]
+    if config is not None:
+        for path in _new_configuration(config, target):
+            with writing.whole_file(path) as file:
+                file.write(config.to_json_string())
+            written.append(path)
     checkpoints.save(target, tensors)
-    logging.info("Wrote the model to %s.", ", ".join([target, *written]))
-    if not configuration:
+    logging.info("Wrote the model to %s.", ", ".join(written))
+    if config is None:
         logging.warning(
             "There is no configuration next to %s: copy its %s to %s.",
             source,
@@ -332,12 +315,13 @@ def run(options: Options) -> None:
     else:
         text_files = paths.expand(options.input_file or "")
     outputs, inputs = [options.output_file], [options.vocab_file, *text_files]
-    configuration: dict[str, bytes] = {}
+    config = None
     if source and target:
         written = checkpoints.saved_files(target)
         writing.check_seekable(written)
-        configuration = _configuration(source, target)
-        outputs += [*written, *_new_files(configuration)]
+        config = config_lib.BertConfig.find(source)
+        outputs += written
+        outputs += _new_configuration(config, target) if config else []
         inputs += checkpoints.files(source)
     writing.check_files(outputs, inputs)
     tokenizer = tokenization.FullTokenizer(
@@ -355,9 +339,7 @@ def run(options: Options) -> None:
     filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]
     if source and target:
-        _write_checkpoint(
-            source, target, tokenizer, words, places, configuration
-        )
+        _write_checkpoint(source, target, tokenizer, words, places, config)
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
     for word in words[:_MOST_SHOWN]:
