@@ -171,10 +171,10 @@ class QuestionAnswering(task.Task):
             logits = squad_answers.padded_logits(
                 **outputs, max_seq_length=self.options.max_seq_length
             )
-        if self.options.packing or self.options.bucket_by_length:
-            logits = squad_answers.without_padding(
-                logits, data.content.features
-            )
+            if self.options.packing or self.options.bucket_by_length:
+                logits = squad_answers.without_padding(
+                    logits, data.content.features
+                )
         ranked = _rank(data.content, logits, self.options, self.tokenizer)
         return _Answers(ranked=ranked, logits=logits)
 

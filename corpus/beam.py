@@ -9,9 +9,13 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from corpus import cleaning, formats, pretraining_shards
 from files import paths, writing
+
+if TYPE_CHECKING:
+    import apache_beam as beam
 
 _NAMESPACE = "create_pretraining_data"
 _DROPPED = "dropped_"
@@ -49,19 +53,9 @@ def make_shards(
             "Apache Beam creates shards in parallel: split the text with "
             "--shard_documents or --shard_by_file."
         )
-    try:
-        import apache_beam as beam
-        from apache_beam.options import pipeline_options
-    except ImportError as error:
-        raise ValueError(
-            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
-        ) from error
+    pipeline = _new_pipeline(runner, arguments)
+    import apache_beam as beam
 
-    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
-    try:
-        pipeline = beam.Pipeline(options=options)
-    except ValueError as error:
-        raise ValueError(f"--runner={runner}: {error}") from error
     if text.shard_by_file:
         shards = pipeline | "Files" >> beam.Create(list(enumerate(text.paths)))
         read: _Read = functools.partial(_read_file, text)
@@ -80,6 +74,21 @@ def make_shards(
     result = pipeline.run()
     result.wait_until_finish()
     return _report(result)
+
+
+def _new_pipeline(runner: str, arguments: Sequence[str]) -> "beam.Pipeline":
+    try:
+        import apache_beam as beam
+        from apache_beam.options import pipeline_options
+    except ImportError as error:
+        raise ValueError(
+            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
+        ) from error
+    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
+    try:
+        return beam.Pipeline(options=options)
+    except ValueError as error:
+        raise ValueError(f"--runner={runner}: {error}") from error
 
 
 def _cut(

@@ -138,8 +138,8 @@ class Reading:
         windows: how paragraphs are split.
         answers: how answers are searched.
         threshold: in version 2 "no answer" wins above it; None in version 1.
-        removes_padding: whether the run predicted without the common padding
-            of its windows, which otherwise competes for the best places.
+        removes_padding: whether the run predicted without the padding of its
+            windows, which otherwise competes for the best places.
     """
 
     windows: squad_features.WindowOptions = dataclasses.field(

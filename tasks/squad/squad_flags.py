@@ -112,6 +112,12 @@ def check(options: Any) -> None:
             "--eval_every_steps and --eval_every_epoch score the answers to "
             "--predict_file, which must be specified."
         )
+    _check_predictions(options)
+
+
+def _check_predictions(options: Any) -> None:
+    """Checks the flags of existing predictions and of the threshold."""
+    do_train, do_predict = options.do_train, options.do_predict
     if options.ensemble and (do_train or not do_predict):
         raise ValueError(
             "--ensemble combines the predictions of other runs: it requires "
