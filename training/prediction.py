@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -75,9 +76,15 @@ def _of_any_length(
     return tf.function(function, autograph=False, reduce_retracing=True)
 
 
-def _max_lengths() -> int:
-    """Returns the number of lengths that batches may have; 0 for any."""
-    return 0 if compilation.fuses_products() else _MAX_LENGTHS
+def _max_lengths(num_batches: float = math.inf) -> int:
+    """Returns the number of lengths that batches may have; 0 for any.
+
+    Compiling costs time for each length, and padding for each batch, in inverse
+    proportion to the number of lengths. So it is the root of that of batches.
+    """
+    if compilation.fuses_products():
+        return 0
+    return math.ceil(min(num_batches**0.5, _MAX_LENGTHS))
 
 
 @contextlib.contextmanager
@@ -127,7 +134,8 @@ class Predictor:
         self._kernels.refresh()
         order = None
         if by_length:
-            source, order = longest_first(source, _max_lengths())
+            num_batches = len(source.files) / batch_size
+            source, order = longest_first(source, _max_lengths(num_batches))
         batches = input_pipeline.distributed(
             self._strategy,
             input_pipeline.evaluation_dataset(

@@ -192,6 +192,17 @@ def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
     assert order.tolist() == [1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    ("num_batches", "num_lengths"), [(0.2, 1), (13, 4), (100, 10), (1000, 16)]
+)
+def test_few_batches_compile_few_lengths(num_batches, num_lengths, _bfloat16):
+    assert prediction._max_lengths(num_batches) == num_lengths
+
+
+def test_fused_products_need_no_limit_of_lengths():
+    assert prediction._max_lengths(13) == 0
+
+
 _GOLDEN = _ROOT / "tests/golden"
 _TOLERANCE = 1e-5
 _ROWS = [[4, 700, 31, 10], [4, 10], [4, *range(300, 312), 10]]
