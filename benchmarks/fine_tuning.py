@@ -244,8 +244,10 @@ def _best_rate(task: _Task) -> str:
     rates = task.options.learning_rates
     if len(rates) == 1:
         return rates[0]
+    peers = (name for name in task.options.programs if name.startswith(PEER))
+    peer = next(peers, PEER)
     scores = {
-        rate: _row(task, PEER, rate, task.options.seeds[0])["metrics"][
+        rate: _row(task, peer, rate, task.options.seeds[0])["metrics"][
             task.metrics[0]
         ]
         for rate in rates

@@ -121,18 +121,22 @@ def _write_questions(tmp_path):
     (tmp_path / "dev.json").write_text(text)
 
 
-def test_rate_is_the_peer_s_best_and_no_run_is_made_twice(tmp_path, made):
+@pytest.mark.parametrize("suffix", ["", "_bfloat16"])
+def test_rate_is_the_peer_s_best_and_no_run_is_made_twice(
+    suffix, tmp_path, made
+):
     _write_questions(tmp_path)
-    options = _options(tmp_path)
+    ours, peer = f"ours{suffix}", f"peer{suffix}"
+    options = dataclasses.replace(_options(tmp_path), programs=(ours, peer))
     fine_tuning.run(options)
     assert len(made) == 5
     rows = fine_tuning.read_rows(options.output_dir)
     assert [(r["program"], r["learning_rate"], r["seed"]) for r in rows] == [
-        ("peer", "5e-5", "1"),
-        ("peer", "2e-5", "1"),
-        ("ours", "2e-5", "1"),
-        ("ours", "2e-5", "2"),
-        ("peer", "2e-5", "2"),
+        (peer, "5e-5", "1"),
+        (peer, "2e-5", "1"),
+        (ours, "2e-5", "1"),
+        (ours, "2e-5", "2"),
+        (peer, "2e-5", "2"),
     ]
     assert rows[1]["metrics"] == {"f1": 100.0, "exact_match": 100.0}
     fine_tuning.run(options)
