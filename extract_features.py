@@ -100,10 +100,14 @@ def run(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options)
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
-    packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
+    truncation = sentence_pairs.Truncation(
+        max_seq_length=options.max_seq_length
+    )
     with_words = options.align == "word"
     prepared = (
-        features.prepare(index, text, packing, tokenizer, with_words=with_words)
+        features.prepare(
+            index, text, truncation, tokenizer, with_words=with_words
+        )
         for index, text in enumerate(lines.read_lines(options.input_file))
     )
     num_layers = len(options.layer_numbers)

@@ -83,10 +83,10 @@ class SentenceClassification(predictions.LabeledTask):
             ),
             task.PREDICT: info.test,
         }
-        packing = sentence_flags.packing(options)
+        truncation = sentence_flags.truncation(options)
         files = {
             split: datasets.find_files(
-                info, splits[split], options.data_dir, packing
+                info, splits[split], options.data_dir, truncation
             )
             for split in options.needed_splits
         }
@@ -133,7 +133,7 @@ class SentenceClassification(predictions.LabeledTask):
             examples=lambda: sentence_pairs.records(
                 file.examples(with_labels=has_labels),
                 self.label_set,
-                file.packing,
+                file.truncation,
                 self.tokenizer,
             ),
             has_labels=has_labels,

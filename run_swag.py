@@ -117,7 +117,7 @@ class MultipleChoice(predictions.LabeledTask):
                     swag.read_examples(
                         path, self._layout, with_labels=has_labels
                     ),
-                    sentence_pairs.Packing(max_seq_length=length),
+                    sentence_pairs.Truncation(max_seq_length=length),
                     self.tokenizer,
                 ),
                 has_labels=has_labels,

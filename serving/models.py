@@ -41,7 +41,7 @@ def servable(
         return answerer.servable(model, tokenizer, settings.answering)
     if task == run_folder.TAG:
         names = settings.known_labels.names
-        length = settings.packing.max_seq_length
+        length = settings.truncation.max_seq_length
         return tagger.servable(model, tokenizer, names, length)
     make = {
         run_folder.CHOOSE: _chooser,
@@ -66,13 +66,13 @@ def _classifier(
     - of a score: `score` `[B]` float32.
     """
     net = networks.Network(model, lambda outputs: outputs["logits"])
-    label_set, packing = settings.known_labels, settings.packing
+    label_set, truncation = settings.known_labels, settings.truncation
     kind = label_set.problem_type
 
     def of_tokens(tokens_a, tokens_b):
-        rows, text = signatures.fit(tokens_a, tokens_b, packing, tokenizer)
+        rows, text = signatures.fit(tokens_a, tokens_b, truncation, tokenizer)
         outputs = networks.activated(net(rows), kind)
-        if packing.long_text == sentence_pairs.WINDOWS:
+        if truncation.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
             outputs = tf.math.segment_mean(outputs, text)
         return _answers(outputs, label_set)
@@ -90,9 +90,9 @@ def _classifier(
         variables=net.variables,
         details={
             **label_set.to_dict(),
-            "max_seq_length": packing.max_seq_length,
-            "long_text": packing.long_text,
-            "window_stride": packing.window_stride,
+            "max_seq_length": truncation.max_seq_length,
+            "long_text": truncation.long_text,
+            "window_stride": truncation.window_stride,
         },
     )
 
@@ -125,8 +125,8 @@ def _chooser(
     gives `choice` and `probabilities`. The longer text of a longer choice is
     truncated.
     """
-    max_seq_length = settings.packing.max_seq_length
-    packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
+    max_seq_length = settings.truncation.max_seq_length
+    truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
     net = networks.Network(
         model, lambda outputs: tf.nn.softmax(outputs["logits"]), rank=3
     )
@@ -137,7 +137,7 @@ def _chooser(
         return {"choice": best, "probabilities": probabilities}
 
     def of_texts(first, second, endings):
-        rows = _choice_rows(tokenizer, packing, first, second, endings)
+        rows = _choice_rows(tokenizer, truncation, first, second, endings)
         answers = of_rows(rows)
         ending = tf.gather(endings, answers["choice"], batch_dims=1)
         return {**answers, "ending": ending}
@@ -158,7 +158,7 @@ def _chooser(
 
 
 def _choice_rows(
-    tokenizer, packing, first, second, endings
+    tokenizer, truncation, first, second, endings
 ) -> signatures.ModelInputs:
     """Makes the inputs of the choices, each `[B, C, T]`."""
     num_choices = tf.shape(endings)[1]
@@ -169,7 +169,7 @@ def _choice_rows(
     # The same pieces as of both texts with a space between them.
     ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
     tokens_b = tf.concat([begun, ended], axis=1)
-    rows, _ = signatures.fit(tokens_a, tokens_b, packing, tokenizer)
+    rows, _ = signatures.fit(tokens_a, tokens_b, truncation, tokenizer)
     shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
     return signatures.ModelInputs(
         **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
@@ -198,9 +198,9 @@ def _embedder(
     Raises:
         ValueError: the model lacks a layer, or texts are split into windows.
     """
-    layers, packing = settings.layers, settings.packing
+    layers, truncation = settings.layers, settings.truncation
     features.check_layers(layers, model.config.num_hidden_layers)
-    if packing.long_text == sentence_pairs.WINDOWS:
+    if truncation.long_text == sentence_pairs.WINDOWS:
         raise ValueError(
             "A text must have one row to be embedded; long_text windows makes "
             "several. Choose head or head_tail."
@@ -217,8 +217,8 @@ def _embedder(
         },
         variables=encoder.net.variables,
         details={
-            "max_seq_length": packing.max_seq_length,
-            "long_text": packing.long_text,
+            "max_seq_length": truncation.max_seq_length,
+            "long_text": truncation.long_text,
             "layers": list(layers),
             "hidden_size": model.config.hidden_size,
         },
@@ -241,7 +241,7 @@ class _Encoder:
         self.net = networks.Network(model, chosen)
         self._vocab_size = model.config.vocab_size
         self._tokenizer = tokenizer
-        self._packing = settings.packing
+        self._truncation = settings.truncation
 
     def of_tokens(self, tokens_a, tokens_b):
         rows = self._rows(tokens_a, tokens_b)
@@ -257,7 +257,7 @@ class _Encoder:
 
     def _rows(self, tokens_a, tokens_b):
         rows, _ = signatures.fit(
-            tokens_a, tokens_b, self._packing, self._tokenizer
+            tokens_a, tokens_b, self._truncation, self._tokenizer
         )
         return rows
 
@@ -298,7 +298,7 @@ def _mask_filler(
         ValueError: the vocabulary has no [MASK].
     """
     tokenizer.definition.require_tokens(_MASK)
-    max_seq_length = settings.packing.max_seq_length
+    max_seq_length = settings.truncation.max_seq_length
     top_k = min(settings.top_k, model.config.vocab_size)
     filler = _MaskFiller(model, tokenizer, max_seq_length, top_k)
     return signatures.Servable(

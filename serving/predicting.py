@@ -166,7 +166,7 @@ def _row(record: Mapping[str, Any]) -> _Row:
 def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
     texts = sentence_pairs.InputExample(guid="", **example)
     records = sentence_pairs.example_records(
-        texts, 0, settings.packing, settings.tokenizer
+        texts, 0, settings.truncation, settings.tokenizer
     )
 
     def decode(outputs):
@@ -179,7 +179,7 @@ def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
 
 def _choice(example, settings: run_folder.Settings, model) -> _Encoded:
     record, _ = swag.example_record(
-        swag.Example(**example), settings.packing, settings.tokenizer
+        swag.Example(**example), settings.truncation, settings.tokenizer
     )
 
     def decode(outputs):
@@ -239,7 +239,7 @@ def _tags(example, settings: run_folder.Settings, model) -> _Encoded:
     """Predicts a tag for each word, in IOB2, and the entities."""
     words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
     names = settings.known_labels.names
-    length = settings.packing.max_seq_length
+    length = settings.truncation.max_seq_length
     windows: Sequence[ner.Window] = []
     if words:
         (windows,) = ner.make_windows(

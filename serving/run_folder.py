@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import itertools
 import os
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -36,6 +35,7 @@ _THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length")
 _SHORTENING, _SHORTENED = ("packing", "bucket_by_length"), "removes_padding"
 _WINDOWS = ("doc_stride", "max_query_length")
+_LONG_TEXTS = ("long_text", "window_stride")
 _VERSION_2 = "version_2_with_negative"
 # The defaults of the scripts, if neither the flags nor the run state a length.
 _LENGTHS = {
@@ -161,7 +161,7 @@ class Settings:
         config: its sizes.
         vocab_file: its vocabulary.
         do_lower_case: whether text is lower-cased.
-        packing: how texts are truncated; `max_seq_length` is for all tasks.
+        truncation: how texts are truncated; `max_seq_length` is for all tasks.
         label_set: its labels; None except for labels, scores and tags.
         answering: options for questions.
         encoder_checkpoint: the frozen encoder below a tagger on features.
@@ -174,7 +174,7 @@ class Settings:
     config: config_lib.BertConfig
     vocab_file: str
     do_lower_case: bool
-    packing: sentence_pairs.Packing
+    truncation: sentence_pairs.Truncation
     label_set: labels.LabelSet | None = None
     answering: Reading = dataclasses.field(default_factory=Reading)
     encoder_checkpoint: str = ""
@@ -353,11 +353,11 @@ def _of_records(sidecar: Mapping[str, Any]) -> dict[str, Any]:
     found = {"is_tagger": sidecar.get("kind") == "tagging"}
     if "max_seq_length" in sidecar:
         found["max_seq_length"] = sidecar["max_seq_length"]
-    kept = (*_WINDOWS, _VERSION_2, "encoder_sha256")
+    kept = (*_WINDOWS, *_LONG_TEXTS, _VERSION_2, "encoder_sha256")
     found |= {key: made_from[key] for key in kept if key in made_from}
     if "layers" in made_from:
         found["encoder_layers"] = made_from["layers"]
-    return found | _packing(str(made_from.get("packing", "")))
+    return found
 
 
 def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,16 +369,6 @@ def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
         found[_SHORTENED] = any(shortening)
     if given.get("features") and given.get("init_checkpoint"):
         found["encoder"] = given["init_checkpoint"]
-    return found
-
-
-def _packing(text: str) -> dict[str, Any]:
-    """Parses the `repr` of a `sentence_pairs.Packing`."""
-    found: dict[str, Any] = {}
-    if match := re.search(r"\blong_text='(\w+)'", text):
-        found["long_text"] = match[1]
-    if match := re.search(r"\bwindow_stride=(\d{1,9}|None)\b", text):
-        found["window_stride"] = None if match[1] == "None" else int(match[1])
     return found
 
 
@@ -422,7 +412,7 @@ def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
         config=config,
         vocab_file=values["vocab_file"],
         do_lower_case=do_lower_case,
-        packing=sentence_pairs.Packing(
+        truncation=sentence_pairs.Truncation(
             max_seq_length=length,
             long_text=values.get("long_text", sentence_pairs.HEAD),
             window_stride=values.get("window_stride"),

@@ -252,7 +252,7 @@ def joined(
 def fit(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
-    packing: sentence_pairs.Packing,
+    truncation: sentence_pairs.Truncation,
     tokenizer: graph_tokenizer.GraphTokenizer,
 ) -> tuple[ModelInputs, tf.Tensor]:
     """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
@@ -260,7 +260,7 @@ def fit(
     Args:
         tokens_a: `[N, (tokens)]` int32.
         tokens_b: `[N, (tokens)]` int32; empty for a single text.
-        packing: the rule.
+        truncation: the rule.
         tokenizer: has the ids of [CLS] and [SEP].
 
     Returns:
@@ -268,10 +268,10 @@ def fit(
     """
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     num_special = 2 + tf.minimum(len_b, 1)
-    budget = packing.max_seq_length - num_special  # [N]
-    if packing.long_text == sentence_pairs.WINDOWS:
+    budget = truncation.max_seq_length - num_special  # [N]
+    if truncation.long_text == sentence_pairs.WINDOWS:
         return _windows(
-            tokens_a, tokens_b, budget, packing.window_stride, tokenizer
+            tokens_a, tokens_b, budget, truncation.window_stride, tokenizer
         )
     # `sentence_pairs.truncated_lengths` without a loop: a text
     # shorter than half of the budget stays complete; two longer ones get half
@@ -279,7 +279,7 @@ def fit(
     half = (budget + 1) // 2
     kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
     kept_b = tf.minimum(len_b, budget - kept_a)
-    is_head = packing.long_text == sentence_pairs.HEAD
+    is_head = truncation.long_text == sentence_pairs.HEAD
     keep = _head if is_head else _head_tail
     rows = joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
     return rows, tf.range(tokens_a.nrows())

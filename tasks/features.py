@@ -138,7 +138,7 @@ def split_pair(line: str) -> tuple[str, str]:
 def prepare(
     index: int,
     text: str,
-    packing: sentence_pairs.Packing,
+    truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
     *,
     with_words: bool = False,
@@ -148,7 +148,7 @@ def prepare(
     Args:
         index: index of the line, from 0.
         text: the line.
-        packing: limits the number of tokens.
+        truncation: limits the number of tokens.
         tokenizer: the tokenizer of the model.
         with_words: whether to find the tokens of each word.
     """
@@ -156,7 +156,7 @@ def prepare(
     words = [_WORD.findall(part) if with_words else [part] for part in texts]
     pieces = [[tokenizer.tokenize(word) for word in part] for part in words]
     tokens_a, tokens_b = ([t for w in part for t in w] for part in pieces)
-    ((kept_a, kept_b),) = sentence_pairs.fit(tokens_a, tokens_b, packing)
+    ((kept_a, kept_b),) = sentence_pairs.fit(tokens_a, tokens_b, truncation)
     tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
     first_b = 2 + len(kept_a)  # after [CLS], the first text and [SEP]
     spans = (

@@ -137,7 +137,7 @@ def _label_id(label_set: labels.LabelSet, value: Any) -> int:
 
 def example_record(
     example: Example,
-    packing: sentence_pairs.Packing,
+    truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
 ) -> tuple[dict[str, Any], bool]:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
@@ -146,7 +146,7 @@ def example_record(
 
     Args:
         example: the row.
-        packing: sets T.
+        truncation: sets T.
         tokenizer: of the model.
 
     Returns:
@@ -161,12 +161,12 @@ def example_record(
     for ending in example.endings:
         # Equal to the pieces of both texts joined by a space.
         tokens_b = second + tokenizer.tokenize(ending)
-        ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, packing)
+        ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, truncation)
         tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
         is_cut |= len(kept_a) + len(kept_b) < len(first) + len(tokens_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
-            sentence_pairs.padded(ids, segment_ids, packing.max_seq_length)
+            sentence_pairs.padded(ids, segment_ids, truncation.max_seq_length)
         )
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return {**record, "label_ids": [example.label_id]}, is_cut
@@ -174,13 +174,13 @@ def example_record(
 
 def records(
     examples: Iterable[Example],
-    packing: sentence_pairs.Packing,
+    truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[list[dict[str, Any]]]:
     """Yields the one record of each example; logs how many were truncated."""
     num_examples = num_cut = 0
     for example in examples:
-        record, is_cut = example_record(example, packing, tokenizer)
+        record, is_cut = example_record(example, truncation, tokenizer)
         num_examples += 1
         num_cut += is_cut
         yield [record]
@@ -188,7 +188,7 @@ def records(
         logging.warning(
             "%d of %d examples have a choice of more than %d tokens, which "
             "was truncated; see --max_seq_length",
-            *(num_cut, num_examples, packing.max_seq_length),
+            *(num_cut, num_examples, truncation.max_seq_length),
         )
 
 

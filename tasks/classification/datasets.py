@@ -141,7 +141,7 @@ class TextFile:
         info: the data set.
         split: the split.
         path: path of the file.
-        packing: how its texts are fitted into the model.
+        truncation: how its texts are fitted into the model.
         suffix: identifies its results; "" for the file of the release.
         part: selects some of its rows; None for all.
     """
@@ -149,7 +149,7 @@ class TextFile:
     info: DatasetInfo
     split: SplitInfo
     path: str
-    packing: sentence_pairs.Packing
+    truncation: sentence_pairs.Truncation
     suffix: str
     part: Part | None = None
 
@@ -164,7 +164,7 @@ class TextFile:
             "data_sha256": paths.sha256(self.path),
             "layout": str(self.split.layout),
             "labels": str(self.info.label_set),
-            "packing": str(self.packing),
+            **dataclasses.asdict(self.truncation),
             **(self.part.origin() if self.part else {}),
         }
 
@@ -201,7 +201,7 @@ def find_files(
     info: DatasetInfo,
     splits: Sequence[SplitInfo],
     data_dir: str,
-    packing: sentence_pairs.Packing,
+    truncation: sentence_pairs.Truncation,
 ) -> list[TextFile]:
     """Lists the files of a data set; skips missing optional files.
 
@@ -209,7 +209,7 @@ def find_files(
         info: the data set.
         splits: its splits, the file of the release first.
         data_dir: its folder, or the parent of that folder.
-        packing: how their texts are fitted into the model.
+        truncation: how their texts are fitted into the model.
 
     Raises:
         FileNotFoundError: a required file is missing.
@@ -232,7 +232,7 @@ def find_files(
                 info=info,
                 split=split,
                 path=path,
-                packing=packing,
+                truncation=truncation,
                 suffix=f"_{split.name.rpartition('_')[2]}" if number else "",
             )
         )

@@ -416,7 +416,7 @@ def _check_outputs(
         glue.check_zip(options.write_submission)
 
 
-def packing(options: SentenceOptions) -> sentence_pairs.Packing:
+def truncation(options: SentenceOptions) -> sentence_pairs.Truncation:
     """Returns the options for fitting texts into `max_seq_length` tokens.
 
     Raises:
@@ -427,4 +427,4 @@ def packing(options: SentenceOptions) -> sentence_pairs.Packing:
             "--window_stride is for --long_text=windows; got --long_text="
             f"{options.long_text}."
         )
-    return flags.narrow(sentence_pairs.Packing, options)
+    return flags.narrow(sentence_pairs.Truncation, options)

@@ -40,7 +40,7 @@ class InputExample:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Packing:
+class Truncation:
     """Options for fitting texts into `T` tokens.
 
     Args:
@@ -98,7 +98,7 @@ def join(
 
 
 def fit(
-    tokens_a: Sequence[str], tokens_b: Sequence[str], packing: Packing
+    tokens_a: Sequence[str], tokens_b: Sequence[str], truncation: Truncation
 ) -> list[tuple[list[str], list[str]]]:
     """Fits one text or a pair into the available tokens.
 
@@ -107,11 +107,11 @@ def fit(
         empty for a single text.
     """
     num_special = 3 if tokens_b else 2
-    budget = packing.max_seq_length - num_special
-    if packing.long_text == WINDOWS:
-        return _windows(tokens_a, tokens_b, budget, packing.window_stride)
+    budget = truncation.max_seq_length - num_special
+    if truncation.long_text == WINDOWS:
+        return _windows(tokens_a, tokens_b, budget, truncation.window_stride)
     len_a, len_b = truncated_lengths(len(tokens_a), len(tokens_b), budget)
-    if packing.long_text == HEAD:
+    if truncation.long_text == HEAD:
         return [(list(tokens_a[:len_a]), list(tokens_b[:len_b]))]
     return [(_head_tail(tokens_a, len_a), _head_tail(tokens_b, len_b))]
 
@@ -166,7 +166,7 @@ def padded(
 def example_records(
     example: InputExample,
     label_id: labels.LabelId,
-    packing: Packing,
+    truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
 ) -> list[dict[str, list[int] | list[float]]]:
     """Converts an example to records: one, or one per window.
@@ -182,12 +182,12 @@ def example_records(
     tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
     label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
     rows = []
-    for part_a, part_b in fit(tokens_a, tokens_b, packing):
+    for part_a, part_b in fit(tokens_a, tokens_b, truncation):
         tokens, segment_ids = join(part_a, part_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
             {
-                **padded(ids, segment_ids, packing.max_seq_length),
+                **padded(ids, segment_ids, truncation.max_seq_length),
                 "label_ids": label_ids,
                 "is_real_example": [1],
             }
@@ -198,7 +198,7 @@ def example_records(
 def records(
     examples: Iterable[InputExample],
     label_set: labels.LabelSet,
-    packing: Packing,
+    truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[list[dict[str, list[int] | list[float]]]]:
     """Yields the records of each example, in order, and logs the first few.
@@ -208,7 +208,7 @@ def records(
     """
     for index, example in enumerate(examples):
         label_id = label_set.encode(example.label)
-        rows = example_records(example, label_id, packing, tokenizer)
+        rows = example_records(example, label_id, truncation, tokenizer)
         if index < _NUM_EXAMPLES_LOGGED:
             logging.debug(
                 "example %s: label %s (%s), %d row(s), input_ids %s",

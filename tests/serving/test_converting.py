@@ -48,7 +48,7 @@ def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
         config=config,
         vocab_file="",
         do_lower_case=True,
-        packing=sentence_pairs.Packing(max_seq_length=11),
+        truncation=sentence_pairs.Truncation(max_seq_length=11),
         label_set=label_set,
     )
     return networks.load(task, settings), settings

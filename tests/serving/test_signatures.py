@@ -20,10 +20,10 @@ def _tokens(lengths, first):
     )
 
 
-def _defined(len_a, len_b, packing):
+def _defined(len_a, len_b, truncation):
     """Returns the rows of a pair: ids and segments, without padding."""
     pairs = sentence_pairs.fit(
-        list(range(100, 100 + len_a)), list(range(300, 300 + len_b)), packing
+        list(range(100, 100 + len_a)), list(range(300, 300 + len_b)), truncation
     )
     names = {"[CLS]": 901, "[SEP]": 902}
     rows = [sentence_pairs.join(*pair) for pair in pairs]
@@ -44,19 +44,19 @@ def _defined(len_a, len_b, packing):
 def test_rows_are_those_of_one_text_after_the_other(
     max_seq_length, long_text, stride
 ):
-    packing = sentence_pairs.Packing(
+    truncation = sentence_pairs.Truncation(
         max_seq_length=max_seq_length, long_text=long_text, window_stride=stride
     )
     sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
     got, text = signatures.fit(
         _tokens([a for a, _ in sizes], 100),
         _tokens([b for _, b in sizes], 300),
-        packing,
+        truncation,
         _TOKENIZER,
     )
     texts, row = text.numpy().tolist(), 0
     for number, (len_a, len_b) in enumerate(sizes):
-        for ids, segments in _defined(len_a, len_b, packing):
+        for ids, segments in _defined(len_a, len_b, truncation):
             padding = [0] * (got.input_ids.shape[1] - len(ids))
             assert texts[row] == number
             assert got.input_ids[row].numpy().tolist() == ids + padding
@@ -67,7 +67,7 @@ def test_rows_are_those_of_one_text_after_the_other(
     assert row == len(texts)
     # A batch without texts has a place for the first token.
     none = _tokens([], 1)
-    got, _ = signatures.fit(none, none, packing, _TOKENIZER)
+    got, _ = signatures.fit(none, none, truncation, _TOKENIZER)
     assert got.input_ids.shape == [0, 1]
 
 

@@ -30,7 +30,7 @@ def _prepare(text, max_seq_length=20, **options):
     return features.prepare(
         5,
         text,
-        sentence_pairs.Packing(max_seq_length=max_seq_length),
+        sentence_pairs.Truncation(max_seq_length=max_seq_length),
         _Tokenizer(),
         **options,
     )

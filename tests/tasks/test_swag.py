@@ -46,8 +46,8 @@ def _read(path, *, with_labels=True, **columns):
 
 
 def _convert(example, max_seq_length):
-    packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
-    return swag.example_record(example, packing, _Tokenizer())
+    truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
+    return swag.example_record(example, truncation, _Tokenizer())
 
 
 def test_rows_are_read_as_they_are_distributed(tmp_path):
@@ -186,9 +186,11 @@ def test_records_hold_all_rows_and_count_what_was_cut(caplog):
         swag.Example(first="a", second="b", endings=("c", "d " * n), label_id=1)
         for n in (1, 9)
     ]
-    packing = sentence_pairs.Packing(max_seq_length=6)
+    truncation = sentence_pairs.Truncation(max_seq_length=6)
     with caplog.at_level("WARNING"):
-        rows = [row for (row,) in swag.records(examples, packing, _Tokenizer())]
+        rows = [
+            row for (row,) in swag.records(examples, truncation, _Tokenizer())
+        ]
     assert [row["label_ids"] for row in rows] == [[1], [1]]
     assert rows[1]["input_ids"].shape == (2, 6)
     assert "1 of 2 examples" in caplog.text

@@ -163,8 +163,8 @@ def test_records_of_choices_are_described(look, tmp_path):
         )
         for n in range(6)
     ]
-    packing = sentence_pairs.Packing(max_seq_length=6)
-    rows = (row for (row,) in swag.records(examples, packing, tokenizer))
+    truncation = sentence_pairs.Truncation(max_seq_length=6)
+    rows = (row for (row,) in swag.records(examples, truncation, tokenizer))
     path = str(tmp_path / "train.tf_record")
     records.write_records(
         [path], rows, records.choice_features(6, num_choices=3)

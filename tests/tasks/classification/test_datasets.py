@@ -131,7 +131,7 @@ def test_file_without_classes_is_an_error(tmp_path, text, label, message):
         datasets.discover_labels(path, layout, "single_label")
 
 
-_PACKING = sentence_pairs.Packing(max_seq_length=8)
+_TRUNCATION = sentence_pairs.Truncation(max_seq_length=8)
 
 
 class _Tokenizer:
@@ -151,11 +151,11 @@ def _write_mnli(folder, *names):
 def test_optional_files_alone_may_be_missing(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
-    files = datasets.find_files(info, info.test, str(tmp_path), _PACKING)
+    files = datasets.find_files(info, info.test, str(tmp_path), _TRUNCATION)
     assert [file.suffix for file in files] == ["", "_mismatched"]
     info = glue.find_dataset("RTE")
     with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
-        datasets.find_files(info, info.dev, str(tmp_path), _PACKING)
+        datasets.find_files(info, info.dev, str(tmp_path), _TRUNCATION)
 
 
 def test_case_is_ignored_and_punctuation_in_the_name_of_the_data_set(tmp_path):
@@ -176,28 +176,33 @@ def test_case_is_ignored_and_punctuation_in_the_name_of_the_data_set(tmp_path):
 def test_records_are_those_of_the_rows(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
-    (file,) = datasets.find_files(info, [info.train], str(tmp_path), _PACKING)
+    (file,) = datasets.find_files(
+        info, [info.train], str(tmp_path), _TRUNCATION
+    )
     ((record,),) = sentence_pairs.records(
-        file.examples(with_labels=True), info.label_set, _PACKING, _Tokenizer()
+        file.examples(with_labels=True),
+        info.label_set,
+        _TRUNCATION,
+        _Tokenizer(),
     )
     assert record["input_ids"] == [5, 1, 1, 5, 1, 5, 0, 0]
     assert record["segment_ids"] == [0, 0, 0, 0, 1, 1, 0, 0]
     assert record["label_ids"] == [2]
 
 
-def test_origin_changes_with_data_and_packing(tmp_path):
+def test_origin_changes_with_data_and_truncation(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
 
-    def origin(packing=_PACKING):
+    def origin(truncation=_TRUNCATION):
         (file,) = datasets.find_files(
-            info, [info.train], str(tmp_path), packing
+            info, [info.train], str(tmp_path), truncation
         )
         return file.origin()
 
     first = origin()
     assert origin() == first
-    longer = sentence_pairs.Packing(max_seq_length=9)
+    longer = sentence_pairs.Truncation(max_seq_length=9)
     assert origin(longer) != first
     with open(tmp_path / "train.tsv", "a") as file:
         file.write("\n")
@@ -280,7 +285,7 @@ def test_held_out_rows_are_those_of_the_file(tmp_path):
     text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\nshort\t1\n"
     _write(tmp_path, text + "".join(rows), "train.tsv")
     info = glue.find_dataset("QQP")
-    files = datasets.find_files(info, [info.train], str(tmp_path), _PACKING)
+    files = datasets.find_files(info, [info.train], str(tmp_path), _TRUNCATION)
     options = sentence_flags.SentenceOptions(
         task_name="QQP", data_dir=str(tmp_path), dev_fraction=0.3
     )

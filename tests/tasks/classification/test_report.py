@@ -135,7 +135,7 @@ def _write(path, label_set, part, label_ids, **arrays):
         info=info,
         split=split,
         path=str(path),
-        packing=sentence_pairs.Packing(max_seq_length=8),
+        truncation=sentence_pairs.Truncation(max_seq_length=8),
         suffix="_x",
         part=part,
     )

@@ -1,4 +1,4 @@
-"""Packing of sentences, against the release's features and by hand."""
+"""Truncation of sentences, against the release's features and by hand."""
 
 import gzip
 import json
@@ -46,8 +46,8 @@ def _read(task_name, split_name):
     return info, examples
 
 
-def _packing(length, **others):
-    return sentence_pairs.Packing(max_seq_length=length, **others)
+def _truncation(length, **others):
+    return sentence_pairs.Truncation(max_seq_length=length, **others)
 
 
 def _words(prefix, count):
@@ -85,9 +85,9 @@ def test_features_are_those_of_the_release(name):
         str(_GOLDEN / "inputs" / vocab), do_lower_case=lower
     )
     info, examples = _read(task_name, split_name)
-    packing = _packing(int(length.removeprefix("seq")))
+    truncation = _truncation(int(length.removeprefix("seq")))
     converted = sentence_pairs.records(
-        examples, info.label_set, packing, tokenizer
+        examples, info.label_set, truncation, tokenizer
     )
     rows = [row for rows in converted for row in rows]
     expected = _FEATURES["features"][name]
@@ -117,7 +117,7 @@ def test_pair_is_laid_out_with_two_segments():
 
 
 def test_pair_whose_second_text_is_cut_away_is_a_single_sentence():
-    fitted = sentence_pairs.fit(["x"], ["y"], _packing(4))
+    fitted = sentence_pairs.fit(["x"], ["y"], _truncation(4))
     assert fitted == [(["x"], [])]
 
 
@@ -125,22 +125,22 @@ def test_pair_whose_second_text_is_cut_away_is_a_single_sentence():
 def test_text_that_fits_is_the_same_under_every_rule(length):
     tokens = _words("t", length)
     for rule in sentence_pairs.LONG_TEXT:
-        packing = _packing(128, long_text=rule)
-        assert sentence_pairs.fit(tokens, [], packing) == [(tokens, [])]
+        truncation = _truncation(128, long_text=rule)
+        assert sentence_pairs.fit(tokens, [], truncation) == [(tokens, [])]
 
 
 def test_head_tail_keeps_128_first_and_382_last_of_510():
     tokens = _words("t", 1000)
-    packing = _packing(512, long_text=sentence_pairs.HEAD_TAIL)
-    ((kept, _),) = sentence_pairs.fit(tokens, [], packing)
+    truncation = _truncation(512, long_text=sentence_pairs.HEAD_TAIL)
+    ((kept, _),) = sentence_pairs.fit(tokens, [], truncation)
     assert kept == tokens[:128] + tokens[-382:]
 
 
 def test_head_tail_keeps_as_much_of_a_pair_as_head():
     long, short = _words("a", 70), _words("b", 9)
-    head = sentence_pairs.fit(long, short, _packing(32))
+    head = sentence_pairs.fit(long, short, _truncation(32))
     both = sentence_pairs.fit(
-        long, short, _packing(32, long_text=sentence_pairs.HEAD_TAIL)
+        long, short, _truncation(32, long_text=sentence_pairs.HEAD_TAIL)
     )
     assert [len(part) for part in both[0]] == [len(p) for p in head[0]]
     assert both[0][0] == [*long[:5], *long[-15:]]
@@ -149,23 +149,25 @@ def test_head_tail_keeps_as_much_of_a_pair_as_head():
 
 def test_windows_overlap_by_half_and_reach_the_end():
     tokens = _words("t", 11)
-    packing = _packing(6, long_text=sentence_pairs.WINDOWS)
-    fitted = sentence_pairs.fit(tokens, [], packing)
+    truncation = _truncation(6, long_text=sentence_pairs.WINDOWS)
+    fitted = sentence_pairs.fit(tokens, [], truncation)
     starts = [part[0] for part, _ in fitted]
     assert starts == ["t0", "t2", "t4", "t6", "t8"]
     assert fitted[-1][0] == ["t8", "t9", "t10"]
 
 
 def test_windows_move_over_the_longer_text_beside_the_shorter():
-    packing = _packing(10, long_text=sentence_pairs.WINDOWS, window_stride=3)
+    truncation = _truncation(
+        10, long_text=sentence_pairs.WINDOWS, window_stride=3
+    )
     short, long = _words("s", 2), _words("l", 9)
-    fitted = sentence_pairs.fit(short, long, packing)
+    fitted = sentence_pairs.fit(short, long, truncation)
     assert fitted == [
         (short, long[0:5]),
         (short, long[3:8]),
         (short, long[6:9]),
     ]
-    assert sentence_pairs.fit(long, short, packing) == [
+    assert sentence_pairs.fit(long, short, truncation) == [
         (part_b, part_a) for part_a, part_b in fitted
     ]
 
@@ -179,11 +181,11 @@ def test_windows_move_over_the_longer_text_beside_the_shorter():
 def test_windows_fit_and_lose_no_token_of_the_longer_text(
     len_a, len_b, length, stride
 ):
-    packing = _packing(
+    truncation = _truncation(
         length, long_text=sentence_pairs.WINDOWS, window_stride=stride
     )
     tokens = {"a": _words("a", len_a), "b": _words("b", len_b)}
-    fitted = sentence_pairs.fit(tokens["a"], tokens["b"], packing)
+    fitted = sentence_pairs.fit(tokens["a"], tokens["b"], truncation)
     for part_a, part_b in fitted:
         assert len(sentence_pairs.join(part_a, part_b)[0]) <= length
     read = {token for pair in fitted for part in pair for token in part}
@@ -198,10 +200,12 @@ def test_each_window_carries_the_label_of_its_text():
         sentence_pairs.InputExample(guid="t-0", text_a="a b c d", label="no"),
         sentence_pairs.InputExample(guid="t-1", text_a="a", label="yes"),
     ]
-    packing = _packing(4, long_text=sentence_pairs.WINDOWS, window_stride=2)
+    truncation = _truncation(
+        4, long_text=sentence_pairs.WINDOWS, window_stride=2
+    )
     rows = list(
         sentence_pairs.records(
-            examples, labels.LabelSet(names=("no", "yes")), packing, _Words()
+            examples, labels.LabelSet(names=("no", "yes")), truncation, _Words()
         )
     )
     assert [[row["label_ids"] for row in group] for group in rows] == [
@@ -216,7 +220,7 @@ def test_more_padding_changes_nothing_before_it():
     example = sentence_pairs.InputExample(guid="x", text_a="u v", text_b="w")
     tokenizer = _Words()
     (short,), (long,) = (
-        sentence_pairs.example_records(example, 1, _packing(n), tokenizer)
+        sentence_pairs.example_records(example, 1, _truncation(n), tokenizer)
         for n in (7, 11)
     )
     for name in ("input_ids", "input_mask", "segment_ids"):
@@ -229,7 +233,7 @@ def test_more_padding_changes_nothing_before_it():
 def test_record_has_the_names_of_the_release(label_id, expected):
     example = sentence_pairs.InputExample(guid="x", text_a="u")
     (record,) = sentence_pairs.example_records(
-        example, label_id, _packing(4), _Words()
+        example, label_id, _truncation(4), _Words()
     )
     assert record == {
         "input_ids": [101, 3, 102, 0],
@@ -250,6 +254,6 @@ def test_record_has_the_names_of_the_release(label_id, expected):
         ),
     ],
 )
-def test_packing_refuses_values_out_of_range(values, message):
+def test_truncation_refuses_values_out_of_range(values, message):
     with pytest.raises(ValueError, match=message):
-        sentence_pairs.Packing(**values)
+        sentence_pairs.Truncation(**values)
