@@ -147,6 +147,11 @@ def _check_options(options: Options) -> None:
             "--align=word needs one vector per word, but --pooling="
             f"{options.pooling} gives one per line; pass one of them."
         )
+    if options.align != "word" and options.word_vector != "first":
+        raise ValueError(
+            f"--word_vector={options.word_vector} requires --align=word; "
+            "otherwise there is one vector per token."
+        )
     if options.output_format == "jsonl" and options.dtype != "float32":
         raise ValueError(
             "--dtype applies to npz and tfrecord files; JSON lines hold "

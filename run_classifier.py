@@ -197,10 +197,6 @@ class SentenceClassification(predictions.LabeledTask):
         if self._chooses_thresholds(data):
             path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
             self.decided_by(answers).save(path)
-        losses = predictions.pool_windows(
-            answers.losses[:, None], data.rows_per_example
-        )[:, 0]
-        answers = dataclasses.replace(answers, losses=losses)
         report.write(data.content, self.label_ids(data), answers, output_dir)
 
     def write_answers(

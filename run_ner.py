@@ -251,6 +251,9 @@ def _find_labels(
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
+    changed = flags.changed(options, flags.Group.MODEL)
+    if "--lstm_units" in changed and not options.features:
+        raise ValueError("--lstm_units requires --features.")
     kind = FeatureBasedTagging if options.features else Tagging
     fine_tuning.run(kind, options, tokenization.open_tokenizer(options))
 

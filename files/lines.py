@@ -97,13 +97,13 @@ def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
         ValueError: a line, which the message names, is not UTF-8.
     """
     for number, line in enumerate(raw_lines, start=1):
+        text = line.removesuffix(b"\n").replace(b"\r", b"")
         try:
-            text = line.removesuffix(b"\n").replace(b"\r", b"")
             yield text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{name}, line {number}: not UTF-8 "
-                f"(byte {line[error.start]:#04x}). Convert the text first, "
+                f"(byte {text[error.start]:#04x}). Convert the text first, "
                 "for example with iconv."
             ) from error
 

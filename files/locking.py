@@ -60,7 +60,8 @@ def lock(
             "program": os.path.basename(sys.argv[0]),
             "group": group,
         }
-        file.truncate(0)
+        file.seek(0)
+        file.truncate()
         file.write(json.dumps(holder).encode())
         file.flush()
         try:

@@ -101,8 +101,13 @@ def _random_words(shape, seed):
     It takes half the time of a pass over memory. A generator such as Philox
     takes longer than all other operations at the end of a block.
     """
-    places = ops.arange(math.prod(shape), dtype="int32")
-    words = ops.cast(places, "uint32")
+    *rows, width = shape
+    # Two ranges, because the places may exceed int32.
+    row, column = (
+        ops.cast(ops.arange(size, dtype="int32"), "uint32")
+        for size in (math.prod(rows), width)
+    )
+    words = row[:, None] * ops.cast(width, "uint32") + column
     keys = _keys(seed)
     for i in range(len(_KEY_STARTS)):
         words = _mixed(ops.bitwise_xor(words, keys[i]))

@@ -35,8 +35,8 @@ _THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length")
 _SHORTENING, _SHORTENED = ("packing", "bucket_by_length"), "removes_padding"
 _WINDOWS = ("doc_stride", "max_query_length")
-_LONG_TEXTS = ("long_text", "window_stride")
 _VERSION_2 = "version_2_with_negative"
+_READING = ("long_text", "window_stride", *_WINDOWS, _VERSION_2)
 # The defaults of the scripts, if neither the flags nor the run state a length.
 _LENGTHS = {
     **dict.fromkeys((CLASSIFY, SCORE, CHOOSE, EMBED), 128),
@@ -277,12 +277,12 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     Returns:
         Some of: `bert_config_file`, `vocab_file`, `do_lower_case`,
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
-        `max_seq_length`; of the records: `long_text`, `window_stride`,
-        `doc_stride`, `max_query_length`, `version_2_with_negative`,
-        `encoder_layers` and `encoder_sha256`; of the last program that wrote a
-        run card: `n_best_size`, `max_answer_length`,
-        `null_score_diff_threshold`, `removes_padding` and `encoder`, the
-        checkpoint of a frozen one.
+        `max_seq_length`; of the records, or else of the last program that wrote
+        a run card: `long_text`, `window_stride`, `doc_stride`,
+        `max_query_length` and `version_2_with_negative`; of the records:
+        `encoder_layers` and `encoder_sha256`; of that card: `n_best_size`,
+        `max_answer_length`, `null_score_diff_threshold`, `removes_padding` and
+        `encoder`, the checkpoint of a frozen one.
 
     Raises:
         ValueError: a file is invalid.
@@ -310,10 +310,7 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     if paths.exists(os.path.join(parent, _TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in reversed(folders):  # The card of a trial replaces the run's.
-        found |= _of_card(model_folder.read(place, _RUN_CARD, flags=dict))
-    if found.get(_THRESHOLD) == _CHOSEN:
-        chosen = squad_results.read_null_threshold(folder)
-        found[_THRESHOLD] = _CHOSEN if chosen is None else chosen
+        found |= _of_card(place, folder)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         name = f"{split}{ending}{paths.SIDECAR_ENDING}"
         if sidecar := model_folder.read(place, name, **_SIDECAR):
@@ -353,17 +350,32 @@ def _of_records(sidecar: Mapping[str, Any]) -> dict[str, Any]:
     found = {"is_tagger": sidecar.get("kind") == "tagging"}
     if "max_seq_length" in sidecar:
         found["max_seq_length"] = sidecar["max_seq_length"]
-    kept = (*_WINDOWS, *_LONG_TEXTS, _VERSION_2, "encoder_sha256")
+    kept = (*_READING, "encoder_sha256")
     found |= {key: made_from[key] for key in kept if key in made_from}
     if "layers" in made_from:
         found["encoder_layers"] = made_from["layers"]
     return found
 
 
-def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of a run card that are in no other file."""
+def _of_card(place: str, folder: str) -> dict[str, Any]:
+    """Returns the entries of a run card.
+
+    Args:
+        place: the folder of the card.
+        folder: the model's: the same, or that of a trial in it.
+    """
+    card = model_folder.read(place, _RUN_CARD, flags=dict, written=dict)
     given = card.get("flags", {})
-    found = {k: given[k] for k in (*_SEARCH, _THRESHOLD) if k in given}
+    kept = (*_SEARCH, *_READING)
+    found = {name: given[name] for name in kept if name in given}
+    if (threshold := given.get(_THRESHOLD)) == _CHOSEN:
+        # Scores of another program have another threshold.
+        scores = os.path.join(folder, squad_results.SCORES)
+        if os.path.relpath(scores, place) in card.get("written", {}):
+            threshold = squad_results.read_null_threshold(folder)
+        found[_THRESHOLD] = _CHOSEN if threshold is None else threshold
+    elif threshold is not None:
+        found[_THRESHOLD] = float(threshold)  # Infinities are text.
     shortening = [given[k] for k in _SHORTENING if k in given]
     if shortening:
         found[_SHORTENED] = any(shortening)

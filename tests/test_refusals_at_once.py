@@ -109,6 +109,7 @@ _TABLES = {
 --eval_every_steps=2       | score the answers to --predict_file
 --ensemble=a.npz           | it requires --do_predict without --do_train
 --doc_stride=0             | doc_stride
+--save_logits              | requires --do_predict without --ensemble
 --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
 --max_seq_length=64        | up to sequence length 32
 --do_predict --predict_file=nothing | nothing: No such file or
@@ -119,7 +120,7 @@ _TABLES = {
 --max_seq_length=11        | must be greater than max_query_length + 3
 --predict_file=predictions.json --output_dir=. | must not be written: it is the
 --ensemble=predictions.json --output_dir=. | must not be written: it is the
---ensemble=a.npz --save_logits | saves the logits of a model
+--ensemble=a.npz --save_logits | requires --do_predict without --ensemble
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
 --version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
@@ -133,6 +134,7 @@ _TABLES = {
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
+--train_file=text.txt --lstm_units=8 | --lstm_units requires --features
 --bucket_by_length --distribution_strategy=tpu | --bucket_by_length creates
 --bucket_by_length --use_tpu | --bucket_by_length creates batches of different
 --packing --use_tpu | --packing creates batches of different
@@ -152,6 +154,7 @@ _TABLES = {
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --align=word --pooling=mean | pass one of them
+--word_vector=mean         | requires --align=word
 --dtype=float16            | JSON lines hold
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
 --input_file=nowhere       | No such file or directory (--input_file=nowhere).

@@ -202,7 +202,8 @@ def test_scoring_in_the_folder_of_a_model_keeps_its_settings(tmp_path):
     answers = {f"d{number}": "" for number in range(9)}
     toy_squad.write_json(out / "predictions.json", answers)
     trained = {"null_score_diff_threshold": "auto", "n_best_size": 7}
-    toy_squad.write_json(out / "run_card.json", {"flags": trained})
+    card = {"flags": trained, "written": {"eval_results.txt": 50}}
+    toy_squad.write_json(out / "run_card.json", card)
     (out / "eval_results.txt").write_text(
         "f1 = 1.0\nnull_score_diff_threshold = -1.25\n"
     )

@@ -319,6 +319,9 @@ def run(options: Options) -> None:
     if source and target:
         written = checkpoints.saved_files(target)
         writing.check_seekable(written)
+        folder = config_lib.folder_of(source)
+        model_folder.check_casing(folder, options.do_lower_case)
+        model_folder.check_vocabulary(folder, options.vocab_file)
         config = config_lib.BertConfig.find(source)
         outputs += written
         outputs += _new_configuration(config, target) if config else []

@@ -7,6 +7,7 @@ restores them.
 """
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -353,7 +354,9 @@ class BestCheckpoint:
             )
         value = float(results[self.metric])
         best = self.record
-        if best is None or self._sign * (value - best["value"]) > 0:
+        if math.isfinite(value) and (
+            best is None or self._sign * (value - best["value"]) > 0
+        ):
             # First, so that the weights are never without their description.
             for name in _COMPANIONS:
                 path = os.path.join(self._output_dir, name)
@@ -376,6 +379,9 @@ class BestCheckpoint:
             logging.info(
                 "best %s so far: %.4g, kept as %s", self.metric, value, prefix
             )
+            return
+        if best is None:
+            logging.warning("%s is %s, so it is not kept.", self.metric, value)
             return
         # A resumed run may repeat an evaluation.
         if step > best["last_step"]:

@@ -178,7 +178,6 @@ def with_best_trial(options: _Options) -> _Options:
     if (
         options.do_train
         or options.has_several_runs
-        or options.init_checkpoint
         or paths.is_remote(folder)
         or _checkpoints_in(folder)
     ):

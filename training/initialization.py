@@ -257,15 +257,17 @@ def load_pretrained(
 
     Args:
         model: receives the weights.
-        options: `init_checkpoint` and `do_lower_case`.
+        options: `init_checkpoint`, `vocab_file` and `do_lower_case`.
 
     Raises:
         ValueError: the checkpoint is not of BERT, was trained with another
-            casing, or lacks a weight.
+            vocabulary or casing, or lacks a weight.
     """
     path = options.init_checkpoint
     model_folder.check_bidirectional(path)
-    model_folder.check_casing(config_lib.folder_of(path), options.do_lower_case)
+    folder = config_lib.folder_of(path)
+    model_folder.check_casing(folder, options.do_lower_case)
+    model_folder.check_vocabulary(folder, options.vocab_file)
     report = checkpoints.load(model, path, new=model.optional_variables)
     logging.info("%s: %s", path, report)
 

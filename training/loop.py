@@ -112,7 +112,7 @@ def _run(
     step, results = first_step, None
     recorder.log_if_finished(step)
     if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
-        recorder.evaluate_if_missed(step, plan.evaluate)
+        results = recorder.evaluate_if_missed(step, plan.evaluate)
     calls = _calls(trainer, batches, options, plan, first_step)
     with failures.Interruption() as stop:
         while step < plan.num_train_steps and not recorder.is_over:
@@ -405,7 +405,7 @@ class _Recorder:
 
     def evaluate_if_missed(
         self, step: int, evaluate: Callable[[], Mapping[str, float]]
-    ) -> None:
+    ) -> Mapping[str, float] | None:
         """Evaluates if a run stopped between saving and evaluating."""
         missed = (
             step > 0
@@ -413,7 +413,8 @@ class _Recorder:
             and not self._reporter.has_evaluation(step)
         )
         if self._communicator.all_reduce_max(int(missed)):
-            self.evaluate(step, evaluate)
+            return self.evaluate(step, evaluate)
+        return None
 
     def agree_on_signal(self, request: int | None) -> int | None:
         """Returns the number of a signal that any worker received, or None."""

@@ -1,5 +1,6 @@
 """Pre-training: records, devices, training and evaluation of a run."""
 
+import dataclasses
 import json
 import math
 import operator
@@ -44,12 +45,32 @@ _IDENTITY = (
 )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The records of a run.
+
+    Attributes:
+        training: those of each phase, or this worker's share of them.
+        held_out: with the lengths of the last phase; without
+            `--eval_input_file`, the training records of that phase.
+        do_lower_case: whether their text was lower-cased; None if unknown.
+    """
+
+    training: Sequence[input_pipeline.RecordSource]
+    held_out: input_pipeline.RecordSource
+    do_lower_case: bool | None
+
+
 def _open_records(
     options: training_flags.PretrainingOptions,
     names: Sequence[str],
     config: config_lib.BertConfig,
+    all_sidecars: dict[str, records.Metadata | None],
 ) -> input_pipeline.RecordSource:
-    """Opens record files and checks that they fit the flags and the model."""
+    """Opens record files and checks that they fit the flags and the model.
+
+    The contents of their sidecars are added to `all_sidecars`.
+    """
     files = record_files.RecordFiles(names)
     logging.info(
         "%s records in %d file(s): %s",
@@ -63,6 +84,7 @@ def _open_records(
         max_predictions_per_seq=options.max_predictions_per_seq,
         vocab_size=config.vocab_size,
     )
+    all_sidecars |= sidecars
     masking = dynamic_masking.of_sidecars(sidecars)
     if masking is None:
         features = records.pretraining_features(
@@ -84,31 +106,33 @@ def _open_records(
 
 def open_sources(
     phases: Sequence[phases_lib.Phase], config: config_lib.BertConfig
-) -> tuple[list[input_pipeline.RecordSource], input_pipeline.RecordSource]:
+) -> Sources:
     """Opens the records of training and evaluation.
-
-    Returns:
-        The training records of each phase, or this worker's share of them; and
-        the held-out records, with the lengths of the last phase. Without
-        `--eval_input_file` they are the training records of that phase.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records do not fit the flags or the model.
+        ValueError: the records do not fit the flags, the model or each other.
     """
     sources = []
+    sidecars: dict[str, records.Metadata | None] = {}
     for phase in phases:
         options, names = phase.options, phase.record_files
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())
-        sources.append(_open_records(options, names, config))
-    options = phases[-1].options
-    if not (options.eval_input_file or options.shard_input_files):
-        return sources, sources[-1]
-    names = phases[-1].record_files
-    if options.eval_input_file:
-        names = paths.expand(options.eval_input_file)
-    return sources, _open_records(options, names, config)
+        sources.append(_open_records(options, names, config, sidecars))
+    options, held_out = phases[-1].options, sources[-1]
+    if options.eval_input_file or options.shard_input_files:
+        names = phases[-1].record_files
+        if options.eval_input_file:
+            names = paths.expand(options.eval_input_file)
+        held_out = _open_records(options, names, config, sidecars)
+    do_lower_case = pretraining_records.is_lower_case(sidecars)
+    if options.init_checkpoint and do_lower_case is not None:
+        folder = config_lib.folder_of(options.init_checkpoint)
+        model_folder.check_casing(folder, do_lower_case)
+    return Sources(
+        training=sources, held_out=held_out, do_lower_case=do_lower_case
+    )
 
 
 def prepare_devices(

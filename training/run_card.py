@@ -48,6 +48,7 @@ _GIT_SECONDS = 5
 
 # The fields of the entry of an earlier program.
 _KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
+_INFINITIES = (math.inf, -math.inf)  # JSON lacks them.
 _NONE = type(None)
 _REPORT = ({"step": int, "*": (int, float, _NONE)}, _NONE)
 _SUMMARY = {
@@ -206,7 +207,10 @@ def _finish(
         "started": moment.isoformat(timespec="seconds"),
         "seconds": round(time.time() - started, 1),
         "ended": ended,
-        "flags": dataclasses.asdict(options),
+        "flags": {
+            name: str(value) if value in _INFINITIES else value
+            for name, value in dataclasses.asdict(options).items()
+        },
         "inputs": describe_inputs(options),
         "environment": _environment(),
         "memory": _peak_memory(),

@@ -253,7 +253,7 @@ class Answers:
 
     Attributes:
         outputs: `[E, K]` float32, probabilities or scores.
-        losses: `[R]` float32, one per record.
+        losses: `[E]` float32.
         thresholds: of the labels, as in `labels.LabelSet`.
     """
 
@@ -282,8 +282,11 @@ class LabeledTask(task.Task):
     def decode(
         self, data: task.Data, outputs: Mapping[str, np.ndarray]
     ) -> Answers:
-        pooled = pool_windows(outputs["outputs"], data.rows_per_example)
-        return Answers(outputs=pooled, losses=outputs["losses"])
+        losses = outputs["losses"][:, np.newaxis]  # [R, 1]
+        return Answers(
+            outputs=pool_windows(outputs["outputs"], data.rows_per_example),
+            losses=pool_windows(losses, data.rows_per_example)[:, 0],
+        )
 
     def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
         chosen = decide(self.decided_by(answers), answers.outputs)

@@ -229,7 +229,11 @@ def find_labels(
             labels, or other labels than the model in this folder.
     """
     options.check_columns()
-    before = labels.load(saved) if paths.exists(saved) else None
+    # A run that ended before its first checkpoint leaves labels only.
+    is_known = paths.exists(saved) and (
+        not is_training or _has_checkpoint(os.path.dirname(saved))
+    )
+    before = labels.load(saved) if is_known else None
     if options.problem_type == labels.REGRESSION or options.label_names:
         now = labels.LabelSet(
             problem_type=options.problem_type, names=options.label_names
@@ -266,6 +270,12 @@ def find_labels(
             "another output folder, or the same labels."
         )
     return dataclasses.replace(now, separator=options.label_separator)
+
+
+def _has_checkpoint(folder: str) -> bool:
+    """Returns whether a folder of a run has a checkpoint, also of a trial."""
+    patterns = ("*.index", "trial-*/*.index")
+    return any(paths.matching(folder, pattern) for pattern in patterns)
 
 
 def custom_dataset(

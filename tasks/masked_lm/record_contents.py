@@ -194,7 +194,7 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
             | (labels >= vocab_size).any(axis=1)
         ),
         "no [CLS] at the start": inputs[:, 0] != vocab["[CLS]"],
-        "padding between tokens": (np.diff(mask, axis=1) > 0).any(axis=1),
+        "padding between tokens": (mask[:, 1:] > mask[:, :-1]).any(axis=1),
         "a prediction in the padding": (
             is_predicted & (positions >= length)
         ).any(axis=1),

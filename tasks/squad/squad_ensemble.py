@@ -7,6 +7,7 @@ search, the logits of windows.
 
 import collections
 import dataclasses
+import itertools
 import struct
 import zipfile
 import zlib
@@ -239,8 +240,12 @@ def _combine(
     kept, null_odds = combined[:size], None
     if options.version_2_with_negative:
         null_odds = _mean_null_odds(qas_id, systems)
-        # As for one system: one more, if "no answer" is missing.
-        kept += [entry for entry in combined[size:] if not entry.text]
+        # As for one system: one more, if "no answer" is missing, or if there
+        # is nothing else.
+        for has_text in (False, True):
+            if not any(bool(entry.text) is has_text for entry in kept):
+                rest = (e for e in combined if bool(e.text) is has_text)
+                kept += itertools.islice(rest, 1)
     return squad_answers.RankedAnswers(
         qas_id=qas_id, nbest=tuple(kept), null_odds=null_odds
     )

@@ -123,9 +123,10 @@ def _check_predictions(options: Any) -> None:
             "--ensemble combines the predictions of other runs: it requires "
             "--do_predict without --do_train."
         )
-    if options.ensemble and options.save_logits:
+    if options.save_logits and (options.ensemble or not do_predict):
         raise ValueError(
-            "--save_logits saves the logits of a model; --ensemble has none."
+            "--save_logits saves the logits of a model's predictions: it "
+            "requires --do_predict without --ensemble."
         )
     if do_predict and (options.predictions_file or options.null_odds_file):
         raise ValueError(

@@ -52,6 +52,11 @@ def test_lines_may_span_chunks(tmp_path):
     assert _read(tmp_path, f"{long}\ny".encode()) == [long, "y"]
 
 
+def test_invalid_utf8_is_named_where_carriage_returns_are_dropped(tmp_path):
+    with pytest.raises(ValueError, match=r"line 1: not UTF-8 .*0xe9"):
+        _read(tmp_path, b"abc\rd\xe9f\n")
+
+
 def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
     with pytest.raises(ValueError, match=r"text, line 2: not UTF-8 .*0xff"):
         _read(tmp_path, b"good\nb\xffd\n")

@@ -1,5 +1,6 @@
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import platform
@@ -62,8 +63,15 @@ def test_a_lock_whose_process_was_killed_is_taken_over(path, holder):
     holder.wait()
     assert os.path.exists(path)
     with locking.lock(path, "The zip"):
-        pass
+        assert f'"process": {os.getpid()},' in pathlib.Path(path).read_text()
     assert not os.path.exists(path)
+
+
+def test_a_lock_waited_for_names_the_process_that_takes_it(path, holder):
+    threading.Timer(0.3, holder.kill).start()
+    with locking.lock(path, "The zip", wait=True):
+        held = json.loads(pathlib.Path(path).read_text())
+    assert held["process"] == os.getpid()
 
 
 def test_a_folder_is_shared_by_a_group(path, holder, tmp_path):

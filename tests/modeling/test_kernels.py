@@ -114,6 +114,13 @@ def test_dropout_keeps_its_share_and_the_mean():
     np.testing.assert_allclose(got[got != 0], 1 / 0.9, rtol=1e-5)
 
 
+def test_dropout_numbers_more_places_than_int32_has():
+    scores = tf.TensorSpec([512, 16, 512, 512], tf.bfloat16)
+    graph = tf.function(lambda x: kernels.dropout(x, 0.1, _SEED))
+    dropped = graph.get_concrete_function(scores)  # Half of 8 GB, not executed.
+    assert dropped.output_shapes == scores.shape
+
+
 @pytest.mark.parametrize("distance", [1, 2, 16, 128, 768, 16384])
 def test_dropout_draws_places_independently(distance):
     zero = kernels.dropout(tf.ones([200_000]), 0.3, _SEED).numpy() == 0

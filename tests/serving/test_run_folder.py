@@ -1,6 +1,7 @@
 """The description of a model in the folder of its run."""
 
 import json
+import math
 
 import pytest
 import tensorflow as tf
@@ -60,19 +61,35 @@ def test_the_casing_of_a_converted_model_is_that_of_its_tokenizer(tmp_path):
     assert run_folder.read(str(tmp_path))["do_lower_case"] is False
 
 
-def _write_card(folder, threshold):
+def _write_card(folder, threshold, *written):
     search = {"n_best_size": 7, "max_answer_length": 9}
     flags = {**search, "null_score_diff_threshold": threshold}
-    (folder / "run_card.json").write_text(json.dumps({"flags": flags}))
+    card = {"flags": flags, "written": dict.fromkeys(written, 1)}
+    (folder / "run_card.json").write_text(json.dumps(card))
     return search
 
 
-def test_the_search_for_answers_is_that_of_the_run_card(tmp_path):
-    search = _write_card(tmp_path, 0.5)
+@pytest.mark.parametrize(
+    ("held", "threshold"), [(0.5, 0.5), ("inf", math.inf), ("-inf", -math.inf)]
+)
+def test_the_search_for_answers_is_that_of_the_run_card(
+    tmp_path, held, threshold
+):
+    search = _write_card(tmp_path, held)
     assert run_folder.read(str(tmp_path)) == {
         **search,
-        "null_score_diff_threshold": 0.5,
+        "null_score_diff_threshold": threshold,
     }
+
+
+def test_texts_are_read_as_the_run_card_states_without_records(tmp_path):
+    flags = {"long_text": "windows", "window_stride": 3, "doc_stride": 7}
+    (tmp_path / "run_card.json").write_text(json.dumps({"flags": flags}))
+    assert run_folder.read(str(tmp_path)) == flags
+    sidecar = {"flags": {"doc_stride": 9}}
+    (tmp_path / "train.tf_record.meta.json").write_text(json.dumps(sidecar))
+    values = run_folder.read(str(tmp_path))
+    assert values == {**flags, "doc_stride": 9, "is_tagger": False}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +115,7 @@ def test_a_card_of_another_form_is_refused(tmp_path):
 
 
 def test_a_chosen_threshold_is_that_of_the_results_of_the_trial(tmp_path):
-    search = _write_card(tmp_path, "auto")
+    search = _write_card(tmp_path, "auto", "trial-2/eval_results.txt")
     (tmp_path / "trials.json").write_text("{}")
     trial = tmp_path / "trial-2"
     trial.mkdir()
@@ -111,6 +128,14 @@ def test_a_chosen_threshold_is_that_of_the_results_of_the_trial(tmp_path):
         **search,
         "null_score_diff_threshold": -1.25,
     }
+
+
+def test_a_chosen_threshold_is_not_that_of_an_earlier_evaluation(tmp_path):
+    search = _write_card(tmp_path, "auto", "predictions.json")
+    earlier = "null_score_diff_threshold = 0.0\n"
+    (tmp_path / "eval_results.txt").write_text(earlier)
+    values = run_folder.read(str(tmp_path))
+    assert values == {**search, "null_score_diff_threshold": "auto"}
 
 
 def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):

@@ -125,6 +125,30 @@ def test_a_model_without_a_configuration_is_said_to_have_none(
     assert f"its bert_config.json to {start}." in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tokenizer.json", '{"do_lower_case": false}', "must be False"),
+        ("vocab.txt", "a\nb\n", "must be that of the model"),
+    ],
+)
+def test_another_model_is_refused(options, tmp_path, name, content, message):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / name).write_text(content)
+    checkpoints.save(
+        str(folder / "bert_model.ckpt"),
+        {"bert/embeddings/word_embeddings": np.zeros((10, 3), np.float32)},
+    )
+    with pytest.raises(ValueError, match=message):
+        extend_vocab.run(
+            options(
+                init_checkpoint=str(folder / "bert_model.ckpt"),
+                output_checkpoint=str(tmp_path / "start.ckpt"),
+            )
+        )
+
+
 def test_the_vocabulary_must_be_the_models(options, tmp_path):
     checkpoints.save(
         str(tmp_path / "bert_model.ckpt"),

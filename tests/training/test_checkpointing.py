@@ -1,5 +1,6 @@
 """Checkpoints of steps, and the best one."""
 
+import math
 import os
 import shutil
 
@@ -263,6 +264,17 @@ def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
         _offer(best, step, value)
         over.append(best.is_over(step))
     assert over == [False, False, False, False, True]
+
+
+def test_a_value_that_is_not_finite_is_never_the_best(tmp_path, caplog):
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    for step, value in ((1, math.nan), (2, math.inf)):
+        _offer(best, step, value)
+    assert best.record is None
+    assert "f1 is nan" in caplog.text
+    for step, value in ((3, 0.2), (4, math.nan), (5, 0.4)):
+        _offer(best, step, value)
+    assert (best.record["step"], best.record["value"]) == (5, 0.4)
 
 
 def test_a_resumed_run_counts_an_evaluation_once(tmp_path):

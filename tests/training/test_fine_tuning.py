@@ -365,8 +365,10 @@ def _folder_of_trials(
         {"eval": {"best_trial": "trial-2"}, "test": {}},
     ],
 )
-def test_prediction_uses_the_best_trial(tmp_path, summary):
+@pytest.mark.parametrize("start", [None, "bert_model.ckpt"])
+def test_prediction_uses_the_best_trial(tmp_path, summary, start):
     options = _folder_of_trials(tmp_path, summary)
+    options = dataclasses.replace(options, init_checkpoint=start)
     best = fine_tuning.with_best_trial(options)
     assert best == dataclasses.replace(
         options, output_dir=os.path.join(options.output_dir, "trial-2")
@@ -381,7 +383,6 @@ def test_prediction_uses_the_best_trial(tmp_path, summary):
         {"learning_rates": (1.0, 2.0)},
         {"train_batch_sizes": (8, 16)},
         {"train_epochs": (1.0, 2.0)},
-        {"init_checkpoint": "bert_model.ckpt"},
     ],
 )
 def test_other_runs_keep_their_folder(tmp_path, changes):

@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import types
 
 import keras
 import numpy as np
@@ -417,6 +418,20 @@ def test_answers_need_no_pooler(tmp_path):
     np.testing.assert_array_equal(
         model.span.output_weights, weights["cls/squad/output_weights"]
     )
+
+
+def test_a_pretrained_model_is_not_read_with_another_vocabulary(tmp_path):
+    checkpoint = tmp_path / "bert_model.ckpt"
+    checkpoints.save(str(checkpoint), {"w": np.zeros(1, np.float32)})
+    (tmp_path / "vocab.txt").write_text("a\nb\n")
+    (tmp_path / "other.txt").write_text("b\na\n")
+    options = types.SimpleNamespace(
+        init_checkpoint=str(checkpoint),
+        vocab_file=str(tmp_path / "other.txt"),
+        do_lower_case=True,
+    )
+    with pytest.raises(ValueError, match=r"must be that of the model: .*other"):
+        initialization.load_pretrained(None, options)
 
 
 def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):

@@ -28,6 +28,8 @@ def _read(data, label_set, name, with_labels=True):
 
 
 def _found(data, tmp_path, is_training=True):
+    (tmp_path / "model").mkdir(exist_ok=True)
+    (tmp_path / "model/model.ckpt-7.index").touch()
     saved = str(tmp_path / "model" / sentence_flags.LABELS_FILE)
     return sentence_flags.find_labels(data, saved, is_training=is_training)
 
@@ -167,6 +169,15 @@ def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
         _found(data, tmp_path)
     with pytest.raises(ValueError, match=r"trained for .* got .* 'y', 'x'\."):
         _found(_data(tmp_path, label_names=("y", "x")), tmp_path)
+    # As after a run that ended before its first checkpoint.
+    saved = tmp_path / "other" / sentence_flags.LABELS_FILE
+    labels.LabelSet(names=("x", "y")).save(str(saved))
+    found = sentence_flags.find_labels(data, str(saved), is_training=True)
+    assert found.names == ("x", "z")
+    (saved.parent / "trial-1").mkdir()
+    (saved.parent / "trial-1/model.ckpt-7.index").touch()
+    with pytest.raises(ValueError, match=r"trained for .*'y'.* got .*'z'"):
+        sentence_flags.find_labels(data, str(saved), is_training=True)
     with pytest.raises(ValueError, match="got multi_label"):
         _found(
             _data(tmp_path, problem_type="multi_label"),

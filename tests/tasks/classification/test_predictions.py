@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -32,6 +33,16 @@ def test_windows_of_a_text_are_averaged():
     np.testing.assert_allclose(pooled, expected, atol=1e-6)
     assert pooled.dtype == np.float32
     assert predictions.pool_windows(outputs, [1] * 5) is outputs
+
+
+def test_each_example_has_the_mean_loss_of_its_windows():
+    data = types.SimpleNamespace(rows_per_example=[2, 1])
+    outputs = _float32([0.2, 0.8], [0.4, 0.6], [1, 0])
+    answers = predictions.LabeledTask.decode(
+        None, data, {"outputs": outputs, "losses": _float32(1, 3, 5)}
+    )
+    assert answers.losses.tolist() == [2, 5]
+    assert len(answers.outputs) == 2
 
 
 @pytest.mark.parametrize("counts", [[1], [3, 0], [2, 2]])

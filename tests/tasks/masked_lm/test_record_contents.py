@@ -62,6 +62,12 @@ def test_the_same_text_masked_otherwise_is_a_repetition():
     assert contents.num_records == 4
 
 
+def test_a_mask_of_bytes_has_no_fault():
+    mask = np.array([[1, 1, 1, 1, 1, 0]] * 2, np.uint8)  # As made from text.
+    contents = record_contents.measure([_batch(input_mask=mask)], _VOCAB)
+    assert "padding between tokens" not in contents.faults
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [

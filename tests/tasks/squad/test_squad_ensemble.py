@@ -84,6 +84,17 @@ def test_null_odds_are_the_mean_of_those_of_the_systems():
     assert answer.prediction(1000.0) == ""
 
 
+def test_the_best_text_stays_among_few_answers():
+    systems = [
+        {"q": (_entry("", 0.4, 0.2), _entry("cat", 0.33, 0))},
+        {"q": (_entry("dog", 0.4, 0.3), _entry("", 0.3, 0))},
+    ]
+    (answer,) = _combine(systems, version_2_with_negative=True, n_best_size=1)
+    assert answer.null_odds == pytest.approx(-0.05)
+    assert [entry.text for entry in answer.nbest] == ["", "dog"]
+    assert answer.prediction(0.0) == "dog"
+
+
 def test_systems_must_answer_the_same_questions():
     entry = (_entry("cat", 1.0),)
     message = "system 2 lacks 1 and has 1 others, among them 'a'"
