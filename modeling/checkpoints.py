@@ -218,7 +218,7 @@ def _find_in(folder: str) -> Place:
         raise ValueError(
             f"The folder {folder!r} must contain one checkpoint; it contains "
             + ", ".join(f"{p.path!r} ({p.format})" for p in found)
-            + ". Pass one of them."
+            + ". Pass a file of one of them."
         )
     for name in names:
         kind = _other_kind(name)

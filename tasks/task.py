@@ -190,8 +190,9 @@ class Task(abc.ABC):
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
         """Returns the entries of a data set in the results file."""
+        data_set = data.data_set
         return {
-            f"eval_{name}{data.data_set.suffix}": value
+            f"{RESULTS_PREFIX[data_set.split]}_{name}{data_set.suffix}": value
             for name, value in self.metrics(data, answers).items()
         }
 
