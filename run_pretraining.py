@@ -45,16 +45,13 @@ def run(options: Options) -> None:
         workers,
     )
 
-    sources = pretraining.open_sources(phases, config)
-    text = None
-    if sources.do_lower_case is not None:
-        text = {"do_lower_case": sources.do_lower_case}
+    sources, held_out = pretraining.open_sources(phases, config)
     strategy = pretraining.prepare_devices(options, phases)
     workers.run_on_chief(
         strategy,
         options.output_dir,
         lambda: model_folder.validate_output_dir(
-            options.output_dir, config.to_dict(), text=text
+            options.output_dir, config.to_dict()
         ),
     )
     with strategy.scope():
@@ -65,13 +62,11 @@ def run(options: Options) -> None:
         options.objective,
     )
     objective = objectives.Pretraining(model, options.objective)
-    evaluate = pretraining.evaluation(
-        strategy, objective, sources.held_out, options
-    )
+    evaluate = pretraining.evaluation(strategy, objective, held_out, options)
     results = None
     if options.do_train:
         trained = pretraining.train(
-            strategy, objective, sources.training, options, evaluate
+            strategy, objective, sources, options, evaluate
         )
         step, results = trained.step, trained.metrics
     else:

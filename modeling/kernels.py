@@ -101,11 +101,11 @@ def _random_words(shape, seed):
     It takes half the time of a pass over memory. A generator such as Philox
     takes longer than all other operations at the end of a block.
     """
-    *rows, width = shape
+    width = shape[-1] if len(shape) else 1
     # Two ranges, because the places may exceed int32.
     row, column = (
         ops.cast(ops.arange(size, dtype="int32"), "uint32")
-        for size in (math.prod(rows), width)
+        for size in (math.prod(shape[:-1]), width)
     )
     words = row[:, None] * ops.cast(width, "uint32") + column
     keys = _keys(seed)

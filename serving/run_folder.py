@@ -369,9 +369,13 @@ def _of_card(place: str, folder: str) -> dict[str, Any]:
     kept = (*_SEARCH, *_READING)
     found = {name: given[name] for name in kept if name in given}
     if (threshold := given.get(_THRESHOLD)) == _CHOSEN:
-        # Scores of another program have another threshold.
-        scores = os.path.join(folder, squad_results.SCORES)
-        if os.path.relpath(scores, place) in card.get("written", {}):
+        names = (squad_results.PREDICTIONS, squad_results.SCORES)
+        predicts, scores = (
+            os.path.relpath(os.path.join(folder, name), place)
+            in card.get("written", {})
+            for name in names
+        )
+        if scores or not predicts:  # Else the scores are of other predictions.
             threshold = squad_results.read_null_threshold(folder)
         found[_THRESHOLD] = _CHOSEN if threshold is None else threshold
     elif threshold is not None:
@@ -449,8 +453,8 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
     if threshold == _CHOSEN:
         raise ValueError(
             "The threshold of --null_score_diff_threshold=auto is not known: "
-            "the run wrote no eval_results.txt. Run run_squad.py again with "
-            "--do_eval, or pass a number to tools.export_model."
+            "the last run wrote no eval_results.txt. Run run_squad.py again "
+            "with --do_eval, or pass a number to tools.export_model."
         )
 
     def chosen(*names: str) -> dict[str, Any]:

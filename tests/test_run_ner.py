@@ -21,7 +21,6 @@ _LEARNING = {
     "learning_rate": 5e-3,
     "num_train_epochs": 10,
     "train_batch_size": 8,
-    "lstm_units": 24,
 }
 _SHORT = {
     **_LEARNING,
@@ -29,6 +28,9 @@ _SHORT = {
     "num_train_epochs": 2,
     "train_batch_size": 16,
 }
+
+
+_FEATURES = {"features": "last", "lstm_units": 24}
 
 
 @pytest.fixture(scope="module", name="data")
@@ -60,7 +62,7 @@ def test_grammar_is_learnt_by_fine_tuning(learned):
 
 @pytest.mark.slow
 def test_grammar_is_learnt_from_features(folder):
-    changes = {"learning_rate": 1e-2, "num_train_epochs": 8, "features": "last"}
+    changes = {"learning_rate": 1e-2, "num_train_epochs": 8, **_FEATURES}
     toy.run(folder, **{**_LEARNING, **changes})
     results = programs.results(folder / "out" / "test_results.txt")
     assert results["test_f1"] > 0.95
@@ -175,7 +177,7 @@ def test_features_are_computed_once(folder, monkeypatch):
         lambda path: (made.append(path), remove(path)),
     )
     changes = {**_SHORT, "num_train_epochs": 0.1, "do_eval": False}
-    changes |= {"features": "embeddings"}
+    changes |= {**_FEATURES, "features": "embeddings"}
     toy.run(folder, **changes)
     assert len(made) == 2
     before = (folder / "out" / "test_results.txt").read_text()
@@ -190,7 +192,7 @@ def test_features_are_computed_once(folder, monkeypatch):
 
 @pytest.mark.slow
 def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
-    changes = {**_SHORT, "features": "last", "num_train_epochs": 1}
+    changes = {**_SHORT, **_FEATURES, "num_train_epochs": 1}
     changes |= {"do_predict": False, "log_every_steps": 1}
     losses = []
     for parts in (1, 2):

@@ -19,6 +19,7 @@ from training import (
     checkpointing,
     loop,
     option_checks,
+    pretraining,
     records,
     reporting,
     steps,
@@ -373,6 +374,21 @@ def test_training_of_an_encoder_starts_with_new_heads(
             do_train=False,
             do_eval=True,
         )
+
+
+def test_text_of_two_casings_is_warned_of(tmp_path, caplog):
+    lower, cased = (
+        toy.metadata_of(num_records=5, do_lower_case=value)
+        for value in (True, False)
+    )
+    (tmp_path / "tokenizer.json").write_text('{"do_lower_case": true}')
+    model = str(tmp_path / "bert_model.ckpt")
+    pretraining._warn_of_casings({"a": lower, "b": None}, model)
+    assert not caplog.messages
+    pretraining._warn_of_casings({"a": lower, "b": cased}, None)
+    pretraining._warn_of_casings({"b": cased}, model)
+    assert "text of a was lower-cased, and that of b was" in caplog.messages[0]
+    assert f"{model} was lower-cased, and that of b" in caplog.messages[1]
 
 
 def test_a_head_that_does_not_fit_is_refused(tmp_path, unbroken):

@@ -179,8 +179,8 @@ def validate_output_dir(
     Args:
         output_dir: the run's folder, created if missing.
         config: the configuration.
-        vocab_file: the vocabulary, which is copied; None if it is not known.
-        text: `do_lower_case` and, if known, `vocab_sha256`.
+        vocab_file: the vocabulary; None if the model does not read text.
+        text: `vocab_sha256` and `do_lower_case`; None without a vocabulary.
         labels: `problem_type` and `labels` of the outputs; None if there are
             none.
 
@@ -208,11 +208,10 @@ def validate_output_dir(
     if held != config:
         path = os.path.join(output_dir, config_lib.FILE)
         writing.write_json(path, dict(config))
-    if text is not None:
+    if vocab_file is not None and text is not None:
         if has_run:
             check_text(output_dir, text)
         writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
-    if vocab_file is not None:
         target = os.path.join(output_dir, VOCABULARY)
         if os.path.abspath(vocab_file) != os.path.abspath(target):
             writing.copy_file(vocab_file, target)

@@ -1,6 +1,5 @@
 """Pre-training: records, devices, training and evaluation of a run."""
 
-import dataclasses
 import json
 import math
 import operator
@@ -43,22 +42,6 @@ _IDENTITY = (
     *("objective", "num_train_steps", "num_warmup_steps"),
     "max_predictions_per_seq",
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Sources:
-    """The records of a run.
-
-    Attributes:
-        training: those of each phase, or this worker's share of them.
-        held_out: with the lengths of the last phase; without
-            `--eval_input_file`, the training records of that phase.
-        do_lower_case: whether their text was lower-cased; None if unknown.
-    """
-
-    training: Sequence[input_pipeline.RecordSource]
-    held_out: input_pipeline.RecordSource
-    do_lower_case: bool | None
 
 
 def _open_records(
@@ -106,12 +89,17 @@ def _open_records(
 
 def open_sources(
     phases: Sequence[phases_lib.Phase], config: config_lib.BertConfig
-) -> Sources:
+) -> tuple[list[input_pipeline.RecordSource], input_pipeline.RecordSource]:
     """Opens the records of training and evaluation.
+
+    Returns:
+        The training records of each phase, or this worker's share of them; and
+        the held-out records, with the lengths of the last phase. Without
+        `--eval_input_file` they are the training records of that phase.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records do not fit the flags, the model or each other.
+        ValueError: the records do not fit the flags or the model.
     """
     sources = []
     sidecars: dict[str, records.Metadata | None] = {}
@@ -126,13 +114,29 @@ def open_sources(
         if options.eval_input_file:
             names = paths.expand(options.eval_input_file)
         held_out = _open_records(options, names, config, sidecars)
-    do_lower_case = pretraining_records.is_lower_case(sidecars)
-    if options.init_checkpoint and do_lower_case is not None:
-        folder = config_lib.folder_of(options.init_checkpoint)
-        model_folder.check_casing(folder, do_lower_case)
-    return Sources(
-        training=sources, held_out=held_out, do_lower_case=do_lower_case
-    )
+    _warn_of_casings(sidecars, options.init_checkpoint)
+    return sources, held_out
+
+
+def _warn_of_casings(
+    sidecars: Mapping[str, records.Metadata | None], init_checkpoint: str | None
+) -> None:
+    """Warns if only a part of the text, or of the model's, was lower-cased."""
+    casings: dict[bool, str] = {}
+    for path, metadata in sidecars.items():
+        if metadata is not None:
+            casings.setdefault(metadata.do_lower_case, path)
+    if init_checkpoint:
+        found = model_folder.casing(config_lib.folder_of(init_checkpoint))
+        if found is not None:
+            casings.setdefault(found.do_lower_case, init_checkpoint)
+    if len(casings) > 1:
+        logging.warning(
+            "The text of %s was lower-cased, and that of %s was not. Records, "
+            "held-out records and the model need the same casing "
+            "(create_pretraining_data.py --do_lower_case).",
+            *(casings[True], casings[False]),
+        )
 
 
 def prepare_devices(

@@ -165,13 +165,14 @@ def check(
         The contents of each file's sidecar; None if it has none.
 
     Raises:
-        ValueError: the lengths differ, or the vocabulary of the records is
-            larger than the model's.
+        ValueError: the lengths differ, the vocabulary of the records is larger
+            than the model's, or files were created with different ones.
     """
     lengths = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
+    hashes: dict[str, str] = {}
     sidecars: dict[str, records.Metadata | None] = {}
     for number, path in enumerate(files.paths):
         metadata = sidecars[path] = records.read_metadata(path)
@@ -186,34 +187,13 @@ def check(
         made_with = {name: getattr(metadata, name) for name in lengths}
         _check_lengths(path, made_with, lengths)
         _check_vocabulary(path, metadata.vocab_size, vocab_size)
-    return sidecars
-
-
-def is_lower_case(
-    sidecars: Mapping[str, records.Metadata | None],
-) -> bool | None:
-    """Returns whether the text of all record files was lower-cased.
-
-    Args:
-        sidecars: the contents of the sidecar of each file; None without one.
-
-    Returns:
-        None without any sidecar.
-
-    Raises:
-        ValueError: files were created with different vocabularies or casings.
-    """
-    texts: dict[tuple[str, bool], str] = {}
-    for path, metadata in sidecars.items():
-        if metadata is not None:
-            text = metadata.vocab_sha256, metadata.do_lower_case
-            texts.setdefault(text, path)
-    if len(texts) > 1:
+        hashes.setdefault(metadata.vocab_sha256, path)
+    if len(hashes) > 1:
         raise ValueError(
-            "All records must be created with the same vocabulary and "
-            "--do_lower_case; these differ: " + ", ".join(texts.values())
+            "All records must be created with the same vocabulary; these "
+            "differ: " + ", ".join(hashes.values())
         )
-    return next((is_lower for _, is_lower in texts), None)
+    return sidecars
 
 
 def _check_lengths(

@@ -21,7 +21,7 @@ from tasks.squad import (
 
 SCORES = "eval_results.txt"
 THRESHOLD = "null_score_diff_threshold"  # A key of `SCORES`.
-_PREDICTIONS = "predictions.json"
+PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
 
 
@@ -159,7 +159,7 @@ def write_answers(
     null_odds.json in version 2 only.
     """
     files: dict[str, Mapping[str, Any]] = {
-        _PREDICTIONS: decisions.texts,
+        PREDICTIONS: decisions.texts,
         "nbest_predictions.json": {
             answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
             for answer in answers
@@ -234,7 +234,7 @@ def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
         OSError: a file cannot be opened.
         ValueError: a file has the wrong format.
     """
-    path = options.predictions_file or os.path.join(output_dir, _PREDICTIONS)
+    path = options.predictions_file or os.path.join(output_dir, PREDICTIONS)
     texts = read_predictions(path)
     if not options.version_2_with_negative:
         return Decisions(texts=texts)

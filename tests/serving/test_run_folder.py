@@ -136,6 +136,10 @@ def test_a_chosen_threshold_is_not_that_of_an_earlier_evaluation(tmp_path):
     (tmp_path / "eval_results.txt").write_text(earlier)
     values = run_folder.read(str(tmp_path))
     assert values == {**search, "null_score_diff_threshold": "auto"}
+    # A program that predicts nothing leaves both.
+    _write_card(tmp_path, "auto", "model.ckpt-7.index")
+    values = run_folder.read(str(tmp_path))
+    assert values == {**search, "null_score_diff_threshold": 0.0}
 
 
 def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):

@@ -161,6 +161,7 @@ def test_an_empty_file_among_others_is_accepted(made, tmp_path):
             "b was created with --max_predictions_per_seq=3",
         ),
         ({"vocab_size": 32}, "b was created with a vocabulary of 32 entries"),
+        ({"vocab_sha256": "b" * 64}, "the same vocabulary; .*a, .*b"),
     ],
 )
 def test_a_sidecar_that_does_not_fit_is_named(made, changes, message):
@@ -168,18 +169,6 @@ def test_a_sidecar_that_does_not_fit_is_named(made, changes, message):
     _write_metadata(made[1], **changes)
     with pytest.raises(ValueError, match=message):
         _check(made)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"vocab_sha256": "b" * 64}, {"do_lower_case": False}]
-)
-def test_all_records_have_one_vocabulary_and_casing(made, changes):
-    assert pretraining_records.is_lower_case(_check(made)) is None
-    _write_metadata(made[0])
-    assert pretraining_records.is_lower_case(_check(made)) is True
-    _write_metadata(made[1], **changes)
-    with pytest.raises(ValueError, match=r"the same vocabulary and .*a, .*b"):
-        pretraining_records.is_lower_case(_check(made))
 
 
 def test_a_smaller_vocabulary_is_warned_of(made, caplog):
