@@ -28,8 +28,6 @@ _SHORT = {
     "num_train_epochs": 2,
     "train_batch_size": 16,
 }
-
-
 _FEATURES = {"features": "last", "lstm_units": 24}
 
 

@@ -79,8 +79,8 @@ def _of_any_length(
 def _max_lengths(num_batches: float = math.inf) -> int:
     """Returns the number of lengths that batches may have; 0 for any.
 
-    Compiling costs time for each length, and padding for each batch, in inverse
-    proportion to the number of lengths. So it is the root of that of batches.
+    Every length is compiled once. With fewer lengths, every batch has more
+    padding. Both together cost least near the root of the number of batches.
     """
     if compilation.fuses_products():
         return 0
