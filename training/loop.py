@@ -109,13 +109,15 @@ def _run(
         training was complete already, or without evaluations.
     """
     recorder = _Recorder(trainer, batches, options, plan, first_step)
-    step, results = first_step, None
+    step, results, stopped_by = first_step, None, None
     recorder.log_if_finished(step)
     if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
         results = recorder.evaluate_if_missed(step, plan.evaluate)
     calls = _calls(trainer, batches, options, plan, first_step)
     with failures.Interruption() as stop:
-        while step < plan.num_train_steps and not recorder.is_over:
+        while step < plan.num_train_steps and not (
+            stopped_by or recorder.is_over
+        ):
             result, count, phase = next(calls)
             stopped_by = recorder.agree_on_signal(stop.requested)
             step += count
@@ -124,19 +126,19 @@ def _run(
                 recorder.report(step)
             if stopped_by or _is_due(step, plan, *_save_intervals(options)):
                 recorder.save(step)
-            if stopped_by:
-                break
-            if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
+            if (
+                plan.evaluate
+                and not stopped_by
+                and _is_due(step, plan, plan.eval_every_steps)
+            ):
                 results = recorder.evaluate(step, plan.evaluate)
                 # A signal may come in an evaluation.
                 stopped_by = recorder.agree_on_signal(stop.requested)
                 is_last = stopped_by or recorder.is_over
                 if is_last and recorder.saved_step != step:
                     recorder.save(step)
-                if stopped_by:
-                    break
-        else:  # Or in the last save.
-            stopped_by = recorder.agree_on_signal(stop.requested)
+        # Or in the last save.
+        stopped_by = stopped_by or recorder.agree_on_signal(stop.requested)
     recorder.close()
     if stopped_by:
         failures.exit_by_signal(stopped_by, step)
