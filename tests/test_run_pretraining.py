@@ -376,6 +376,26 @@ def test_training_of_an_encoder_starts_with_new_heads(
         )
 
 
+def test_records_of_two_vocabularies_are_refused(tmp_path):
+    paths = []
+    for name, vocab in (("a", "0"), ("b", "1")):
+        path = toy.write_records(tmp_path / name, toy.random_examples())
+        records.write_metadata(path, toy.metadata_of(vocab_sha256=vocab * 64))
+        paths.append(path)
+    first, second = paths
+    for changes in (
+        {"input_file": f"{first},{second}"},
+        {"input_file": first, "eval_input_file": second},
+        {
+            "input_file": None,
+            "num_train_steps": 4,
+            "phases": f"steps=2 input_file={first};steps=2 input_file={second}",
+        },
+    ):
+        with pytest.raises(ValueError, match=r"the same vocabulary; .*a, .*b"):
+            toy.run(tmp_path, **changes)
+
+
 def test_text_of_two_casings_is_warned_of(tmp_path, caplog):
     lower, cased = (
         toy.metadata_of(num_records=5, do_lower_case=value)

@@ -99,7 +99,7 @@ def open_sources(
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records do not fit the flags or the model.
+        ValueError: the records do not fit the flags, the model or each other.
     """
     sources = []
     sidecars: dict[str, records.Metadata | None] = {}
@@ -114,6 +114,7 @@ def open_sources(
         if options.eval_input_file:
             names = paths.expand(options.eval_input_file)
         held_out = _open_records(options, names, config, sidecars)
+    pretraining_records.check_same_vocabulary(sidecars)
     _warn_of_casings(sidecars, options.init_checkpoint)
     return sources, held_out
 

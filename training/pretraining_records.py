@@ -165,14 +165,13 @@ def check(
         The contents of each file's sidecar; None if it has none.
 
     Raises:
-        ValueError: the lengths differ, the vocabulary of the records is larger
-            than the model's, or files were created with different ones.
+        ValueError: the lengths differ, or the vocabulary of the records is
+            larger than the model's.
     """
     lengths = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    hashes: dict[str, str] = {}
     sidecars: dict[str, records.Metadata | None] = {}
     for number, path in enumerate(files.paths):
         metadata = sidecars[path] = records.read_metadata(path)
@@ -187,13 +186,29 @@ def check(
         made_with = {name: getattr(metadata, name) for name in lengths}
         _check_lengths(path, made_with, lengths)
         _check_vocabulary(path, metadata.vocab_size, vocab_size)
-        hashes.setdefault(metadata.vocab_sha256, path)
+    return sidecars
+
+
+def check_same_vocabulary(
+    sidecars: Mapping[str, records.Metadata | None],
+) -> None:
+    """Checks that all records of a run were created with one vocabulary.
+
+    Args:
+        sidecars: of every file, see `check`.
+
+    Raises:
+        ValueError: two files were created with different vocabularies.
+    """
+    hashes: dict[str, str] = {}
+    for path, metadata in sidecars.items():
+        if metadata is not None:
+            hashes.setdefault(metadata.vocab_sha256, path)
     if len(hashes) > 1:
         raise ValueError(
             "All records must be created with the same vocabulary; these "
             "differ: " + ", ".join(hashes.values())
         )
-    return sidecars
 
 
 def _check_lengths(
