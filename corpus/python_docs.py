@@ -42,7 +42,9 @@ REFERENCE, LIBRARY = "reference", "library"
 def read_documents() -> Iterator[tuple[str, list[str]]]:
     """Yields each help topic, and each library module that has docstrings.
 
-    Order and content depend only on the version of Python.
+    Order and content depend only on the version of Python. A paragraph of
+    several texts, such as a section that is in several help topics, is in the
+    first of them alone: held-out documents have no paragraph of the others.
 
     Returns:
         Pairs of `REFERENCE` (a help topic) or `LIBRARY` (a module), and the
@@ -51,20 +53,35 @@ def read_documents() -> Iterator[tuple[str, list[str]]]:
     Raises:
         ValueError: this Python has no documentation.
     """
-    is_empty = True
+    seen: set[str] = set()
     for label, texts in itertools.chain(
         ((REFERENCE, [topic]) for topic in _topics()),
         ((LIBRARY, list(_docstrings(path))) for path in _module_files()),
     ):
-        if texts:
-            is_empty = False
-            yield label, texts
-    if is_empty:
+        new = [_without_repeats(text, seen) for text in texts]
+        if any(new):
+            yield label, list(filter(None, new))
+    if not seen:
         raise ValueError(
             "Neither pydoc_data.topics nor the library source "
             f"({sysconfig.get_path('stdlib')}) was found. Install a complete "
             "Python, or use another --input_format."
         )
+
+
+def _without_repeats(text: str, seen: set[str]) -> str:
+    """Removes the paragraphs that were seen before; adds the others."""
+    blocks = []
+    for block in _blocks(text):
+        words = " ".join(block.split())
+        if words not in seen:
+            seen.add(words)
+            blocks.append(block)
+    return "\n\n".join(blocks)
+
+
+def _blocks(text: str) -> list[str]:
+    return re.split(r"\n\s*\n", inspect.cleandoc(text))
 
 
 def _topics() -> Iterator[str]:
@@ -126,7 +143,7 @@ def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
     """
     for text in texts:
         literal_indent = None
-        for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        for block in _blocks(text):
             first = block.lstrip("\n")
             indent = len(first) - len(first.lstrip())
             if literal_indent is not None and indent > literal_indent:
