@@ -17,7 +17,6 @@ files in TSV, CSV or JSON Lines. After an interruption, run the same command
 again: training resumes from the last checkpoint.
 """
 
-import copy
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -96,16 +95,6 @@ class SentenceClassification(predictions.LabeledTask):
                 options, files[task.TRAIN][0]
             )
         self._files_of_folds = sentence_flags.split(options, files)
-        self._files = self._files_of_folds[0]
-
-    @property
-    def folds(self) -> "list[SentenceClassification]":
-        folds = []
-        for files in self._files_of_folds:
-            fold = copy.copy(self)
-            fold._files = files
-            folds.append(fold)
-        return folds
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -113,7 +102,13 @@ class SentenceClassification(predictions.LabeledTask):
         return {**super().identity, **(weights if self._class_weights else {})}
 
     def data_sets(self, split: str) -> list[task.DataSet]:
-        return [self._data_set(split, file) for file in self._files[split]]
+        return self.folds(split)[0]
+
+    def folds(self, split: str) -> list[list[task.DataSet]]:
+        return [
+            [self._data_set(split, file) for file in files[split]]
+            for files in self._files_of_folds
+        ]
 
     def _data_set(self, split: str, file: datasets.TextFile) -> task.DataSet:
         from training import records

@@ -130,11 +130,6 @@ class Task(abc.ABC):
         """Values that must match when resuming, in addition to flags."""
         return getattr(self.options, "ablation", {})
 
-    @property
-    def folds(self) -> "Sequence[Task]":
-        """One task per fold, with its data; each trial has one fold."""
-        return [self]
-
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:
         """Lists the data sets of a split.
@@ -144,6 +139,13 @@ class Task(abc.ABC):
         Args:
             split: `TRAIN`, `EVAL` or `PREDICT`.
         """
+
+    def folds(self, split: str) -> Sequence[Sequence[DataSet]]:
+        """Lists the data sets of a split in each fold; each trial has one fold.
+
+        Every split has the same number of folds.
+        """
+        return [self.data_sets(split)]
 
     @abc.abstractmethod
     def make_objective(self, config: Any) -> Any:

@@ -13,7 +13,7 @@ import itertools
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import logging
 
@@ -21,6 +21,9 @@ from files import json_text, paths, writing
 from tasks import task as task_lib
 from training import flags as training_flags
 from training import option_checks
+
+if TYPE_CHECKING:
+    from training import task_data
 
 SUMMARY_FILE = "trials.json"
 _NAME = "trial-"
@@ -53,38 +56,46 @@ def run(
     from training import task_models
 
     setup = task_models.prepare(task, config)
-    folds = task.folds
-    data = [
-        {
-            split: [fold.make_data(setup, s) for s in fold.data_sets(split)]
-            for split in options.needed_splits
-        }
-        for fold in folds
-    ]
+    folds = _make_data(task, setup)
     plan = plan_run(
         dataclasses.replace(options, init_checkpoint=task.init_checkpoint),
         len(folds),
     )
     answers_everything = task.writes_everything or len(plan) == 1
-    model = task_models.Model(setup)
+    model = task_models.Model(task, setup)
     results = []
     for trial in plan:
-        own = data[trial.fold]
-        model.start(folds[trial.fold], trial.options)
+        data = folds[trial.fold]
+        model.start(trial.options)
         if trial.options.do_train:
-            model.train(own)
-        results.append(model.evaluate(own, predicts=answers_everything))
+            model.train(trial.options, data)
+        results.append(
+            model.evaluate(trial.options, data, predicts=answers_everything)
+        )
     if len(plan) == 1:
         return
-    constants = [
-        fold.constant_score(own[task_lib.EVAL][0])
-        for fold, own in zip(folds, data, strict=True)
-    ]
-    model.options = _summarize(task, plan, results, constants)
+    constants = [task.constant_score(data[task_lib.EVAL][0]) for data in folds]
+    best = _summarize(task, plan, results, constants)
     if options.do_predict and not answers_everything:
-        model.evaluate(
-            {task_lib.PREDICT: data[0][task_lib.PREDICT]}, predicts=True
-        )
+        data = {task_lib.PREDICT: folds[0][task_lib.PREDICT]}
+        model.evaluate(best, data, predicts=True)
+
+
+def _make_data(
+    task: task_lib.Task, setup: "task_data.Setup"
+) -> list[dict[str, list[task_lib.Data]]]:
+    """Creates the data of each fold by split, or reuses existing records."""
+    made = {
+        split: [
+            [task.make_data(setup, data_set) for data_set in data_sets]
+            for data_sets in task.folds(split)
+        ]
+        for split in setup.options.needed_splits
+    }
+    return [
+        dict(zip(made, fold, strict=True))
+        for fold in zip(*made.values(), strict=True)
+    ]
 
 
 def _summarize(

@@ -81,54 +81,44 @@ class Model:
     The trials share the network, because compilation takes much of the time of
     a short training.
 
-    Args:
-        setup: the setup of the run.
+    Its methods take the options of the trial, which has its own `output_dir`,
+    `random_seed` and setting of the grid.
 
-    Attributes:
-        options: the options of the trial, with its own `output_dir`,
-            `random_seed` and setting of the grid.
+    Args:
+        task: the task.
+        setup: the setup of the run.
     """
 
-    task: task_lib.Task
-    options: training_flags.FineTuningOptions
     _objective: objectives.FineTuning
     _predictor: prediction.Predictor
 
-    def __init__(self, setup: task_data.Setup):
-        self._setup = setup
+    def __init__(self, task: task_lib.Task, setup: task_data.Setup):
+        self._task, self._setup = task, setup
         self._strategy = setup.strategy
         self._is_chief = workers.Communicator(setup.strategy).is_chief
         self._has_network = False
         self._trainer: steps.Trainer | None = None
-        # Answers of the restored weights, by data set.
-        self._answers: dict[str, Any] = {}
 
-    def start(
-        self, task: task_lib.Task, options: training_flags.FineTuningOptions
-    ) -> None:
+    def start(self, options: training_flags.FineTuningOptions) -> None:
         """Starts a trial with new weights, and describes the model.
 
         The configuration, vocabulary and so on are written to the folders of
         the trial and of the run.
 
-        Args:
-            task: the task.
-            options: those of the run, with the folder, setting and seed of the
-                trial.
-
         Raises:
             ValueError: a folder contains another model, or `init_checkpoint`
                 was trained with other text options.
         """
-        self.task, self.options, self._answers = task, options, {}
         workers.run_on_chief(
-            self._strategy, options.output_dir, self._validate_folders
+            self._strategy,
+            options.output_dir,
+            lambda: self._validate_folders(options.output_dir),
         )
         devices.set_seed(
             options.random_seed, deterministic=options.deterministic
         )
         with self._strategy.scope():
-            new = task.make_objective(self._setup.config)
+            new = self._task.make_objective(self._setup.config)
             if self._has_network:
                 _copy_weights(new.model, self._objective.model)
                 # Now, since a model is in reference cycles: otherwise those of
@@ -140,24 +130,26 @@ class Model:
         self._predictor = prediction.Predictor(self._strategy, new)
         logging.info("%s parameters", f"{new.model.count_params():,}")
 
-    def _validate_folders(self) -> None:
+    def _validate_folders(self, output_dir: str) -> None:
         """Checks the folders of a trial and of the run; describes the model."""
         whole, text = self._setup.options, self._setup.text
         if whole.init_checkpoint:
             origin = config_lib.folder_of(whole.init_checkpoint)
             model_folder.check_text(origin, text, whole.vocab_file)
-        for folder in dict.fromkeys(
-            (self.options.output_dir, whole.output_dir)
-        ):
+        for folder in dict.fromkeys((output_dir, whole.output_dir)):
             model_folder.validate_output_dir(
                 folder,
                 self._setup.config.to_dict(),
                 vocab_file=whole.vocab_file,
                 text=text,
-                labels=self.task.labels,
+                labels=self._task.labels,
             )
 
-    def train(self, data: Mapping[str, Sequence[task_lib.Data]]) -> None:
+    def train(
+        self,
+        options: training_flags.FineTuningOptions,
+        data: Mapping[str, Sequence[task_lib.Data]],
+    ) -> None:
         """Trains on the data of `TRAIN`, resuming from the folder's checkpoint.
 
         Raises:
@@ -165,7 +157,6 @@ class Model:
                 contains another run.
         """
         (train,) = data[task_lib.TRAIN]
-        options = self.options
         parts = task_data.parts(train, options.num_train_epochs)
         length = task_data.length(task_data.num_examples(train), options)
         evaluates = options.evaluates_while_training
@@ -175,13 +166,13 @@ class Model:
         plan = initialization.Plan(
             num_train_steps=length.num_train_steps,
             num_warmup_steps=length.num_warmup_steps,
-            identity=self._identity(train, parts),
-            fixed=self._fixed(),
+            identity=self._identity(options, train, parts),
+            fixed=self._fixed(options),
             new_variables=(_OUTPUT_LAYER,),
             frozen_variables=frozen_variables(options.freeze_layers),
             evaluate=(lambda: self._metrics(data)) if evaluates else None,
             eval_every_steps=every,
-            best_metric=self.task.metric if evaluates else None,
+            best_metric=self._task.metric if evaluates else None,
         )
         self._trainer = loop.train(
             self._strategy,
@@ -192,37 +183,42 @@ class Model:
             self._trainer,
         ).trainer
 
-    def _identity(self, train, parts) -> dict[str, object]:
+    def _identity(self, options, train, parts) -> dict[str, object]:
         """Returns the values that must stay the same when a run resumes."""
         return {
-            "objective": self.task.name,
+            "objective": self._task.name,
             "num_records": [part.num_records for part in parts]
             or len(train.source.files),
             "records_fingerprint": train.source.files.fingerprint(),
-            **{name: getattr(self.options, name) for name in _IDENTITY},
-            **self.task.identity,
+            **{name: getattr(options, name) for name in _IDENTITY},
+            **self._task.identity,
         }
 
-    def _fixed(self) -> list[str]:
+    def _fixed(self, options) -> list[str]:
         """Returns the values that identify a trial, whose folder is numbered.
 
         With another grid a folder may have the number of another trial.
         """
-        is_trial = self.options.output_dir != self._setup.options.output_dir
-        of_trial = ["random_seed", *self.options.grid[0]] if is_trial else []
+        is_trial = options.output_dir != self._setup.options.output_dir
+        of_trial = ["random_seed", *options.grid[0]] if is_trial else []
         return ["objective", *of_trial]
 
     def _metrics(self, data) -> Mapping[str, float]:
         """Evaluates the first held-out data set with the current weights."""
         held_out = data[task_lib.EVAL][0]
-        return self.task.metrics(held_out, self._answer(held_out))
+        return self._task.metrics(held_out, self._answer(held_out))
 
     def evaluate(
-        self, data: Mapping[str, Sequence[task_lib.Data]], *, predicts: bool
+        self,
+        options: training_flags.FineTuningOptions,
+        data: Mapping[str, Sequence[task_lib.Data]],
+        *,
+        predicts: bool,
     ) -> dict[str, float]:
         """Evaluates and predicts according to the options; writes the results.
 
         Args:
+            options: the options of the trial.
             data: the data sets by split; missing splits are skipped.
             predicts: whether to predict, if the options request it.
 
@@ -231,19 +227,24 @@ class Model:
         """
         results: dict[str, float] = {}
         wanted = {
-            task_lib.EVAL: self.options.do_eval,
-            task_lib.PREDICT: self.options.do_predict and predicts,
+            task_lib.EVAL: options.do_eval,
+            task_lib.PREDICT: options.do_predict and predicts,
         }
         splits = [split for split in wanted if wanted[split] and split in data]
-        step = self._restore() if splits else 0
+        step = self._restore(options) if splits else 0
+        answers: dict[str, Any] = {}  # By data set.
         for split in splits:
             scores: dict[str, float] = {}
             for each in data[split]:
-                scores |= self._results(each)
+                name = each.data_set.name
+                # Once, for evaluation and prediction.
+                if name not in answers:
+                    answers[name] = self._answer(each)
+                scores |= self._results(each, answers[name], options.output_dir)
             if scores and self._is_chief:
                 reporting.write_results(
                     os.path.join(
-                        self.options.output_dir,
+                        options.output_dir,
                         f"{task_lib.RESULTS_PREFIX[split]}_results.txt",
                     ),
                     {**scores, "global_step": step},
@@ -251,18 +252,13 @@ class Model:
             results |= scores
         return results
 
-    def _results(self, data: task_lib.Data) -> Mapping[str, float]:
-        """Answers a data set, writes the files and returns the results."""
-        task, folder, name = (
-            self.task,
-            self.options.output_dir,
-            data.data_set.name,
-        )
+    def _results(
+        self, data: task_lib.Data, answers: Any, folder: str
+    ) -> Mapping[str, float]:
+        """Writes the files of a data set and returns its results."""
+        task = self._task
         is_evaluation = data.data_set.split == task_lib.EVAL
-        # Once, for evaluation and prediction.
-        if name not in self._answers:
-            self._answers[name] = self._answer(data)
-        answers = task.calibrate(data, self._answers[name], folder)
+        answers = task.calibrate(data, answers, folder)
         if self._is_chief and is_evaluation:
             task.write_report(data, answers, folder)
         if self._is_chief and (task.writes_everything or not is_evaluation):
@@ -273,7 +269,7 @@ class Model:
 
     def _answer(self, data: task_lib.Data) -> Any:
         """Answers a data set with the current weights."""
-        options, outputs = self.options, {}
+        options, outputs = self._setup.options, {}
         batch_size = options.predict_batch_size
         if data.data_set.split == task_lib.EVAL:
             batch_size = getattr(options, "eval_batch_size", batch_size)
@@ -284,20 +280,19 @@ class Model:
                     batch_size=batch_size,
                     by_length=options.packing or options.bucket_by_length,
                 )
-        return self.task.decode(data, outputs)
+        return self._task.decode(data, outputs)
 
-    def _restore(self) -> int:
+    def _restore(self, options: training_flags.FineTuningOptions) -> int:
         """Loads the best or latest checkpoint, or else `init_checkpoint`.
 
         Returns:
             The step of the checkpoint; 0 for `init_checkpoint`, as released.
         """
         prefix = checkpointing.best_or_latest(
-            self.options.output_dir, best=self.options.use_best_checkpoint
+            options.output_dir, best=options.use_best_checkpoint
         )
-        self._answers.clear()
         return initialization.load_for_evaluation(
-            self._strategy, self._objective, prefix, self.options
+            self._strategy, self._objective, prefix, options
         )
 
 

@@ -45,10 +45,10 @@ def num_cases(request):
 class _Model:
     """Looks at the records that a model would learn from."""
 
-    def start(self, task, options):
+    def start(self, options):
         pass
 
-    def train(self, data):
+    def train(self, options, data):
         source = data[task.TRAIN][0].source
         assert source.files.counts()[0] == len(source.files)
         for start in range(0, len(source.files), 16):
@@ -56,13 +56,13 @@ class _Model:
             # Checks ids and shapes.
             source.parse(tf.constant(source.files.read(rows)))
 
-    def evaluate(self, data, *, predicts):
+    def evaluate(self, options, data, *, predicts):
         return {}
 
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(task_models, "Model", lambda _: _Model())
+    monkeypatch.setattr(task_models, "Model", lambda *_: _Model())
 
 
 @pytest.fixture
