@@ -37,6 +37,7 @@ def run(options: Options) -> None:
     from modeling import heads
     from training import (
         checkpointing,
+        devices,
         initialization,
         model_folder,
         objectives,
@@ -46,9 +47,11 @@ def run(options: Options) -> None:
     )
 
     sources, held_out = pretraining.open_sources(phases, config)
-    strategy = pretraining.prepare_devices(options, phases)
-    workers.run_on_chief(
-        strategy,
+    strategy = devices.prepare_training(
+        options, ["eval_batch_size"], [phase.options for phase in phases]
+    )
+    devices.set_seed(options.random_seed, deterministic=options.deterministic)
+    workers.Communicator(strategy).run_on_chief(
         options.output_dir,
         lambda: model_folder.validate_output_dir(
             options.output_dir, config.to_dict()

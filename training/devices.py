@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from absl import logging
 
 from commands import flags
 from files import paths
-from training import checkpointing, input_pipeline, workers
+from training import checkpointing, input_pipeline, model_folder, workers
 from training import flags as training_flags
 
 AUTO = "auto"
@@ -75,6 +75,39 @@ def prepare(
         logging.info("--precision=auto: %s, since %s.", precision, reason)
     keras.config.set_dtype_policy(precision)
     logging.info("%s", describe(strategy))
+    return strategy
+
+
+def prepare_training(
+    options: training_flags.TrainingOptions,
+    batch_sizes: Sequence[str],
+    stages: Iterable[training_flags.TrainingOptions],
+) -> tf.distribute.Strategy:
+    """Chooses the devices of a training; checks its checkpoints and workers.
+
+    Args:
+        options: the options of the run.
+        batch_sizes: as in `prepare`.
+        stages: the options of each phase, or of each setting of a grid.
+
+    Raises:
+        RuntimeError: as in `prepare`.
+        ValueError: a checkpoint has another attention, a batch does not divide
+            among the devices, or workers have different flags or do not share
+            the folder of the run.
+    """
+    model_folder.check_attention(options)
+    strategy = prepare(options, batch_sizes, options.output_dir)
+    communicator = workers.Communicator(strategy)
+    communicator.check_same_flags(options)
+    for stage in stages:
+        input_pipeline.check_batch_size(
+            "train_batch_size",
+            stage.train_batch_size,
+            strategy.num_replicas_in_sync,
+            stage.num_accumulation_steps,
+        )
+    communicator.check_shared(options.output_dir)
     return strategy
 
 

@@ -244,8 +244,8 @@ def load_for_evaluation(
         load_weights(objective, path)
         if order is not None:
             _reorder_outputs(objective.model, order)
-    workers.check_same_weights(
-        workers.Communicator(strategy), checkpointing.weights(objective.model)
+    workers.Communicator(strategy).check_same_weights(
+        checkpointing.weights(objective.model)
     )
     return checkpointing.load_step(prefix) if prefix else 0
 

@@ -242,9 +242,8 @@ class _Recorder:
             "records and checkpoints",
             {**plan.identity, "first_step": first_step},
         )
-        workers.check_same_weights(
-            self._communicator,
-            checkpointing.weights(trainer.state.objective.model),
+        self._communicator.check_same_weights(
+            checkpointing.weights(trainer.state.objective.model)
         )
         self._clock = reporting.Clock()
         self._reporter = self._best = None

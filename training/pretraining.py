@@ -15,7 +15,6 @@ from modeling import checkpoints
 from modeling import config as config_lib
 from training import (
     checkpointing,
-    devices,
     dynamic_masking,
     initialization,
     input_pipeline,
@@ -138,33 +137,6 @@ def _warn_of_casings(
             "(create_pretraining_data.py --do_lower_case).",
             *(casings[True], casings[False]),
         )
-
-
-def prepare_devices(
-    options: training_flags.PretrainingOptions,
-    phases: Sequence[phases_lib.Phase],
-) -> tf.distribute.Strategy:
-    """Chooses devices, precision and seed; returns the strategy.
-
-    Raises:
-        ValueError: a checkpoint has another attention, a batch does not divide
-            among the devices, or workers have different flags or do not share
-            the folder of the run.
-    """
-    model_folder.check_attention(options)
-    strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
-    communicator = workers.Communicator(strategy)
-    workers.check_same_flags(communicator, options)
-    for phase in phases:
-        input_pipeline.check_batch_size(
-            "train_batch_size",
-            phase.options.train_batch_size,
-            strategy.num_replicas_in_sync,
-            phase.options.num_accumulation_steps,
-        )
-    workers.check_shared(communicator, options.output_dir)
-    devices.set_seed(options.random_seed, deterministic=options.deterministic)
-    return strategy
 
 
 def evaluation(

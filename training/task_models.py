@@ -1,5 +1,6 @@
 """The model of a task: its training, evaluation and prediction."""
 
+import dataclasses
 import gc
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,6 @@ from training import (
     devices,
     failures,
     initialization,
-    input_pipeline,
     loop,
     model_folder,
     objectives,
@@ -39,30 +39,14 @@ _IDENTITY = (
 def prepare(
     task: task_lib.Task, config: config_lib.BertConfig
 ) -> task_data.Setup:
-    """Checks existing checkpoints and chooses devices.
-
-    Raises:
-        ValueError: the options do not fit the checkpoints or the devices, or
-            workers have different flags or do not share the folder of the run.
-    """
+    """Chooses devices and sets up the run; see `devices.prepare_training`."""
     options: training_flags.FineTuningOptions = task.options
-    model_folder.check_attention(options)
     sizes = ("eval_batch_size", "predict_batch_size")
-    strategy = devices.prepare(
+    strategy = devices.prepare_training(
         options,
         [name for name in sizes if hasattr(options, name)],
-        options.output_dir,
+        [dataclasses.replace(options, **each) for each in options.grid],
     )
-    communicator = workers.Communicator(strategy)
-    workers.check_same_flags(communicator, options)
-    for setting in options.grid:
-        input_pipeline.check_batch_size(
-            "train_batch_size",
-            setting["train_batch_size"],
-            strategy.num_replicas_in_sync,
-            options.num_accumulation_steps,
-        )
-    workers.check_shared(communicator, options.output_dir)
     return task_data.Setup(
         options=options,
         config=config,
@@ -95,7 +79,7 @@ class Model:
     def __init__(self, task: task_lib.Task, setup: task_data.Setup):
         self._task, self._setup = task, setup
         self._strategy = setup.strategy
-        self._is_chief = workers.Communicator(setup.strategy).is_chief
+        self._communicator = workers.Communicator(setup.strategy)
         self._has_network = False
         self._trainer: steps.Trainer | None = None
 
@@ -109,8 +93,7 @@ class Model:
             ValueError: a folder contains another model, or `init_checkpoint`
                 was trained with other text options.
         """
-        workers.run_on_chief(
-            self._strategy,
+        self._communicator.run_on_chief(
             options.output_dir,
             lambda: self._validate_folders(options.output_dir),
         )
@@ -241,7 +224,7 @@ class Model:
                 if name not in answers:
                     answers[name] = self._answer(each)
                 scores |= self._results(each, answers[name], options.output_dir)
-            if scores and self._is_chief:
+            if scores and self._communicator.is_chief:
                 reporting.write_results(
                     os.path.join(
                         options.output_dir,
@@ -259,9 +242,10 @@ class Model:
         task = self._task
         is_evaluation = data.data_set.split == task_lib.EVAL
         answers = task.calibrate(data, answers, folder)
-        if self._is_chief and is_evaluation:
+        is_chief = self._communicator.is_chief
+        if is_chief and is_evaluation:
             task.write_report(data, answers, folder)
-        if self._is_chief and (task.writes_everything or not is_evaluation):
+        if is_chief and (task.writes_everything or not is_evaluation):
             task.write_answers(data, answers, folder)
         if is_evaluation or data.data_set.has_labels:
             return task.results(data, answers)

@@ -255,6 +255,106 @@ class Communicator:
             if number != found[0]
         ]
 
+    @communication_errors()
+    def check_same_flags(self, options: "DataclassInstance") -> None:
+        """Checks that every worker has the same flags.
+
+        All but `--output_dir`, which `check_shared` checks: the folder may have
+        another path on each machine.
+
+        Raises:
+            ValueError: those of some workers differ; the message names them.
+        """
+        self.check_equal(
+            "flags",
+            {
+                f"--{field.name}": getattr(options, field.name)
+                for field in dataclasses.fields(options)
+                if field.name != _SHARED
+            },
+        )
+
+    @communication_errors()
+    def check_same_weights(self, variables: Mapping[str, Any]) -> None:
+        """Checks that every worker has loaded the same weights.
+
+        Args:
+            variables: the weights of this worker, by name.
+
+        Raises:
+            ValueError: those of some workers differ; the message names the
+                workers and the variables.
+        """
+        if self.has_several:
+            self.check_equal(
+                "weights at the start",
+                {
+                    name: zlib.crc32(variable.numpy())
+                    for name, variable in variables.items()
+                },
+            )
+
+    @communication_errors()
+    def check_shared(self, folder: str) -> None:
+        """Checks that all workers see what the chief writes to a folder.
+
+        Args:
+            folder: created if missing.
+
+        Raises:
+            ValueError: some workers cannot see it; the message names them.
+        """
+        if not self.has_several:
+            return
+        number = self.all_gather(secrets.randbits(60))[0]
+        # A name that `checkpointing.remove_partial_files` removes.
+        path = os.path.join(folder, f".shared.{number}.partial")
+        if self.is_chief:
+            with writing.whole_file(path) as file:
+                file.write("All workers must see this file.\n")
+        self.barrier()
+        seen = self.all_gather(int(_appears(path)))
+        if self.is_chief:
+            tf.io.gfile.remove(path)
+        names = self._members.names
+        unseen = [
+            name for name, sees in zip(names, seen, strict=True) if not sees
+        ]
+        if unseen:
+            raise ValueError(
+                f"All workers must read and write the same folder, but "
+                f"{', '.join(unseen)} cannot see what {names[0]} writes to "
+                f"--output_dir={folder}. Put it on a disk that all of them "
+                "share."
+            )
+
+    @communication_errors()
+    def run_on_chief(self, folder: str, action: Callable[[], None]) -> None:
+        """Lets the chief describe a folder while the other workers wait.
+
+        The files that the workers load depend on it.
+
+        Args:
+            folder: the folder to describe.
+            action: writes the description, or raises an OSError or a
+                ValueError.
+
+        Raises:
+            OSError, ValueError: from `action`; a ValueError on the other
+                workers.
+        """
+        fault = None
+        if self.is_chief:
+            try:
+                action()
+            except (OSError, ValueError) as error:
+                fault = error  # Not before the others know of it.
+        if self.all_reduce_max(int(fault is not None)):
+            chief = self._members.names[0]
+            raise fault or ValueError(
+                f"{chief} refused {folder}: see its message."
+            )
+
     def _gathered(self, number):
         def gather():
             context = tf.distribute.get_replica_context()
@@ -265,34 +365,6 @@ class Communicator:
         )[0]  # [replicas]
         workers = len(self._members.names)
         return numbers[:: self._strategy.num_replicas_in_sync // workers]
-
-
-@communication_errors()
-def run_on_chief(
-    strategy: tf.distribute.Strategy, folder: str, action: Callable[[], None]
-) -> None:
-    """Lets the chief describe a folder while the other workers wait.
-
-    The files that the workers load depend on it.
-
-    Args:
-        strategy: the distribution strategy of the run.
-        folder: the folder to describe.
-        action: writes the description, or raises an OSError or a ValueError.
-
-    Raises:
-        OSError, ValueError: from `action`; a ValueError on the other workers.
-    """
-    communicator = Communicator(strategy)
-    fault = None
-    if communicator.is_chief:
-        try:
-            action()
-        except (OSError, ValueError) as error:
-            fault = error  # Not before the others know of it.
-    if communicator.all_reduce_max(int(fault is not None)):
-        chief = cluster().names[0]
-        raise fault or ValueError(f"{chief} refused {folder}: see its message.")
 
 
 def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
@@ -328,93 +400,6 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
                 *(chief, what, seconds),
             )
         time.sleep(_LOOK_EVERY_SECONDS)
-
-
-@communication_errors()
-def check_same_flags(
-    communicator: Communicator, options: "DataclassInstance"
-) -> None:
-    """Checks that every worker has the same flags.
-
-    All but `--output_dir`, which `check_shared` checks: the folder may have
-    another path on each machine.
-
-    Args:
-        communicator: that of the run; a single process is not checked.
-        options: the flags of this worker.
-
-    Raises:
-        ValueError: those of some workers differ; the message names them.
-    """
-    communicator.check_equal(
-        "flags",
-        {
-            f"--{field.name}": getattr(options, field.name)
-            for field in dataclasses.fields(options)
-            if field.name != _SHARED
-        },
-    )
-
-
-@communication_errors()
-def check_same_weights(
-    communicator: Communicator, variables: Mapping[str, Any]
-) -> None:
-    """Checks that every worker has loaded the same weights.
-
-    Args:
-        communicator: that of the run; a single process is not checked.
-        variables: the weights of this worker, by name.
-
-    Raises:
-        ValueError: those of some workers differ; the message names the workers
-            and the variables.
-    """
-    if communicator.has_several:
-        communicator.check_equal(
-            "weights at the start",
-            {
-                name: zlib.crc32(variable.numpy())
-                for name, variable in variables.items()
-            },
-        )
-
-
-@communication_errors()
-def check_shared(communicator: Communicator, folder: str) -> None:
-    """Checks that all workers see what the chief writes to a folder.
-
-    Args:
-        communicator: that of the run; a single process is not checked.
-        folder: created if missing.
-
-    Raises:
-        ValueError: some workers cannot see it; the message names them.
-    """
-    if not communicator.has_several:
-        return
-    number = communicator.all_gather(secrets.randbits(60))[0]
-    # A name that `checkpointing.remove_partial_files` removes.
-    path = os.path.join(folder, f".shared.{number}.partial")
-    if communicator.is_chief:
-        with writing.whole_file(path) as file:
-            file.write("All workers must see this file.\n")
-    communicator.barrier()
-    seen = communicator.all_gather(int(_appears(path)))
-    if communicator.is_chief:
-        tf.io.gfile.remove(path)
-    unseen = [
-        name
-        for name, sees in zip(cluster().names, seen, strict=True)
-        if not sees
-    ]
-    if unseen:
-        raise ValueError(
-            f"All workers must read and write the same folder, but "
-            f"{', '.join(unseen)} cannot see what {cluster().names[0]} "
-            f"writes to --output_dir={folder}. Put it on a disk that all of "
-            "them share."
-        )
 
 
 def _appears(path: str) -> bool:

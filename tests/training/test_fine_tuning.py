@@ -92,8 +92,9 @@ def test_all_workers_stop_where_the_chief_refuses_a_folder(
     (given / "tokenizer.json").write_text('{"do_lower_case": false}')
     setup = _setup(tmp_path, init_checkpoint=str(given / "model.ckpt-9"))
 
-    class Communicator:
+    class Communicator(workers.Communicator):
         def __init__(self, strategy):
+            super().__init__(strategy)
             self.is_chief = is_chief
 
         def all_reduce_max(self, number):

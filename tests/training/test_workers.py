@@ -105,7 +105,7 @@ def test_a_single_process_does_not_wait(monkeypatch, tmp_path):
     assert communicator.all_reduce_max(3) == 3
     communicator.barrier()
     communicator.check_equal("settings", {"a": 1})
-    workers.check_shared(communicator, str(tmp_path / "absent"))
+    communicator.check_shared(str(tmp_path / "absent"))
     assert not (tmp_path / "absent").exists()
 
 
@@ -181,7 +181,7 @@ def _check(monkeypatch, check, arguments):
 
 def test_workers_must_share_the_folder(monkeypatch, tmp_path):
     shared, other = str(tmp_path / "out"), str(tmp_path / "other")
-    check = workers.check_shared
+    check = workers.Communicator.check_shared
     assert _check(monkeypatch, check, [shared, shared]) == [None, None]
     assert os.listdir(shared) == []
     for message in _check(monkeypatch, check, [shared, other]):
@@ -196,7 +196,7 @@ def _options(**changes):
 
 
 def test_workers_must_have_the_same_flags(monkeypatch):
-    ours, check = _options(), workers.check_same_flags
+    ours, check = _options(), workers.Communicator.check_same_flags
     same = _options(output_dir="the same folder elsewhere")
     assert _check(monkeypatch, check, [ours, same]) == [None, None]
     other = _options(steps_per_loop=3, init_checkpoint="x")
@@ -209,7 +209,7 @@ def test_workers_must_have_the_same_flags(monkeypatch):
 
 def test_workers_must_run_the_same_program(monkeypatch):
     other = training_flags.TpuOptions()
-    check = workers.check_same_flags
+    check = workers.Communicator.check_same_flags
     for message in _check(monkeypatch, check, [_options(), other]):
         assert "worker 0 (localhost:1) in its program." in message
 
@@ -217,7 +217,7 @@ def test_workers_must_run_the_same_program(monkeypatch):
 def test_workers_must_load_the_same_weights(monkeypatch):
     ours = {"kernel": tf.Variable([1.0, 2.0]), "bias": tf.Variable([3.0])}
     other = {**ours, "kernel": tf.Variable([1.0, 2.5])}
-    check = workers.check_same_weights
+    check = workers.Communicator.check_same_weights
     assert _check(monkeypatch, check, [ours, dict(ours)]) == [None, None]
     for message in _check(monkeypatch, check, [ours, other]):
         assert "the same weights at the start; worker 1 (local" in message
