@@ -128,7 +128,7 @@ class Task(abc.ABC):
     @property
     def identity(self) -> Mapping[str, Any]:
         """Values that must match when resuming, in addition to flags."""
-        return getattr(self.options, "ablation", {})
+        return self.options.ablation
 
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:

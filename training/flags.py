@@ -6,7 +6,7 @@ A flag that the release has too keeps its name and default.
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commands import flags
 from tasks import task
@@ -172,6 +172,13 @@ class TrainingOptions(TpuOptions):
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
 
+    causal_flag: ClassVar[str] = f"--attention={CAUSAL}"
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether each token attends only to itself and preceding tokens."""
+        return False
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingInput:
@@ -239,11 +246,17 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "--eval_every_steps, and is needed by --early_stopping_patience."
     )
 
+    causal_flag = "--objective=ltr"
+
     def __post_init__(self):
         if not (self.input_file or self.phases):
             raise ValueError(
                 "--input_file must be given, or --phases with input_file."
             )
+
+    @property
+    def is_causal(self) -> bool:
+        return self.objective == "ltr"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -317,6 +330,14 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         + ". Source: Mosbach et al. 2021."
     )
 
+    # The flag of the batch size of evaluation.
+    eval_batch_flag: ClassVar[str] = "predict_batch_size"
+
+    @property
+    def ablation(self) -> Mapping[str, Any]:
+        """The values of an ablated model that a resumed run must keep."""
+        return {}
+
     @property
     def grid(self) -> list[dict[str, Any]]:
         """The settings to try: options by name that replace those here."""
@@ -374,6 +395,8 @@ class SequenceOptions(FineTuningOptions):
         "shorter text is padded.",
     )
 
+    eval_batch_flag = "eval_batch_size"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingOptions(SequenceOptions):
@@ -426,9 +449,14 @@ class AblationOptions:
     )
 
     @property
+    def is_causal(self) -> bool:
+        """Whether each token attends only to itself and preceding tokens."""
+        return self.attention == CAUSAL
+
+    @property
     def is_ablated(self) -> bool:
         """Whether the model differs from BERT."""
-        return self.attention != BIDIRECTIONAL or self.bilstm_head
+        return self.is_causal or self.bilstm_head
 
     @property
     def ablation(self) -> dict[str, Any]:
@@ -441,11 +469,11 @@ class AblationOptions:
     def head_arguments(self) -> dict[str, bool]:
         """The arguments of `modeling.heads.BertWithHead`."""
         return {
-            "causal": self.attention == CAUSAL,
+            "causal": self.is_causal,
             "bilstm_head": self.bilstm_head,
         }
 
 
-def wants_tpu(options: Any) -> bool:
+def wants_tpu(options: TrainingOptions) -> bool:
     """Returns whether the options request a TPU."""
     return options.use_tpu or options.distribution_strategy == "tpu"

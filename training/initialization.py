@@ -212,7 +212,7 @@ def load_for_evaluation(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     prefix: str | None,
-    options: Any,
+    options: training_flags.TrainingOptions,
 ) -> int:
     """Loads a model for evaluation without training.
 

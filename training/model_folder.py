@@ -80,7 +80,7 @@ def is_tagger(identity: Mapping[str, Any]) -> bool:
     return identity.get("objective", "").startswith(_TAGS)
 
 
-def check_attention(options: Any) -> None:
+def check_attention(options: training_flags.TrainingOptions) -> None:
     """Checks that checkpoints were trained with the attention of the flags.
 
     Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
@@ -90,21 +90,14 @@ def check_attention(options: Any) -> None:
     Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
     other programs do not record their attention and are not checked.
 
-    Args:
-        options: of a run: `output_dir`, `init_checkpoint` and, if the script
-            has it, `attention` or `objective`.
-
     Raises:
         ValueError: a checkpoint has another attention.
     """
     from training import checkpointing
 
-    causal_flag = f"--attention={training_flags.CAUSAL}"
-    now = getattr(options, "attention", training_flags.BIDIRECTIONAL)
-    if hasattr(options, "objective"):
-        causal_flag = "--objective=ltr"
-        if options.objective == "ltr":
-            now = training_flags.CAUSAL
+    now = training_flags.BIDIRECTIONAL
+    if options.is_causal:
+        now = training_flags.CAUSAL
     # A run resumes from the latest readable checkpoint.
     latest = itertools.islice(
         checkpointing.readable_states(options.output_dir), 1
@@ -115,7 +108,7 @@ def check_attention(options: Any) -> None:
         if trained is not None and trained != now:
             raise ValueError(
                 f"{prefix} was trained with {trained} attention, and this run "
-                f"has {now} ({causal_flag}). The attention of a model "
+                f"has {now} ({options.causal_flag}). The attention of a model "
                 "cannot be changed; choose the matching flag or checkpoint."
             )
 

@@ -41,10 +41,9 @@ def prepare(
 ) -> task_data.Setup:
     """Chooses devices and sets up the run; see `devices.prepare_training`."""
     options: training_flags.FineTuningOptions = task.options
-    sizes = ("eval_batch_size", "predict_batch_size")
     strategy = devices.prepare_training(
         options,
-        [name for name in sizes if hasattr(options, name)],
+        [options.eval_batch_flag, "predict_batch_size"],
         [dataclasses.replace(options, **each) for each in options.grid],
     )
     return task_data.Setup(
@@ -254,14 +253,14 @@ class Model:
     def _answer(self, data: task_lib.Data) -> Any:
         """Answers a data set with the current weights."""
         options, outputs = self._setup.options, {}
-        batch_size = options.predict_batch_size
+        batch_flag = "predict_batch_size"
         if data.data_set.split == task_lib.EVAL:
-            batch_size = getattr(options, "eval_batch_size", batch_size)
+            batch_flag = options.eval_batch_flag
         if data.source is not None:
             with failures.of_reading(), workers.communication_errors():
                 outputs = self._predictor.predict(
                     data.source,
-                    batch_size=batch_size,
+                    batch_size=getattr(options, batch_flag),
                     by_length=options.packing or options.bucket_by_length,
                 )
         return self._task.decode(data, outputs)

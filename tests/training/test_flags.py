@@ -3,7 +3,10 @@ import dataclasses
 import pytest
 from absl import flags
 
+import run_classifier
 import run_pretraining
+import run_squad
+import run_swag
 from commands import flags as flags_lib
 from tasks import task
 from tests import programs
@@ -97,6 +100,32 @@ def test_bert_adds_nothing_to_what_a_run_is():
     options = training_flags.AblationOptions()
     assert options.ablation == {}
     assert not any(options.head_arguments.values())
+
+
+def test_options_state_their_attention_and_batch_size_of_evaluation():
+    files = {"output_dir": "out", "bert_config_file": "config.json"}
+    for objective in ("mlm_nsp", "mlm", "ltr"):
+        options = training_flags.PretrainingOptions(
+            **files, input_file="records", objective=objective
+        )
+        assert options.is_causal == (objective == "ltr")
+    assert options.causal_flag == "--objective=ltr"
+    files["vocab_file"] = "vocab.txt"
+    plain = run_swag.Options(**files, data_dir="data")
+    assert not plain.is_causal and plain.ablation == {}
+    # Of the parents of a script's options, the ablation comes first.
+    ablated = run_classifier.Options(
+        **files, task_name="mrpc", data_dir="data", attention="causal"
+    )
+    assert ablated.is_causal and ablated.causal_flag == "--attention=causal"
+    assert ablated.ablation["attention"] == "causal"
+    assert ablated.eval_batch_flag == "eval_batch_size"
+    # As released, SQuAD has one batch size for both.
+    squad = run_squad.Options(
+        **files, do_train=True, train_file="train.json", attention="causal"
+    )
+    assert squad.is_causal
+    assert squad.eval_batch_flag == "predict_batch_size"
 
 
 def test_an_ablation_is_part_of_what_a_run_is():

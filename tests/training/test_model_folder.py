@@ -1,15 +1,16 @@
 """Files beside a model of any origin, and contradictions between them."""
 
+import dataclasses
 import json
 import os
 import pathlib
 import shutil
-import types
 
 import pytest
 import tensorflow as tf
 
 from training import checkpointing, model_folder
+from training import flags as training_flags
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
 _SHARED = pathlib.Path(__file__).parents[3] / "shared/data/vocab"
@@ -309,9 +310,17 @@ def test_unused_entries_may_be_words(tmp_path, caplog):
         )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(training_flags.AblationOptions, training_flags.TrainingOptions):
+    """Those of a script with ablated models."""
+
+
 def _attention_options(folder, **changes):
-    given = {"output_dir": str(folder / "out"), "init_checkpoint": None}
-    return types.SimpleNamespace(**given | changes)
+    return _Options(
+        output_dir=str(folder / "out"),
+        bert_config_file="config.json",
+        **changes,
+    )
 
 
 def _write_checkpoint(folder, identity, step=7):
@@ -355,7 +364,10 @@ def test_a_run_attends_as_the_checkpoint_that_it_starts_from(
     prefix = _write_checkpoint(tmp_path / folder, identity)
     start = {} if folder == "out" else {"init_checkpoint": prefix}
     options = _attention_options(tmp_path, attention=given, **start)
-    with pytest.raises(ValueError, match=f"with {trained_with} attention"):
+    with pytest.raises(
+        ValueError,
+        match=rf"with {trained_with} .* has {given} \(--attention=causal\)",
+    ):
         model_folder.check_attention(options)
     options = _attention_options(tmp_path, attention=trained_with, **start)
     model_folder.check_attention(options)
