@@ -69,13 +69,13 @@ def run(options: Options) -> None:
     results = None
     if options.do_train:
         trained = pretraining.train(
-            strategy, objective, sources, options, evaluate
+            strategy, objective, sources, phases, options, evaluate
         )
         step, results = trained.step, trained.metrics
     else:
         step = initialization.load_for_evaluation(
             strategy,
-            objective,
+            model,
             checkpointing.latest_readable(options.output_dir),
             options,
         )
@@ -87,7 +87,7 @@ def run(options: Options) -> None:
             )
     if options.eval_all_checkpoints:
         pretraining.evaluate_checkpoints(
-            strategy, objective, options.output_dir, evaluate
+            strategy, model, options.output_dir, evaluate
         )
 
 

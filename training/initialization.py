@@ -68,8 +68,8 @@ class Plan:
         best_metric: the held-out metric that selects the weights in `best/`;
             None to keep none.
         higher_is_better: False for losses.
-        make_sanity_check: creates the check of each report; called if steps
-            remain.
+        make_sanity_check: creates the check of each report for the schedule of
+            the run; called if steps remain.
     """
 
     num_train_steps: int
@@ -82,7 +82,9 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
-    make_sanity_check: Callable[[], reporting.SanityCheck] | None = None
+    make_sanity_check: (
+        Callable[[optimization.Schedule], reporting.SanityCheck] | None
+    ) = None
 
     def schedule(
         self, options: training_flags.TrainingOptions
@@ -148,7 +150,7 @@ def initialize(
         origin = config_lib.folder_of(options.init_checkpoint)
         labels = model_folder.labels(options.output_dir)
         load_weights(
-            objective,
+            objective.model,
             options.init_checkpoint,
             new=plan.new_variables,
             encoder_only=labels is not None
@@ -210,7 +212,7 @@ def _new_state(objective, options, plan) -> steps.TrainState:
 
 def load_for_evaluation(
     strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
+    model: keras.Model,
     prefix: str | None,
     options: training_flags.TrainingOptions,
 ) -> int:
@@ -218,7 +220,7 @@ def load_for_evaluation(
 
     Args:
         strategy: the scope of the variables.
-        objective: its model receives the weights.
+        model: receives the weights.
         prefix: the checkpoint in the run's folder; None for none.
         options: `output_dir` and `init_checkpoint`, which is loaded if the
             folder has no checkpoint.
@@ -239,13 +241,13 @@ def load_for_evaluation(
         )
     order = None
     if prefix is None:
-        order = _output_order(objective.model, path, options.output_dir)
+        order = _output_order(model, path, options.output_dir)
     with strategy.scope():
-        load_weights(objective, path)
+        load_weights(model, path)
         if order is not None:
-            _reorder_outputs(objective.model, order)
+            _reorder_outputs(model, order)
     workers.Communicator(strategy).check_same_weights(
-        checkpointing.weights(objective.model)
+        checkpointing.weights(model)
     )
     return checkpointing.load_step(prefix) if prefix else 0
 
@@ -301,7 +303,7 @@ def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
 
 
 def load_weights(
-    objective: objectives.Objective,
+    model: keras.Model,
     path: str,
     *,
     new: Sequence[str] = (),
@@ -310,7 +312,7 @@ def load_weights(
     """Loads the weights of a checkpoint and logs the variables not loaded.
 
     Args:
-        objective: its model receives the weights.
+        model: receives the weights.
         path: the checkpoint.
         new: patterns of variables that may be missing or have another shape,
             such as the output layer of another task; they keep their initial
@@ -321,7 +323,6 @@ def load_weights(
         ValueError: `new` is empty, and the output layer labels words instead
             of sentences or sentences instead of words.
     """
-    model = objective.model
     variables = checkpoints.variables_by_name(model)
     with checkpoints.opened(path) as source:
         architectures = model_folder.architectures(source)

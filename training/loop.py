@@ -250,7 +250,7 @@ class _Recorder:
         if self._communicator.is_chief:
             sanity_check = None
             if plan.make_sanity_check and first_step < plan.num_train_steps:
-                sanity_check = plan.make_sanity_check()
+                sanity_check = plan.make_sanity_check(trainer.state.schedule)
             self._reporter = reporting.Reporter(
                 options.output_dir,
                 plan.num_train_steps,

@@ -132,7 +132,7 @@ def _count(name: str, value: str) -> int:
     return int(value)
 
 
-def identity(phases: tuple[Phase, ...]) -> Mapping[str, object]:
+def identity(phases: Sequence[Phase]) -> Mapping[str, object]:
     """Returns the phases that a resumed run must keep; nothing for one."""
     if len(phases) == 1:
         return {}

@@ -11,7 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, paths, writing
-from modeling import checkpoints
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from training import (
     checkpointing,
@@ -159,6 +159,7 @@ def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     sources: Sequence[input_pipeline.RecordSource],
+    phases: Sequence[phases_lib.Phase],
     options: training_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> loop.Result:
@@ -168,6 +169,7 @@ def train(
         strategy: holds the variables.
         objective: the model and its losses.
         sources: the records of each phase.
+        phases: the phases of the run.
         options: the options of the run.
         evaluate: returns held-out metrics.
 
@@ -175,7 +177,6 @@ def train(
         ValueError: the folder holds another run, or a checkpoint has other
             variables.
     """
-    phases = phases_lib.parse(options)
     batches = input_pipeline.TrainingBatches(
         [
             _batch_phase(source, phase, options.random_seed + number)
@@ -188,14 +189,14 @@ def train(
     plan = initialization.Plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
-        identity=_identity(sources, options),
+        identity=_identity(sources, phases, options),
         new_variables=[f"{head}.*" for head in new_heads],
         evaluate=evaluate if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss" if options.keep_best_checkpoint else None,
         higher_is_better=False,
-        make_sanity_check=lambda: _sanity_checks(
-            sources, phases, plan.schedule(options), new_heads
+        make_sanity_check=lambda schedule: _sanity_checks(
+            sources, phases, schedule, new_heads
         ),
     )
     return loop.train(strategy, objective, batches, options, plan)
@@ -250,7 +251,7 @@ def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
     )
 
 
-def _identity(sources, options) -> dict[str, object]:
+def _identity(sources, phases, options) -> dict[str, object]:
     """Returns the values that must stay the same when a run resumes."""
     records: dict[str, Any]
     if options.shard_input_files:
@@ -265,13 +266,13 @@ def _identity(sources, options) -> dict[str, object]:
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
         **records,
-        **phases_lib.identity(phases_lib.parse(options)),
+        **phases_lib.identity(phases),
     }
 
 
 def evaluate_checkpoints(
     strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
+    model: heads.BertForPreTraining,
     output_dir: str,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> list[dict[str, float]]:
@@ -282,7 +283,7 @@ def evaluate_checkpoints(
 
     Args:
         strategy: holds the variables.
-        objective: its model receives the weights.
+        model: receives the weights.
         output_dir: the run's folder.
         evaluate: returns held-out metrics, `masked_lm_loss` among them.
 
@@ -296,7 +297,7 @@ def evaluate_checkpoints(
         prefix = checkpointing.prefix_of(output_dir, step)
         try:
             with strategy.scope():
-                initialization.load_weights(objective, prefix)
+                initialization.load_weights(model, prefix)
         except (OSError, ValueError) as error:
             logging.warning("Skipping checkpoint %s: %s", prefix, error)
             continue

@@ -275,7 +275,7 @@ class Model:
             options.output_dir, best=options.use_best_checkpoint
         )
         return initialization.load_for_evaluation(
-            self._strategy, self._objective, prefix, options
+            self._strategy, self._objective.model, prefix, options
         )
 
 

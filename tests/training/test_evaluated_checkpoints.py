@@ -55,7 +55,7 @@ def test_broken_and_stray_checkpoints_are_left_out(
     shutil.copy(f"{prefix}.index", tmp_path / "model.ckpt-best.index")
     loaded = []
 
-    def load(objective, prefix):
+    def load(model, prefix):
         loaded.append(float(checkpoints.read(prefix)["w"]))
 
     monkeypatch.setattr(pretraining.initialization, "load_weights", load)

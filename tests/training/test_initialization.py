@@ -270,7 +270,7 @@ def _check_head_is_new(path, encoder):
     """Loads a classifier; compares its encoder with that of a checkpoint."""
     model = _classifier()
     before = np.asarray(model.output_weights).copy()
-    initialization.load_weights(_Objective(model), path, new=_HEAD)
+    initialization.load_weights(model, path, new=_HEAD)
     assert _encoder_is_that_of(model, encoder)
     np.testing.assert_array_equal(model.output_weights, before)
 
@@ -355,14 +355,14 @@ def test_no_head_is_evaluated_as_another(tmp_path, held, form):
     if form == "huggingface":
         path = _convert(path, tmp_path / "hf", form)
     for wanted in _HEADS:
-        objective = _Objective(_model(wanted))
+        model = _model(wanted)
         if wanted == held:
-            initialization.load_weights(objective, path)
+            initialization.load_weights(model, path)
             continue
         with pytest.raises(
             ValueError, match=r"output layer of|must contain all"
         ):
-            initialization.load_weights(objective, path)
+            initialization.load_weights(model, path)
 
 
 def _without_pooler(folder, architecture):
@@ -381,14 +381,14 @@ def _without_pooler(folder, architecture):
 
 def test_a_model_that_makes_no_pooler_can_be_started_from(tmp_path, caplog):
     path = _without_pooler(tmp_path, "BertForMaskedLM")
-    initialization.load_weights(_Objective(_classifier()), path, new=_HEAD)
+    initialization.load_weights(_classifier(), path, new=_HEAD)
     assert "bert/pooler/dense/kernel" in caplog.text
     # Nothing new was asked for: an evaluation needs all of the model.
     with pytest.raises(ValueError, match=r"missing: .*bert/pooler"):
-        initialization.load_weights(_Objective(_classifier()), path)
+        initialization.load_weights(_classifier(), path)
     path = _without_pooler(tmp_path / "other", "BertForPreTraining")
     with pytest.raises(ValueError, match=r"2 missing: bert/pooler"):
-        initialization.load_weights(_Objective(_classifier()), path, new=_HEAD)
+        initialization.load_weights(_classifier(), path, new=_HEAD)
 
 
 def test_pretraining_on_single_texts_starts_without_next_sentences(tmp_path):
@@ -401,19 +401,19 @@ def test_pretraining_on_single_texts_starts_without_next_sentences(tmp_path):
     path = _convert(prefix, tmp_path / "hf", "huggingface")
     for objective in ("mlm", "ltr"):
         model = heads.BertForPreTraining(_CONFIG, objective=objective)
-        initialization.load_weights(_Objective(model), path)
+        initialization.load_weights(model, path)
         name = "cls/predictions/output_bias"
         loaded = checkpoints.variables_by_name(model)[name]
         np.testing.assert_array_equal(loaded, held[name])
     pairs = heads.BertForPreTraining(_CONFIG)
     with pytest.raises(ValueError, match=r"4 missing: bert/pooler"):
-        initialization.load_weights(_Objective(pairs), path)
+        initialization.load_weights(pairs, path)
 
 
 def test_answers_need_no_pooler(tmp_path):
     path = _without_pooler(tmp_path, "BertForQuestionAnswering")
     model = heads.BertForQuestionAnswering(_CONFIG)
-    initialization.load_weights(_Objective(model), path)
+    initialization.load_weights(model, path)
     weights = checkpoints.read(_CHECKPOINT, ["cls/squad/output_weights"])
     np.testing.assert_array_equal(
         model.span.output_weights, weights["cls/squad/output_weights"]
