@@ -62,15 +62,17 @@ def run(
         len(folds),
     )
     answers_everything = task.writes_everything or len(plan) == 1
-    model = task_models.Model(task, setup)
+    fine_tuner = task_models.FineTuner(task, setup)
     results = []
     for trial in plan:
         data = folds[trial.fold]
-        model.start(trial.options)
+        fine_tuner.start(trial.options)
         if trial.options.do_train:
-            model.train(trial.options, data)
+            fine_tuner.train(trial.options, data)
         results.append(
-            model.evaluate(trial.options, data, predicts=answers_everything)
+            fine_tuner.evaluate(
+                trial.options, data, predicts=answers_everything
+            )
         )
     if len(plan) == 1:
         return
@@ -78,7 +80,7 @@ def run(
     best = _summarize(task, plan, results, constants)
     if options.do_predict and not answers_everything:
         data = {task_lib.PREDICT: folds[0][task_lib.PREDICT]}
-        model.evaluate(best, data, predicts=True)
+        fine_tuner.evaluate(best, data, predicts=True)
 
 
 def _make_data(

@@ -58,13 +58,11 @@ def prepare(
     )
 
 
-class Model:
-    """A network that each trial of a run trains, and the folder of the trial.
+class FineTuner:
+    """The training, evaluation and prediction of the trials of a run.
 
-    The trials share the network, because compilation takes much of the time of
-    a short training.
-
-    Its methods take the options of the trial, which has its own `output_dir`,
+    The trials share one network, because compilation takes much of the time of
+    a short training. Each trial has options with its own `output_dir`,
     `random_seed` and setting of the grid.
 
     Args:

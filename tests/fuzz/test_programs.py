@@ -42,7 +42,7 @@ def num_cases(request):
     return request.param
 
 
-class _Model:
+class _FineTuner:
     """Looks at the records that a model would learn from."""
 
     def start(self, options):
@@ -62,7 +62,7 @@ class _Model:
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(task_models, "Model", lambda *_: _Model())
+    monkeypatch.setattr(task_models, "FineTuner", lambda *_: _FineTuner())
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def _make(setup, folder, labels=_LABELS):
             model=model, predictions=None
         ),
     )
-    task_models.Model(learnt, setup).start(options)
+    task_models.FineTuner(learnt, setup).start(options)
 
 
 def test_a_trial_and_the_run_hold_what_it_takes_to_use_the_model(tmp_path):
@@ -74,9 +74,9 @@ def test_trials_hold_one_model_in_memory(tmp_path):
         return types.SimpleNamespace(model=network, predictions=None)
 
     learnt = types.SimpleNamespace(labels=None, make_objective=make_objective)
-    model = task_models.Model(learnt, setup)
+    fine_tuner = task_models.FineTuner(learnt, setup)
     for _ in range(3):
-        model.start(setup.options)
+        fine_tuner.start(setup.options)
         assert [reference() is not None for reference in made] == [
             True,
             *[False] * (len(made) - 1),
