@@ -12,14 +12,14 @@ Each line of the input is one text, or two separated by ` ||| `. Neither the
 similarity.
 """
 
-import contextlib
+import collections
 import dataclasses
 import itertools
 import math
+import operator
 import time
-import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
 
 from absl import logging
 
@@ -120,16 +120,21 @@ def run(options: Options) -> None:
 
     started, report = time.monotonic(), progress.Progress()
     num_lines = num_cut_words = 0
-    with _open_output(options) as output:
+
+    def parts() -> Iterator[list[features.Vectors]]:
+        nonlocal num_lines, num_cut_words
         for window in processes.batches(prepared, _WINDOW_BYTES, size_of):
-            found: list[features.Vectors | None] = [None] * len(window)
-            for place, vectors in _extract(window, hidden_layers, options):
-                found[place] = vectors
+            part = []
+            for vectors in _extract(window, hidden_layers, options):
+                part.append(vectors)
                 num_lines += 1
                 report("lines", num_lines)
-            output.write(found)
+            part.sort(key=operator.attrgetter("index"))
+            yield part
             spans = itertools.chain.from_iterable(line.spans for line in window)
             num_cut_words += sum(start == end for start, end in spans)
+
+    _write(options, parts())
     rate = num_lines / max(time.monotonic() - started, 1e-9)
     logging.info("%s lines, %.1f lines/s", f"{num_lines:,}", rate)
     if num_cut_words:
@@ -189,30 +194,65 @@ def _load_model(options, config):
     )
 
 
-@contextlib.contextmanager
-def _open_output(options):
-    from training import records, workers
+def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
+    from training import workers
 
     if not workers.cluster().is_chief:
         # Only the chief writes the output of all workers.
-        yield types.SimpleNamespace(write=lambda part: None)
+        collections.deque(parts, maxlen=0)
         return
-    writers: dict[str, Any] = {
-        "jsonl": features.JsonLines,
-        "npz": features.Npz,
-        "tfrecord": records.FeatureRecords,
-    }
+    write = {
+        "jsonl": features.write_json_lines,
+        "npz": features.write_npz,
+        "tfrecord": write_tfrecord,
+    }[options.output_format]
     with writing.whole_file(options.output_file, "wb") as file:
-        output = writers[options.output_format](file, options.layer_numbers)
-        with contextlib.closing(output):
-            yield output
+        write(file, options.layer_numbers, parts)
     logging.info("Wrote %s.", options.output_file)
 
 
-def _extract(
-    window, hidden_layers, options
-) -> Iterator[tuple[int, features.Vectors]]:
-    """Yields the index of each line of a window and its vectors."""
+def write_tfrecord(
+    file: IO[bytes],
+    layers: Sequence[int],
+    parts: Iterable[Sequence[features.Vectors]],
+) -> None:
+    """Writes a TFRecord for each line of the input.
+
+    A record is a `tf.train.Example` with `linex_index` (one integer), `values`
+    (one string: the values as little-endian bytes), `dtype` (one string, such
+    as "float32"), `shape` (`[n, L, D]`, or `[L, D]` if the line has one
+    vector), `layers` (L integers) and, for several vectors, `tokens` (n
+    strings).
+
+    Args:
+        file: the output, open in binary mode.
+        layers: the `L` numbers of the layers.
+        parts: the vectors of consecutive lines each.
+    """
+    import tensorflow as tf
+
+    from training import record_files
+
+    for vectors in itertools.chain.from_iterable(parts):
+        message = tf.train.Example()
+        stored = message.features.feature
+        stored["linex_index"].int64_list.value.append(vectors.index)
+        stored["layers"].int64_list.value.extend(layers)
+        stored["shape"].int64_list.value.extend(vectors.values.shape)
+        dtype = vectors.values.dtype
+        values = vectors.values.astype(dtype.newbyteorder("<"))
+        stored["values"].bytes_list.value.append(values.tobytes())
+        stored["dtype"].bytes_list.value.append(dtype.name.encode())
+        if vectors.names is not None:
+            stored["tokens"].bytes_list.value.extend(
+                name.encode("utf-8") for name in vectors.names
+            )
+        record = message.SerializeToString(deterministic=True)
+        file.write(record_files.frame(record))
+
+
+def _extract(window, hidden_layers, options) -> Iterator[features.Vectors]:
+    """Yields the vectors of the lines of a window, in any order."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
     for batch in batches:
@@ -225,7 +265,7 @@ def _extract(
         for row, place in enumerate(batch):
             line = window[place]
             vectors = values[row, : len(line.tokens)]
-            yield place, features.reduce(line, vectors, options)
+            yield features.reduce(line, vectors, options)
 
 
 if __name__ == "__main__":

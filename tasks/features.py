@@ -5,10 +5,11 @@ their truncation; alignment and pooling are additions.
 """
 
 import dataclasses
+import itertools
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
 import numpy as np
@@ -299,30 +300,24 @@ def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
     return f"[{', '.join(of_layers)}]"
 
 
-@dataclasses.dataclass(frozen=True)
-class JsonLines:
-    """A writer of one line of JSON for each line of the input.
+def write_json_lines(
+    file: IO[bytes], layers: Sequence[int], parts: Iterable[Sequence[Vectors]]
+) -> None:
+    """Writes one line of JSON for each line of the input.
 
-    Attributes:
+    Args:
         file: the output, open in binary mode.
         layers: the `L` numbers of the layers.
+        parts: the vectors of consecutive lines each.
     """
-
-    file: IO[bytes]
-    layers: Sequence[int]
-
-    def write(self, part: Sequence[Vectors]) -> None:
-        """Writes the next lines."""
-        for vectors in part:
-            line = json_line(vectors, self.layers)
-            self.file.write(line.encode("ascii"))
-
-    def close(self) -> None:
-        """Does nothing: the file remains open."""
+    for vectors in itertools.chain.from_iterable(parts):
+        file.write(json_line(vectors, layers).encode("ascii"))
 
 
-class Npz:
-    """A writer of arrays for `numpy.load`, in several parts.
+def write_npz(
+    file: IO[bytes], layers: Sequence[int], parts: Iterable[Sequence[Vectors]]
+) -> None:
+    """Writes arrays for `numpy.load`, in several parts.
 
     Parts limit the memory for writing and reading a file. Part 0 is
 
@@ -338,41 +333,41 @@ class Npz:
     Args:
         file: the output, open in binary mode.
         layers: the `L` numbers of the layers.
+        parts: the vectors of consecutive lines each.
     """
-
-    def __init__(self, file: IO[bytes], layers: Sequence[int]):
-        # Hidden layers are noise to a compressor.
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
-        self._layers = layers
-        self._num_parts = 0
-
-    def write(self, part: Sequence[Vectors]) -> None:
-        """Writes lines as the next part."""
-        prefix = f"part{self._num_parts}/"
-        rows = [
-            v.values[np.newaxis] if v.names is None else v.values for v in part
-        ]
-        arrays = {
-            "linex_index": np.array([v.index for v in part], np.int64),
-            "values": np.concatenate(rows),
-            "offsets": np.cumsum([0, *map(len, rows)], dtype=np.int64),
+    num_parts = 0
+    # Hidden layers are noise to a compressor.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for part in parts:
+            _add(archive, _arrays(part), f"part{num_parts}/")
+            del part  # Frees its memory while the next is computed.
+            num_parts += 1
+        last = {
+            "layers": np.array(layers, np.int64),
+            "num_parts": np.array(num_parts, np.int64),
         }
-        if part[0].names is not None:
-            names = "".join(f"{name}\n" for v in part for name in v.names or ())
-            arrays["tokens"] = np.frombuffer(names.encode("utf-8"), np.uint8)
-        for name, array in arrays.items():
-            self._add(prefix + name, array)
-        self._num_parts += 1
+        _add(archive, last)
 
-    def close(self) -> None:
-        """Writes the table of contents; the file remains open."""
-        self._add("layers", np.array(self._layers, np.int64))
-        self._add("num_parts", np.array(self._num_parts, np.int64))
-        self._zip.close()
 
-    def _add(self, name: str, array: np.ndarray) -> None:
-        entry = zipfile.ZipInfo(f"{name}.npy", _EARLIEST_ZIP_DATE)
-        with self._zip.open(entry, "w", force_zip64=True) as member:
+def _arrays(part: Sequence[Vectors]) -> dict[str, np.ndarray]:
+    rows = [v.values[np.newaxis] if v.names is None else v.values for v in part]
+    arrays = {
+        "linex_index": np.array([v.index for v in part], np.int64),
+        "values": np.concatenate(rows),
+        "offsets": np.cumsum([0, *map(len, rows)], dtype=np.int64),
+    }
+    if part[0].names is not None:
+        names = "".join(f"{name}\n" for v in part for name in v.names or ())
+        arrays["tokens"] = np.frombuffer(names.encode("utf-8"), np.uint8)
+    return arrays
+
+
+def _add(
+    archive: zipfile.ZipFile, arrays: Mapping[str, np.ndarray], prefix: str = ""
+) -> None:
+    for name, array in arrays.items():
+        entry = zipfile.ZipInfo(f"{prefix}{name}.npy", _EARLIEST_ZIP_DATE)
+        with archive.open(entry, "w", force_zip64=True) as member:
             np.lib.format.write_array(member, array, allow_pickle=False)
 
 

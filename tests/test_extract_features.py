@@ -1,6 +1,7 @@
 """extract_features.py against the release, and its additions."""
 
 import gc
+import io
 import json
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import tensorflow as tf
 import extract_features
 from modeling import bert, checkpoints
 from modeling import config as config_lib
+from tasks import features
 from tests import programs
 from tests.tasks import test_features
 
@@ -164,6 +166,48 @@ def test_pooled_records_are_made_of_all_tokens(tmp_path, pooling):
         ).reshape(list(example["shape"].int64_list.value))
         # float16 keeps 11 bits of numbers below 4.
         np.testing.assert_allclose(values, pools[pooling](expected), atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_records_hold_every_line(dtype, tmp_path):
+    rng = np.random.default_rng(1)
+    part = [
+        features.Vectors(
+            index=7,
+            names=("[CLS]", "é", "[SEP]"),
+            values=rng.normal(size=(3, 2, 4)).astype(dtype),
+        ),
+        features.Vectors(
+            index=8, names=None, values=rng.normal(size=(2, 4)).astype(dtype)
+        ),
+    ]
+    file = io.BytesIO()
+    extract_features.write_tfrecord(file, [-1, 0], iter([part[:1], part[1:]]))
+    path = tmp_path / "features.tfrecord"
+    path.write_bytes(file.getvalue())
+    for vectors, record in zip(
+        part, tf.data.TFRecordDataset(str(path)), strict=True
+    ):
+        stored = tf.io.parse_single_example(
+            record,
+            {
+                "linex_index": tf.io.FixedLenFeature([], tf.int64),
+                "layers": tf.io.FixedLenFeature([2], tf.int64),
+                "shape": tf.io.VarLenFeature(tf.int64),
+                "dtype": tf.io.FixedLenFeature([], tf.string),
+                "values": tf.io.FixedLenFeature([], tf.string),
+                "tokens": tf.io.VarLenFeature(tf.string),
+            },
+        )
+        assert stored["linex_index"] == vectors.index
+        assert stored["layers"].numpy().tolist() == [-1, 0]
+        assert stored["dtype"] == dtype.encode()
+        values = tf.reshape(
+            tf.io.decode_raw(stored["values"], dtype), stored["shape"].values
+        )
+        np.testing.assert_array_equal(values, vectors.values)
+        tokens = [t.decode("utf-8") for t in stored["tokens"].values.numpy()]
+        assert tokens == list(vectors.names or ())
 
 
 @pytest.mark.parametrize(

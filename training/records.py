@@ -12,7 +12,7 @@ import hashlib
 import json
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -284,53 +284,6 @@ def scan(
         serialized = tf.constant(files.read(np.arange(start, stop)))
         parsed = parse(serialized, features)
         yield {name: value.numpy() for name, value in parsed.items()}
-
-
-@dataclasses.dataclass(frozen=True)
-class FeatureRecords:
-    """A writer of one TFRecord for each line of the input.
-
-    A record is a `tf.train.Example` with `linex_index` (one integer), `values`
-    (one string: the values as little-endian bytes), `dtype` (one string, such
-    as "float32"), `shape` (`[n, L, D]`, or `[L, D]` if the line has one
-    vector), `layers` (L integers) and, for several vectors, `tokens` (n
-    strings).
-
-    Attributes:
-        file: the output, open in binary mode.
-        layers: the `L` indices of the layers.
-    """
-
-    file: IO[bytes]
-    layers: Sequence[int]
-
-    def write(self, part) -> None:
-        """Writes the records of some lines.
-
-        Args:
-            part: for each line its `index`, `names` and `values`.
-        """
-        import tensorflow as tf  # Late, as in `parse`.
-
-        for vectors in part:
-            message = tf.train.Example()
-            stored = message.features.feature
-            stored["linex_index"].int64_list.value.append(vectors.index)
-            stored["layers"].int64_list.value.extend(self.layers)
-            stored["shape"].int64_list.value.extend(vectors.values.shape)
-            dtype = vectors.values.dtype
-            values = vectors.values.astype(dtype.newbyteorder("<"))
-            stored["values"].bytes_list.value.append(values.tobytes())
-            stored["dtype"].bytes_list.value.append(dtype.name.encode())
-            if vectors.names is not None:
-                stored["tokens"].bytes_list.value.extend(
-                    name.encode("utf-8") for name in vectors.names
-                )
-            record = message.SerializeToString(deterministic=True)
-            self.file.write(record_files.frame(record))
-
-    def close(self) -> None:
-        """Does nothing: the caller closes the file."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -236,10 +236,7 @@ def test_json_line_of_one_vector_or_of_no_token():
 
 def _npz(*parts):
     file = io.BytesIO()
-    output = features.Npz(file, _LAYERS)
-    for part in parts:
-        output.write(part)
-    output.close()
+    features.write_npz(file, _LAYERS, iter(parts))
     return file.getvalue()
 
 

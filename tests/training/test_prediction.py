@@ -1,7 +1,6 @@
 """Scores in file order, and hidden layers of ragged batches."""
 
 import dataclasses
-import io
 import json
 import pathlib
 import subprocess
@@ -301,54 +300,3 @@ for row, ids in enumerate(rows):
 """
     ended = programs.python("-c", script)
     assert ended.returncode == 0, ended.stderr[-2000:]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Vectors:
-    index: int
-    names: tuple[str, ...] | None
-    values: np.ndarray
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_records_hold_every_line(dtype, tmp_path):
-    rng = np.random.default_rng(1)
-    part = [
-        _Vectors(
-            index=7,
-            names=("[CLS]", "é", "[SEP]"),
-            values=rng.normal(size=(3, 2, 4)).astype(dtype),
-        ),
-        _Vectors(
-            index=8, names=None, values=rng.normal(size=(2, 4)).astype(dtype)
-        ),
-    ]
-    file = io.BytesIO()
-    output = records.FeatureRecords(file, [-1, 0])
-    output.write(part)
-    output.close()
-    path = tmp_path / "features.tfrecord"
-    path.write_bytes(file.getvalue())
-    for vectors, record in zip(
-        part, tf.data.TFRecordDataset(str(path)), strict=True
-    ):
-        stored = tf.io.parse_single_example(
-            record,
-            {
-                "linex_index": tf.io.FixedLenFeature([], tf.int64),
-                "layers": tf.io.FixedLenFeature([2], tf.int64),
-                "shape": tf.io.VarLenFeature(tf.int64),
-                "dtype": tf.io.FixedLenFeature([], tf.string),
-                "values": tf.io.FixedLenFeature([], tf.string),
-                "tokens": tf.io.VarLenFeature(tf.string),
-            },
-        )
-        assert stored["linex_index"] == vectors.index
-        assert stored["layers"].numpy().tolist() == [-1, 0]
-        assert stored["dtype"] == dtype.encode()
-        values = tf.reshape(
-            tf.io.decode_raw(stored["values"], dtype), stored["shape"].values
-        )
-        np.testing.assert_array_equal(values, vectors.values)
-        tokens = [t.decode("utf-8") for t in stored["tokens"].values.numpy()]
-        assert tokens == list(vectors.names or ())
