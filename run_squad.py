@@ -16,6 +16,7 @@ checkpoint.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,13 +88,15 @@ class QuestionAnswering(task.Task):
                 options, with_gold=needs_gold
             )
 
+    @functools.cached_property
+    def _questions_with_windows(self) -> squad_results.Questions:
+        questions = flags.given(self._questions, "predict_file")
+        return _split(questions, self.options, self.tokenizer)
+
     def data_sets(self, split: str) -> list[task.DataSet]:
         if split == task.TRAIN:
             return [self._training_data()]
-        questions = flags.given(self._questions, "predict_file")
-        if not questions.features:
-            questions = _split(questions, self.options, self.tokenizer)
-            self._questions = questions
+        questions = self._questions_with_windows
         return [
             self._data_set(
                 split,

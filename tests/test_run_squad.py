@@ -331,19 +331,22 @@ def test_the_best_of_several_trials_answers(tmp_path):
     ]
 
 
-def test_questions_without_words_are_answered(trained, tmp_path):
+def test_questions_without_words_are_answered(trained, tmp_path, caplog):
+    caplog.set_level("INFO")
     dev = toy_squad.dataset(2, seed=5)
     for paragraph in dev["data"][0]["paragraphs"]:
         paragraph["context"] = " "
     out = toy_squad.run(
         trained,
         do_predict=True,
+        do_eval=True,
         predict_file=toy_squad.write_json(tmp_path / "dev.json", dev),
         init_checkpoint=trained / "out",
         output_dir=tmp_path / "out",
     )
     answers = toy_squad.read_json(out / "predictions.json")
     assert answers == {"q0": "empty", "q1": "empty"}
+    assert caplog.text.count("2 questions, 0 windows") == 1
 
 
 @pytest.mark.shared

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from absl import logging
@@ -257,18 +257,16 @@ def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
     return orig_text[places[first] : places[last] + 1]
 
 
-class BasicText:
-    """Tokenizes the words of a paragraph, with a cache."""
+def make_basic_text(
+    basic_tokenizer: tokenization.BasicTokenizer,
+) -> Callable[[Iterable[str]], str]:
+    """Returns a function that joins the basic tokens of words by spaces."""
 
-    def __init__(self, basic_tokenizer: tokenization.BasicTokenizer):
-        self._tokenizer = basic_tokenizer
-        self._text_of: dict[str, str] = {}
+    @functools.cache
+    def text_of(word: str) -> str:
+        return " ".join(basic_tokenizer.tokenize(word))
 
-    def __call__(self, words: Sequence[str]) -> str:
-        for word in words:
-            if word not in self._text_of:
-                self._text_of[word] = " ".join(self._tokenizer.tokenize(word))
-        return " ".join(filter(None, map(self._text_of.get, words)))
+    return lambda words: " ".join(filter(None, map(text_of, words)))
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
@@ -335,7 +333,7 @@ def rank_answers(
     windows_of = collections.defaultdict(list)
     for feature in features:
         windows_of[feature.example_index].append(feature)
-    basic_text = BasicText(basic_tokenizer)
+    basic_text = make_basic_text(basic_tokenizer)
     return [
         _rank(example, windows_of[index], logits, options, basic_text)
         for index, example in enumerate(examples)
@@ -347,7 +345,7 @@ def _rank(
     windows: Sequence[squad_features.SquadFeatures],
     logits: Logits,
     options: AnswerOptions,
-    basic_text: BasicText,
+    basic_text: Callable[[Iterable[str]], str],
 ) -> RankedAnswers:
     if not windows:  # The paragraph is empty.
         if not options.version_2_with_negative:
@@ -409,7 +407,7 @@ def _distinct_texts(
     example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],
     spans: Iterable[Span],
-    basic_text: BasicText,
+    basic_text: Callable[[Iterable[str]], str],
 ) -> Iterator[tuple[str, float, float]]:
     """Yields (text, start logit, end logit); texts are distinct, "" is null."""
     seen = set()
@@ -427,7 +425,7 @@ def _text(
     example: squad_examples.SquadExample,
     feature: squad_features.SquadFeatures,
     span: Span,
-    basic_text: BasicText,
+    basic_text: Callable[[Iterable[str]], str],
 ) -> str:
     first = feature.token_to_orig_map[span.start]
     last = feature.token_to_orig_map[span.end]

@@ -366,7 +366,7 @@ def _text_cases():
 
 
 def _final_text(pred_text, orig_text, do_lower_case=True):
-    basic_text = squad_answers.BasicText(
+    basic_text = squad_answers.make_basic_text(
         tokenization.BasicTokenizer(do_lower_case)
     )
     tok_text = basic_text(orig_text.split(" "))
@@ -415,7 +415,7 @@ def test_pieces_join_to_words():
 )
 def test_words_tokenized_alone_are_those_of_the_text(words, do_lower_case):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
-    basic_text = squad_answers.BasicText(tokenizer)
+    basic_text = squad_answers.make_basic_text(tokenizer)
     expected = " ".join(tokenizer.tokenize(" ".join(words)))
     assert basic_text(words) == expected
     assert basic_text(words) == expected  # From memory.
