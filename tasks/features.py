@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
 import numpy as np
@@ -134,6 +134,28 @@ def split_pair(line: str) -> tuple[str, str]:
     line = line.strip()
     first, separator, second = line.rpartition(_SEPARATOR)
     return (first, second) if separator else (line, "")
+
+
+def encode(
+    text: str, tokenize: Callable[[str], list[str]], max_length: int
+) -> tuple[list[str], list[int]]:
+    """Returns the tokens and segment ids of a text or a pair.
+
+    Args:
+        text: one text or `A ||| B`, split at the last separator, as released.
+        tokenize: splits each of the two into tokens.
+        max_length: maximum number of tokens, including [CLS] and [SEP].
+
+    Raises:
+        ValueError: the text is too long.
+    """
+    tokens, segment_ids = sentence_pairs.join(*map(tokenize, split_pair(text)))
+    if len(tokens) > max_length:
+        raise ValueError(
+            f"The text must have at most {max_length} word pieces with [CLS] "
+            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
+        )
+    return tokens, segment_ids
 
 
 def prepare(

@@ -21,8 +21,11 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, writing
-from tools import predict_masked
+from modeling import checkpoints
+from modeling import config as config_lib
+from tasks import features
 from training import flags as training_flags
+from vocab import tokenization
 
 # Inches; the least for a legible label.
 _TOKEN_INCHES = 0.16
@@ -132,11 +135,14 @@ def run(options: Options) -> None:
     writing.check_files(
         [options.output_file], [options.vocab_file, options.bert_config_file]
     )
-    config, tokenizer = predict_masked.open_files(options)
+    checkpoints.find(options.init_checkpoint)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)
-    tokens, segment_ids = predict_masked.encode(
+    tokens, segment_ids = features.encode(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
     # Late: these import TensorFlow, and the checks above are quick.

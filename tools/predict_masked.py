@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from commands import flags, program
@@ -22,7 +22,6 @@ from files import lines, paths, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from tasks import features
-from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -64,53 +63,6 @@ class MaskedText:
     positions: tuple[int, ...]
 
 
-def open_files(
-    options: training_flags.ModelOptions, *tokens: str
-) -> tuple[config_lib.BertConfig, tokenization.FullTokenizer]:
-    """Reads configuration and vocabulary, without importing TensorFlow.
-
-    Args:
-        options: of the tool.
-        *tokens: which the vocabulary must contain besides [CLS], [SEP], [UNK].
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the checkpoint is missing, or configuration and vocabulary
-            do not fit together.
-    """
-    checkpoints.find(options.init_checkpoint)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    tokenizer = tokenization.open_tokenizer(
-        options, "[CLS]", "[SEP]", "[UNK]", *tokens
-    )
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    return config, tokenizer
-
-
-def encode(
-    text: str, tokenize: Callable[[str], list[str]], max_length: int
-) -> tuple[list[str], list[int]]:
-    """Returns the tokens and segment ids of a text or a pair.
-
-    Args:
-        text: one text or `A ||| B`, split at the last separator, as released.
-        tokenize: splits each of the two into tokens.
-        max_length: maximum number of tokens, including [CLS] and [SEP].
-
-    Raises:
-        ValueError: the text is too long.
-    """
-    tokens, segment_ids = sentence_pairs.join(
-        *map(tokenize, features.split_pair(text))
-    )
-    if len(tokens) > max_length:
-        raise ValueError(
-            f"The text must have at most {max_length} word pieces with [CLS] "
-            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
-        )
-    return tokens, segment_ids
-
-
 def prepare(
     text: str, tokenizer: tokenization.FullTokenizer, max_length: int
 ) -> MaskedText:
@@ -131,7 +83,7 @@ def prepare(
             tokens += [_MASK, *tokenizer.tokenize(between)]
         return tokens[1:]
 
-    tokens, segment_ids = encode(text, tokenize, max_length)
+    tokens, segment_ids = features.encode(text, tokenize, max_length)
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
     if not positions:
         raise ValueError(f"The text must have a {_MASK}; got {text!r}.")
@@ -223,7 +175,12 @@ def run(options: Options) -> None:
         inputs.append(options.input_file)
     if options.output_file is not None:
         writing.check_files([options.output_file], inputs)
-    config, tokenizer = open_files(options, _MASK)
+    checkpoints.find(options.init_checkpoint)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    tokenizer = tokenization.open_tokenizer(
+        options, "[CLS]", "[SEP]", "[UNK]", _MASK
+    )
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     from modeling import heads  # Late: these import TensorFlow.
     from training import initialization
 
