@@ -70,7 +70,7 @@ def start(
     Args:
         options: the dataclass that declares the flags of the program.
         main: takes the options and, if the program takes `arguments`, a list of
-            them; returns the exit code.
+            them. Its result is the exit code if it is an integer.
         arguments: the usage of the program's arguments other than flags; None
             if it takes none.
     """
@@ -78,9 +78,10 @@ def start(
     flags_lib.define(options)
     define_common_flags()
 
-    def run(argv: list[str]) -> Any:
+    def run(argv: list[str]) -> int | None:
         own: Any = flags_lib.read(options)
-        return main(own, argv[1:]) if arguments else main(own)
+        result = main(own, argv[1:]) if arguments else main(own)
+        return result if type(result) is int else None
 
     app.run(
         lambda argv: _run(run, argv),

@@ -206,10 +206,5 @@ def _check_labels(folder: str, labels: dict[str, Any]) -> None:
         )
 
 
-def main(options: Options) -> None:
-    """Runs the tool; its exit code is not the folder."""
-    run(options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, run)

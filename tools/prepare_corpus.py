@@ -213,10 +213,5 @@ def _prepared(
         )
 
 
-def main(options: Options) -> None:
-    """Runs the tool with its flags."""
-    run(options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, run)

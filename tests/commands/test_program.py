@@ -61,6 +61,8 @@ def main(options, arguments=()):
     if task == "fill":
         for _ in range(100_000):
             print("line")
+    if task == "describe":
+        return "done"
     print(arguments)
     return 3
 
@@ -158,6 +160,11 @@ def test_other_arguments_exit_codes_and_flag_files(made, tmp_path):
     assert done.stdout == "['a']\n"
     assert done.returncode == 3
     assert "Working" in done.stderr
+
+
+def test_a_result_that_is_not_a_number_is_no_exit_code(made):
+    done = made("--task=describe", "--verbosity=-1")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 def test_help_is_a_page_and_full_help_is_absls(made):
