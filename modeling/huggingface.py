@@ -23,7 +23,7 @@ import numpy as np
 import safetensors
 
 from files import json_text, messages, paths, writing
-from modeling import huggingface_config, keras_format, name_tables
+from modeling import hdf5, huggingface_config, name_tables
 from modeling.name_tables import Spec
 
 WEIGHTS = "model.safetensors"
@@ -127,19 +127,19 @@ def _keras_part(path: str, files: contextlib.ExitStack) -> _Part:
 
     def read(name: str) -> np.ndarray:
         array, is_kernel = arrays[name]
-        with keras_format.hdf5_errors(path):
-            value = keras_format.hdf5_value(array)
+        with hdf5.explain_errors(path):
+            value = hdf5.read(array)
         return value.T if is_kernel else value
 
-    file = keras_format.open_hdf5(path, files)
-    with keras_format.hdf5_errors(path):
+    file = hdf5.open_file(path, files)
+    with hdf5.explain_errors(path):
         arrays, entries = {}, {}
-        found = keras_format.hdf5_arrays(file)
+        found = hdf5.find_arrays(file)
         for place, array in sorted(found.items(), reverse=True):
             name, is_kernel = _pytorch_name(place), place.endswith("/kernel:0")
             shape = array.shape[::-1] if is_kernel else array.shape
             arrays[name] = array, is_kernel
-            entries[name] = shape, keras_format.hdf5_type(array).name
+            entries[name] = shape, hdf5.type_of(array).name
     return _Part(entries=entries, read=read)
 
 

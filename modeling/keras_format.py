@@ -3,20 +3,17 @@
 A file has the layout of `save_weights` of one of our models. Plain Keras can
 thus read it by `load_weights` of that class and, if the class adds nothing at
 the top level, of `BertModel` too. Variables that the model does not have
-(moments of the optimizer, the step, other heads) are in a separate group. Files
-of HDF5, the format beneath, are validated before they are read.
+(moments of the optimizer, the step, other heads) are in a separate group.
 """
 
-import collections
 import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-import ml_dtypes
 import numpy as np
 
 from files import messages, writing
-from modeling import name_tables
+from modeling import hdf5, name_tables
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
@@ -49,95 +46,6 @@ _CLASSIFIERS = (
     name_tables.TOKEN_CLASSIFICATION,
 )
 
-_MAX_PATHS = 2  # Paths to one group; our own writer gives the encoder two.
-_MAX_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
-
-
-def open_hdf5(path: str, files: contextlib.ExitStack) -> "h5py.File":
-    """Opens a local HDF5 file; closing the stack closes it.
-
-    Raises:
-        ValueError: the file is broken.
-    """
-    import h5py
-
-    with hdf5_errors(path):
-        return files.enter_context(h5py.File(path, "r"))
-
-
-def hdf5_errors(path: str) -> contextlib.AbstractContextManager[None]:
-    """Reports errors of h5py as a broken file."""
-    # The exception depends on the part of the file that is damaged.
-    errors = (OSError, RuntimeError, LookupError, TypeError, ValueError)
-    return messages.broken(path, "HDF5", errors)
-
-
-def hdf5_arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
-    """Returns the arrays of an HDF5 file by path, after checking them.
-
-    An HDF5 file may link to other files, which may be private. It may declare
-    arrays far larger than the stored data, and groups that contain themselves.
-
-    Raises:
-        OSError: one of these is found, or an object that is not an array.
-    """
-    import h5py
-
-    found: dict[str, h5py.Dataset] = {}
-    groups = [("", file)]
-    num_paths: collections.Counter[int] = collections.Counter()
-    while groups:
-        above, group = groups.pop()
-        for name in group:
-            place = f"{above}{name}"
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise OSError(f"{place} is a link; only plain arrays are read")
-            member = group.get(name)
-            if isinstance(member, h5py.Group):
-                address = h5py.h5o.get_info(member.id).addr
-                num_paths[address] += 1
-                if num_paths[address] > _MAX_PATHS:
-                    raise OSError(f"{place} is a group that contains itself")
-                groups.append((f"{place}/", member))
-            elif isinstance(member, h5py.Dataset):
-                _require_plain(member, place)
-                found[place] = member
-            else:
-                raise OSError(f"{place} cannot be read")
-    return found
-
-
-def hdf5_type(dataset: "h5py.Dataset") -> np.dtype:
-    """Returns the type of an array, also if Keras stored it as bfloat16."""
-    if _is_bfloat16(dataset):
-        return np.dtype(ml_dtypes.bfloat16)
-    return dataset.dtype
-
-
-def hdf5_value(dataset: "h5py.Dataset") -> np.ndarray:
-    """Reads an array in the type that `hdf5_type` returns."""
-    value = np.asarray(dataset[()])
-    return value.view(ml_dtypes.bfloat16) if _is_bfloat16(dataset) else value
-
-
-def _is_bfloat16(dataset: "h5py.Dataset") -> bool:
-    # HDF5 has no such type: Keras stores plain bytes, and "bfloat16" as an
-    # attribute that it gives no other type. The attribute is not read, because
-    # HDF5 hangs if a text of any length is damaged.
-    return dataset.dtype == np.dtype("V2") and "dtype" in dataset.attrs
-
-
-def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
-    if dataset.is_virtual or dataset.external:
-        raise OSError(f"{place} is stored in another file")
-    if dataset.dtype.kind not in "fiub" and not _is_bfloat16(dataset):
-        raise OSError(f"{place} must be numeric; got {dataset.dtype}")
-    stored = dataset.id.get_storage_size()
-    if dataset.nbytes > stored * _MAX_COMPRESSION:
-        raise OSError(
-            f"{place} declares {dataset.nbytes} bytes; {stored} are stored"
-        )
-
 
 class Reader:
     """Reads a file under the release's names; see `checkpoints.Source`.
@@ -155,9 +63,9 @@ class Reader:
 
     def __init__(self, path: str, files: contextlib.ExitStack):
         self.origin = path
-        file = open_hdf5(path, files)
-        with hdf5_errors(path):
-            arrays = hdf5_arrays(file)
+        file = hdf5.open_file(path, files)
+        with hdf5.explain_errors(path):
+            arrays = hdf5.find_arrays(file)
             architecture = _architecture(file)
             groups = sorted(file)
         if architecture is None:
@@ -167,10 +75,10 @@ class Reader:
                 f"{messages.names(groups) or '(none)'} of another model. "
                 "Convert them with the program that wrote them."
             )
-        with hdf5_errors(path):
+        with hdf5.explain_errors(path):
             self._paths = _named(arrays, architecture)
             self.variables: dict[str, Spec] = {
-                name: (tuple(held.shape), hdf5_type(held).name)
+                name: (tuple(held.shape), hdf5.type_of(held).name)
                 for name, held in sorted(self._paths.items())
             }
         # Classifiers of sentences and of words have the same variable names.
@@ -181,8 +89,8 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        with hdf5_errors(self.origin):
-            return hdf5_value(self._paths[name])
+        with hdf5.explain_errors(self.origin):
+            return hdf5.read(self._paths[name])
 
 
 def write(

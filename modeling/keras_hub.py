@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from files import json_text, messages, paths
-from modeling import keras_format, name_tables
+from modeling import hdf5, name_tables
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Reader:
         self.variables: dict[str, Spec] = {
             name: (
                 name_tables.keras_layer_shape(name, array.shape),
-                keras_format.hdf5_type(array).name,
+                hdf5.type_of(array).name,
             )
             for name, array in sorted(self._arrays.items())
         }
@@ -120,16 +120,16 @@ class Reader:
         table: tuple[tuple[str, str], ...],
         opened: contextlib.ExitStack,
     ) -> None:
-        file = keras_format.open_hdf5(path, opened)
-        with keras_format.hdf5_errors(path):
-            for place, array in keras_format.hdf5_arrays(file).items():
+        file = hdf5.open_file(path, opened)
+        with hdf5.explain_errors(path):
+            for place, array in hdf5.find_arrays(file).items():
                 if not place.startswith(_OPTIMIZER):
                     self._arrays[_release_name(place, table)] = array
 
     def read(self, name: str) -> "np.ndarray":
         """Reads a variable by the release's name."""
-        with keras_format.hdf5_errors(self.origin):
-            value = keras_format.hdf5_value(self._arrays[name])
+        with hdf5.explain_errors(self.origin):
+            value = hdf5.read(self._arrays[name])
         return name_tables.from_keras_layer(name, value)
 
 

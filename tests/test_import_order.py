@@ -29,7 +29,8 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("name_tables", "keras_format", "huggingface_config", "keras_hub"),
+    *("name_tables", "hdf5", "keras_format", "huggingface_config"),
+    "keras_hub",
     *("config", "compilation"),
     *("kernels", "losses", "layers", "packing", "bert", "heads", "tagging"),
 ]

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from modeling import bert, checkpoints, heads, keras_format
+from modeling import bert, checkpoints, hdf5, heads
 from modeling import config as config_lib
 from tools import convert_checkpoint
 
@@ -123,7 +123,7 @@ def test_a_preset_in_bfloat16_is_read_and_converted(tmp_path):
     preset = tmp_path / "preset"
     shutil.copytree(source, preset)
     with h5py.File(preset / "model.weights.h5", "a") as file:
-        for path, array in keras_format.hdf5_arrays(file).items():
+        for path, array in hdf5.find_arrays(file).items():
             value = array[()].astype(ml_dtypes.bfloat16)
             del file[path]
             # Source: keras.src.saving.saving_lib.H5Entry.
