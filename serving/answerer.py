@@ -16,6 +16,7 @@ from serving import (
     normalization,
     run_folder,
     signatures,
+    token_rows,
 )
 from tasks.squad import squad_answers
 
@@ -131,12 +132,12 @@ class _Answerer:
         windows = answer_search.cut_windows(
             query.row_lengths(), paragraphs.ids.row_lengths(), options.windows
         )
-        part = signatures.slices(
+        part = token_rows.slices(
             paragraphs.ids, windows.question, windows.starts, windows.lengths
         )
         # As in the script, padding competes for the best positions, unless the
         # script removed it.
-        rows = signatures.joined(
+        rows = token_rows.joined(
             tf.gather(query, windows.question),
             part,
             tokenizer,

@@ -13,6 +13,7 @@ from serving import (
     run_folder,
     signatures,
     tagger,
+    token_rows,
 )
 from tasks import features
 from tasks.classification import labels, predictions, sentence_pairs
@@ -70,7 +71,7 @@ def _classifier(
     kind = label_set.problem_type
 
     def of_tokens(tokens_a, tokens_b):
-        rows, text = signatures.fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows, text = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         outputs = networks.activated(net(rows), kind)
         if truncation.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
@@ -159,7 +160,7 @@ def _chooser(
 
 def _choice_rows(
     tokenizer, truncation, first, second, endings
-) -> signatures.ModelInputs:
+) -> token_rows.ModelInputs:
     """Makes the inputs of the choices, each `[B, C, T]`."""
     num_choices = tf.shape(endings)[1]
     row = tf.repeat(tf.range(tf.size(first)), num_choices)  # [B * C]
@@ -169,9 +170,9 @@ def _choice_rows(
     # The same pieces as of both texts with a space between them.
     ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
     tokens_b = tf.concat([begun, ended], axis=1)
-    rows, _ = signatures.fit(tokens_a, tokens_b, truncation, tokenizer)
+    rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
     shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
-    return signatures.ModelInputs(
+    return token_rows.ModelInputs(
         **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
     )
 
@@ -256,12 +257,12 @@ class _Encoder:
         return {k: found[k] for k in ("mean", "pooled_output") if k in found}
 
     def _rows(self, tokens_a, tokens_b):
-        rows, _ = signatures.fit(
+        rows, _ = token_rows.fit(
             tokens_a, tokens_b, self._truncation, self._tokenizer
         )
         return rows
 
-    def of_rows(self, rows: signatures.ModelInputs):
+    def of_rows(self, rows: token_rows.ModelInputs):
         """Sets values at padding to 0 and averages tokens."""
         outputs = self.net(rows)
         is_token = tf.cast(rows.input_mask > 0, tf.float32)
@@ -332,12 +333,12 @@ class _MaskFiller:
         )  # [B, (parts)]
         tokens = self._tokenizer.tokenize(parts.values)  # [parts, (tokens)]
         is_later = tf.ragged.range(parts.row_lengths()).values > 0  # [parts]
-        masks = signatures.repeated(self._mask_id, tf.cast(is_later, tf.int64))
+        masks = token_rows.repeated(self._mask_id, tf.cast(is_later, tf.int64))
         tokens = tf.concat([masks, tokens], axis=1)
         return parts.with_values(tokens).merge_dims(1, 2)
 
     def of_tokens(self, tokens_a, tokens_b):
-        rows = signatures.joined(tokens_a, tokens_b, self._tokenizer)
+        rows = token_rows.joined(tokens_a, tokens_b, self._tokenizer)
         tf.debugging.assert_less_equal(
             tf.shape(rows.input_ids)[1],
             self._max_seq_length,
@@ -346,7 +347,7 @@ class _MaskFiller:
         )
         return self.of_rows(rows)
 
-    def of_rows(self, rows: signatures.ModelInputs):
+    def of_rows(self, rows: token_rows.ModelInputs):
         is_mask = (rows.input_ids == self._mask_id) & (rows.input_mask > 0)
         found = tf.where(is_mask)  # [masks, 2]
         places = tf.RaggedTensor.from_value_rowids(

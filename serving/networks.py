@@ -12,7 +12,7 @@ from absl import logging
 
 from modeling import bert, checkpoints, heads, tagging
 from modeling import config as config_lib
-from serving import run_folder, signatures
+from serving import run_folder, token_rows
 from tasks.classification import labels
 
 # Independent of the policy and of the precision in training.
@@ -227,6 +227,6 @@ class Network:
             autograph=False,  # No Python here depends on a tensor.
         )
 
-    def __call__(self, rows: signatures.ModelInputs, *more: tf.Tensor) -> Any:
+    def __call__(self, rows: token_rows.ModelInputs, *more: tf.Tensor) -> Any:
         """Returns what `choose` returns, for R rows."""
         return self._run(*vars(rows).values(), *more)

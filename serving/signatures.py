@@ -1,4 +1,4 @@
-"""Signatures of exported models, and rows of tokens for their networks.
+"""Signatures of exported models.
 
 The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 """
@@ -9,16 +9,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from serving import graph_tokenizer
-from tasks.classification import sentence_pairs
+from serving import token_rows
 
 DEFAULT = "serving_default"
 PAIRS = "pairs"
 IDS = "ids"
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
 
-# Source: Sun et al. 2019, as in `tasks.classification.sentence_pairs`.
-_HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 _Compute = Callable[..., Mapping[str, tf.Tensor]]
 _Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
 
@@ -38,19 +35,6 @@ class Servable:
     signatures: Mapping[str, Any]
     variables: list[tf.Variable]
     details: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelInputs:
-    """The inputs of the model, each `[R, T]` int32.
-
-    `input_mask` is 1 for a token, 0 for padding; `segment_ids` is 1 for the
-    second text and its [SEP].
-    """
-
-    input_ids: tf.Tensor
-    input_mask: tf.Tensor
-    segment_ids: tf.Tensor
 
 
 def _of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
@@ -113,7 +97,7 @@ def id_specs(rank: int) -> list[tf.TensorSpec]:
 
 
 def of_ids(
-    compute: Callable[[ModelInputs], Mapping[str, tf.Tensor]],
+    compute: Callable[[token_rows.ModelInputs], Mapping[str, tf.Tensor]],
     max_seq_length: int,
     *,
     rank: int = 2,
@@ -129,7 +113,9 @@ def of_ids(
     """
 
     def run(*values):
-        rows = ModelInputs(**dict(zip(ID_NAMES, values, strict=True)))
+        rows = token_rows.ModelInputs(
+            **dict(zip(ID_NAMES, values, strict=True))
+        )
         shape = tf.shape(rows.input_ids)
         for name, ids in vars(rows).items():
             tf.debugging.assert_equal(
@@ -149,7 +135,7 @@ def of_ids(
 def of_sequences(
     tokenize: _Tokenize,
     of_tokens: _Compute,
-    of_rows: Callable[[ModelInputs], Mapping[str, tf.Tensor]],
+    of_rows: Callable[[token_rows.ModelInputs], Mapping[str, tf.Tensor]],
     max_seq_length: int,
 ) -> dict[str, Any]:
     """Makes the signatures of texts, of pairs of texts, and of ids.
@@ -169,162 +155,3 @@ def of_sequences(
         PAIRS: of_texts(of_pairs, "text_a", "text_b"),
         IDS: of_ids(of_rows, max_seq_length),
     }
-
-
-# ----------------------------------------------------------------------- Rows
-
-
-def repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
-    """Repeats a token: counts `[R]` -> `[R, (tokens)]`."""
-    values = tf.fill([tf.reduce_sum(counts)], token)
-    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
-
-
-def slices(
-    tokens: tf.RaggedTensor,
-    rows: tf.Tensor,
-    starts: tf.Tensor,
-    lengths: tf.Tensor,
-) -> tf.RaggedTensor:
-    """Returns slices of rows, possibly several of one row.
-
-    Args:
-        tokens: `[N, (tokens)]`.
-        rows: `[R]` int64, in `[0, N)`.
-        starts: `[R]` int64, the first token of each slice in its row.
-        lengths: `[R]` int64; no slice ends after its row.
-
-    Returns:
-        `[R, (tokens)]`.
-    """
-    first = tf.gather(tokens.row_starts(), rows) + starts  # [R]
-    places = tf.ragged.range(first, first + lengths)  # [R, (tokens)]
-    return places.with_values(tf.gather(tokens.values, places.values))
-
-
-def joined(
-    tokens_a: tf.RaggedTensor,
-    tokens_b: tf.RaggedTensor,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-    length: int | None = None,
-) -> ModelInputs:
-    """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
-
-    Args:
-        tokens_a: `[R, (tokens)]`.
-        tokens_b: `[R, (tokens)]`.
-        tokenizer: has the ids of [CLS] and [SEP].
-        length: T; the longest row if None.
-
-    Returns:
-        The rows; the padding id is 0, as released.
-    """
-    begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    once = tf.ones_like(len_a)
-    ids = tf.concat(
-        [
-            repeated(begin, once),
-            tokens_a,
-            repeated(end, once),
-            tokens_b,
-            repeated(end, tf.minimum(len_b, 1)),
-        ],
-        axis=1,
-    )
-    dense = ids.to_tensor()  # [R, longest]
-    # At least one position, so that a batch without rows has a first one too.
-    least = 1 if length is None else length
-    missing = tf.maximum(least - tf.shape(dense)[1], 0)
-    dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
-    if length is not None:
-        dense = tf.ensure_shape(dense, [None, length])
-    places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
-    is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
-    is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)
-    return ModelInputs(
-        input_ids=dense,
-        input_mask=tf.cast(is_token, tf.int32),
-        segment_ids=tf.cast(is_second, tf.int32),
-    )
-
-
-def fit(
-    tokens_a: tf.RaggedTensor,
-    tokens_b: tf.RaggedTensor,
-    truncation: sentence_pairs.Truncation,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-) -> tuple[ModelInputs, tf.Tensor]:
-    """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
-
-    Args:
-        tokens_a: `[N, (tokens)]` int32.
-        tokens_b: `[N, (tokens)]` int32; empty for a single text.
-        truncation: the rule.
-        tokenizer: has the ids of [CLS] and [SEP].
-
-    Returns:
-        The `R` rows; and `[R]` int64, ascending, the text or pair of each.
-    """
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    num_special = 2 + tf.minimum(len_b, 1)
-    budget = truncation.max_seq_length - num_special  # [N]
-    if truncation.long_text == sentence_pairs.WINDOWS:
-        return _windows(
-            tokens_a, tokens_b, budget, truncation.window_stride, tokenizer
-        )
-    # `sentence_pairs.truncated_lengths` without a loop: a text
-    # shorter than half of the budget stays complete; two longer ones get half
-    # each, A the odd token.
-    half = (budget + 1) // 2
-    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
-    kept_b = tf.minimum(len_b, budget - kept_a)
-    is_head = truncation.long_text == sentence_pairs.HEAD
-    keep = _head if is_head else _head_tail
-    rows = joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
-    return rows, tf.range(tokens_a.nrows())
-
-
-def _head(tokens, lengths):
-    rows = tf.range(tokens.nrows())
-    return slices(tokens, rows, tf.zeros_like(lengths), lengths)
-
-
-def _head_tail(tokens, lengths):
-    count = tokens.row_lengths()
-    head = tf.where(
-        count > lengths,
-        lengths * _HEAD_TOKENS // _HEAD_TAIL_TOKENS,
-        lengths,
-    )
-    tail = lengths - head
-    last = slices(tokens, tf.range(tokens.nrows()), count - tail, tail)
-    return tf.concat([_head(tokens, head), last], axis=1)
-
-
-def _windows(tokens_a, tokens_b, budget, stride: int | None, tokenizer):
-    """Moves a window over the longer text, with the complete shorter one."""
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
-    fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
-    size = budget - fixed
-    wanted = size // 2 if stride is None else tf.constant(stride, tf.int64)
-    step = tf.maximum(tf.minimum(wanted, size), 1)
-    counts = -(-tf.maximum(longer - size + step, 1) // step)
-    order = tf.ragged.range(counts)  # [N, (windows)]
-    text = order.value_rowids()  # [R]
-    starts = order.values * tf.gather(step, text)
-    slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
-    slides_a = tf.gather(len_a > len_b, text)
-    fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
-
-    def part(tokens, slides):
-        return slices(
-            tokens,
-            text,
-            tf.where(slides, starts, zero),
-            tf.where(slides, slid, fixed),
-        )
-
-    parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
-    return joined(*parts, tokenizer), text

@@ -12,6 +12,7 @@ from serving import (
     normalization,
     run_folder,
     signatures,
+    token_rows,
 )
 from tasks.tagging import ner
 
@@ -103,7 +104,7 @@ class _Tagger:
         """Tags `[B, (words)]` string."""
         pieces = _pieces(words.values, self._tokenizer, options.room)
         cut = cut_windows(pieces, words.row_lengths(), options)
-        rows = signatures.joined(cut.tokens, cut.tokens[:, :0], self._tokenizer)
+        rows = token_rows.joined(cut.tokens, cut.tokens[:, :0], self._tokenizer)
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
         if self._words is not None:  # So far, hidden layers: [words, L * D].
@@ -134,7 +135,7 @@ def _pieces(
     """
     pieces = tokenizer.tokenize(words)[:, :room]
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-    unknown = signatures.repeated(tokenizer.id_of("[UNK]"), is_empty)
+    unknown = token_rows.repeated(tokenizer.id_of("[UNK]"), is_empty)
     return tf.concat([pieces, unknown], axis=1)
 
 
@@ -205,7 +206,7 @@ def cut_windows(
     one_row = tf.RaggedTensor.from_row_lengths(
         pieces.values, [tf.size(pieces.values, tf.int64)], validate=False
     )  # [1, (pieces)]
-    tokens = signatures.slices(
+    tokens = token_rows.slices(
         one_row,
         tf.zeros_like(start),
         tf.gather(offsets, start),
