@@ -175,11 +175,11 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 def text_of(options: Options) -> pretraining_shards.Text:
     """Describes the input files and how to read and shard them."""
-    is_raw = options.input_format != "text"
+    # Checks the encoding of every format.
+    rules = options.rules(options.input_format)
     return pretraining_shards.Text(
         paths=tuple(paths.expand(options.input_file)),
-        rules=options.rules(options.input_format) if is_raw else None,
-        reading=options.reading(),
+        rules=None if options.input_format == "text" else rules,
         shard_documents=options.shard_documents,
         shard_by_file=options.shard_by_file,
     )

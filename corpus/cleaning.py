@@ -56,7 +56,7 @@ class Counts:
         documents_read: including dropped documents.
 
     The other fields have the reason in their metadata, with the names of
-    `preparation.Rules` in braces.
+    `formats.Rules` in braces.
     """
 
     characters_read: int = 0

@@ -58,11 +58,26 @@ _Documents = Iterator[Document]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReadOptions:
-    """Options for reading raw text: encoding and text field."""
+class Rules:
+    """Rules for reading, cleaning and splitting documents; picklable.
 
+    Attributes:
+        input_format: a key of `FORMATS`.
+        encoding: of the files, unless their format states one.
+        text_field: field or column with the text.
+        language: an ISO 639 code, for sentence splitting.
+        min_paragraph_words: shorter paragraphs are dropped.
+        min_document_sentences: shorter documents are dropped.
+        min_document_characters: shorter documents are dropped.
+    """
+
+    input_format: str
     encoding: str = "utf-8"
     text_field: str = "text"
+    language: str = "en"
+    min_paragraph_words: int = 0
+    min_document_sentences: int = 1
+    min_document_characters: int = 0
 
     def __post_init__(self):
         try:
@@ -88,7 +103,7 @@ class Format:
     """
 
     about: str
-    read: Callable[[sources.Source, ReadOptions], _Documents] | None
+    read: Callable[[sources.Source, Rules], _Documents] | None
     paragraphs: Callable[[list[str], cleaning.Counts], Iterable[str]] = (
         cleaning.plain_paragraphs
     )
@@ -96,17 +111,15 @@ class Format:
     min_paragraph_words: int = 0
 
 
-def read_text(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_text(source: sources.Source, rules: Rules) -> _Documents:
     """Yields the documents of a file, separated by empty lines."""
-    lines = sources.read_lines(source, options.encoding)
+    lines = sources.read_lines(source, rules.encoding)
     for is_blank, group in itertools.groupby(lines, lambda x: not x.strip()):
         if not is_blank:
             yield Document(lines=list(group))
 
 
-def read_wikiextractor(
-    source: sources.Source, options: ReadOptions
-) -> _Documents:
+def read_wikiextractor(source: sources.Source, rules: Rules) -> _Documents:
     """Yields the articles of WikiExtractor output in either layout.
 
     The layouts: `<doc id= url= title=>`, the title, an empty line, one
@@ -116,20 +129,20 @@ def read_wikiextractor(
         ValueError: `<doc>` without `</doc>`, text outside of them, or an
             invalid JSON line.
     """
-    lines = _numbered_lines(source, options)
+    lines = _numbered_lines(source, rules)
     first = next(((n, line) for n, line in lines if line.strip()), None)
     if first is None:
         return
     lines = itertools.chain([first], lines)
     if first[1].lstrip().startswith("{"):
         for where, value in _json_objects(source.name, lines):
-            yield _document(value, options.text_field, where)
+            yield _document(value, rules.text_field, where)
     else:
         yield from _articles(source.name, lines)
 
 
-def _numbered_lines(source, options) -> Iterator[tuple[int, str]]:
-    return enumerate(sources.read_lines(source, options.encoding), start=1)
+def _numbered_lines(source, rules) -> Iterator[tuple[int, str]]:
+    return enumerate(sources.read_lines(source, rules.encoding), start=1)
 
 
 def _articles(name: str, lines: _Lines) -> _Documents:
@@ -172,17 +185,17 @@ def _opening(line: str) -> tuple[bool, str | None]:
     return ">" not in inside, title
 
 
-def read_json_lines(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_json_lines(source: sources.Source, rules: Rules) -> _Documents:
     """Yields one document per line, a JSON object; skips blank lines.
 
     Each line of the text is a paragraph.
 
     Raises:
-        ValueError: not a JSON object, or no text in `options.text_field`.
+        ValueError: not a JSON object, or no text in `rules.text_field`.
     """
-    lines = _numbered_lines(source, options)
+    lines = _numbered_lines(source, rules)
     for where, value in _json_objects(source.name, lines):
-        yield _document(value, options.text_field, where)
+        yield _document(value, rules.text_field, where)
 
 
 def _json_objects(
@@ -221,11 +234,11 @@ def _lines_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_json(source: sources.Source, rules: Rules) -> _Documents:
     """Yields one document per string in the text field of a JSON file.
 
     The file is an array of objects, or concatenated objects. A dotted
-    `options.text_field` is a path, in which `item` stands for the elements of
+    `rules.text_field` is a path, in which `item` stands for the elements of
     an array: `data.item.body` for `{"data": [{"body": "..."}]}`.
 
     Raises:
@@ -233,10 +246,10 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
     """
     import ijson
 
-    places = (options.text_field, f"item.{options.text_field}")
+    places = (rules.text_field, f"item.{rules.text_field}")
     num_documents = 0
     seen: set[str] = set()
-    chunks = sources.utf8_chunks(source, options.encoding, _JSON_BUFFER_BYTES)
+    chunks = sources.utf8_chunks(source, rules.encoding, _JSON_BUFFER_BYTES)
     events = ijson.parse(
         ijson.from_iter(_without_half_characters(chunks, source.name)),
         multiple_values=True,
@@ -255,7 +268,7 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
                 if event != "string":
                     raise ValueError(
                         f"{source.name}, document {num_documents}: the text "
-                        f"{options.text_field!r} must be a string; got {event}."
+                        f"{rules.text_field!r} must be a string; got {event}."
                     )
                 yield Document(lines=_lines_of(value))
     except (ijson.JSONError, UnicodeDecodeError) as error:
@@ -266,7 +279,7 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
         ) from error
     if not num_documents:
         raise ValueError(
-            f"{source.name}: no text in {options.text_field!r}. Fields here: "
+            f"{source.name}: no text in {rules.text_field!r}. Fields here: "
             f"{messages.listed(sorted(seen)) or 'none'} (choose with "
             "--text_field)."
         )
@@ -304,9 +317,7 @@ def _without_half_characters(
         )
 
 
-def read_cirrussearch(
-    source: sources.Source, options: ReadOptions
-) -> _Documents:
+def read_cirrussearch(source: sources.Source, rules: Rules) -> _Documents:
     """Yields the articles of a Wikimedia CirrusSearch dump.
 
     Lines come in pairs: `{"index": ...}`, and the page as a JSON object. Its
@@ -318,7 +329,7 @@ def read_cirrussearch(
     """
     num_skipped = 0
     is_announced = False
-    lines = _numbered_lines(source, options)
+    lines = _numbered_lines(source, rules)
     for where, value in _json_objects(source.name, lines):
         is_index = value.keys() == {"index"}
         if is_index == is_announced:
@@ -332,7 +343,7 @@ def read_cirrussearch(
         if is_index:
             continue
         if value.get("namespace", _ARTICLES) == _ARTICLES:
-            yield _document(value, options.text_field, where)
+            yield _document(value, rules.text_field, where)
         else:
             num_skipped += 1
     if num_skipped:
@@ -343,21 +354,21 @@ def read_cirrussearch(
         )
 
 
-def read_mediawiki(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_mediawiki(source: sources.Source, rules: Rules) -> _Documents:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
-    del options  # XML declares its encoding.
+    del rules  # XML declares its encoding.
     with sources.naming_damage(source.name):
         for title, text in mediawiki.read_articles(source.file, source.name):
             yield Document(lines=text.splitlines(), title=title)
 
 
-def read_wet(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_wet(source: sources.Source, rules: Rules) -> _Documents:
     """Yields the pages of a Common Crawl WET file.
 
     Raises:
         ValueError: not WET, or truncated; names the record.
     """
-    del options  # WET is always UTF-8.
+    del rules  # WET is always UTF-8.
     with sources.naming_damage(source.name):
         for number in itertools.count(1):
             where = f"{source.name}, record {number}"
@@ -404,11 +415,11 @@ def _wet_head(file: IO[bytes], where: str) -> dict[str, str] | None:
     return fields
 
 
-def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_parquet(source: sources.Source, rules: Rules) -> _Documents:
     """Yields one document for each row of a Parquet file.
 
     Raises:
-        ValueError: not Parquet, no text column `options.text_field`, or a row
+        ValueError: not Parquet, no text column `rules.text_field`, or a row
             without text; names the row.
     """
     import pyarrow
@@ -431,13 +442,13 @@ def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
             for field in file.schema_arrow
             if str(field.type) in ("string", "large_string", "string_view")
         ]
-        if options.text_field not in columns:
+        if rules.text_field not in columns:
             raise ValueError(
-                f"{source.name}: no text column {options.text_field!r}. "
+                f"{source.name}: no text column {rules.text_field!r}. "
                 f"Text columns: {messages.listed(columns) or 'none'} "
                 "(choose with --text_field)."
             )
-        wanted = [options.text_field, *({"title"} & {*columns})]
+        wanted = [rules.text_field, *({"title"} & {*columns})]
         number = 0
         for batch in file.iter_batches(
             _ROWS_AT_A_TIME, columns=wanted, use_threads=False
@@ -445,7 +456,7 @@ def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
             for row in batch.to_pylist():
                 number += 1
                 yield _document(
-                    row, options.text_field, f"{source.name}, row {number}"
+                    row, rules.text_field, f"{source.name}, row {number}"
                 )
     # Damaged pages raise an OSError without errno.
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
@@ -455,9 +466,9 @@ def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
         ) from error
 
 
-def read_book(source: sources.Source, options: ReadOptions) -> _Documents:
+def read_book(source: sources.Source, rules: Rules) -> _Documents:
     """Yields one document: a book in plain text with hard-wrapped lines."""
-    yield Document(lines=list(sources.read_lines(source, options.encoding)))
+    yield Document(lines=list(sources.read_lines(source, rules.encoding)))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -505,24 +516,21 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def read_documents(
-    format_name: str, input_paths: list[str], options: ReadOptions
-) -> Iterator[Document]:
+def read_documents(input_paths: list[str], rules: Rules) -> Iterator[Document]:
     """Yields the documents of all input files, in order.
 
     Args:
-        format_name: a key of `FORMATS`.
         input_paths: the files; none for "python_docs".
-        options: encoding and text field.
+        rules: format, encoding and text field.
 
     Raises:
         ValueError: the input is not in this format; names file and line.
     """
-    read = FORMATS[format_name].read
+    read = FORMATS[rules.input_format].read
     if read is None:
         for _, blocks in python_docs.read_documents():
             yield Document(lines=blocks)
         return
     for path in input_paths:
         for source in sources.open_sources(path):
-            yield from read(source, options)
+            yield from read(source, rules)

@@ -21,25 +21,6 @@ _BATCHES_AHEAD = 16  # Keeps workers busy in little memory.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Rules:
-    """Rules for cleaning and splitting documents; all fields are picklable.
-
-    Attributes:
-        input_format: a key of `formats.FORMATS`.
-        language: an ISO 639 code, for sentence splitting.
-        min_paragraph_words: shorter paragraphs are dropped.
-        min_document_sentences: shorter documents are dropped.
-        min_document_characters: shorter documents are dropped.
-    """
-
-    input_format: str
-    language: str = "en"
-    min_paragraph_words: int = 0
-    min_document_sentences: int = 1
-    min_document_characters: int = 0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RawTextOptions:
     """Flags of programs that read raw text, except input_format."""
 
@@ -59,24 +40,24 @@ class RawTextOptions:
         0, "Processes; 0 for one per core. The output is the same."
     )
 
-    def reading(self) -> formats.ReadOptions:
-        """Returns the options for reading the text."""
-        return flags.narrow(formats.ReadOptions, self)
+    def rules(self, input_format: str) -> formats.Rules:
+        """Returns the rules for reading, cleaning and splitting the text.
 
-    def rules(self, input_format: str) -> Rules:
-        """Returns the rules for cleaning and splitting its documents."""
+        Raises:
+            ValueError: Python does not support the encoding.
+        """
         min_words = self.min_paragraph_words
         if min_words is None:
             min_words = formats.FORMATS[input_format].min_paragraph_words
         return flags.narrow(
-            Rules,
+            formats.Rules,
             self,
             input_format=input_format,
             min_paragraph_words=min_words,
         )
 
 
-def describe_dropped(counts: cleaning.Counts, rules: Rules) -> str:
+def describe_dropped(counts: cleaning.Counts, rules: formats.Rules) -> str:
     """Describes the dropped text and the reasons."""
     reasons = [
         f"{field.metadata['reason'].format_map(vars(rules))}: {number}"
@@ -87,7 +68,9 @@ def describe_dropped(counts: cleaning.Counts, rules: Rules) -> str:
 
 
 def prepare(
-    documents: Iterable[formats.Document], rules: Rules, num_workers: int = 0
+    documents: Iterable[formats.Document],
+    rules: formats.Rules,
+    num_workers: int = 0,
 ) -> Iterator[tuple[list[str], cleaning.Counts]]:
     """Splits documents into sentences, in order, a batch at a time.
 
@@ -116,7 +99,7 @@ def _num_characters(document: formats.Document) -> int:
 
 
 def prepare_batch(
-    rules: Rules, documents: Iterable[formats.Document]
+    rules: formats.Rules, documents: Iterable[formats.Document]
 ) -> tuple[list[str], cleaning.Counts]:
     """Prepares a batch of documents; returns a pair as from `prepare`."""
     counts = cleaning.Counts()
@@ -132,7 +115,7 @@ def prepare_batch(
 
 
 def _prepare_document(
-    document: formats.Document, rules: Rules, counts: cleaning.Counts
+    document: formats.Document, rules: formats.Rules, counts: cleaning.Counts
 ) -> str:
     lines = cleaning.without_title(document.lines, document.title, counts)
     kept = list(_sentences_of(lines, rules, counts))
@@ -154,7 +137,7 @@ def _prepare_document(
 
 
 def _sentences_of(
-    lines: list[str], rules: Rules, counts: cleaning.Counts
+    lines: list[str], rules: formats.Rules, counts: cleaning.Counts
 ) -> Iterator[str]:
     form = formats.FORMATS[rules.input_format]
     for paragraph in form.paragraphs(lines, counts):

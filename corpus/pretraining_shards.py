@@ -28,7 +28,6 @@ from tasks.masked_lm import (
 )
 from vocab import word_memory
 
-_READING = formats.ReadOptions()
 _COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2")
 _NUM_EXAMPLES = 20  # Source: the release logs as many.
 # Source: measured on 20 and 60 MB of English Wikipedia, sequences of 32 to 512,
@@ -49,16 +48,14 @@ class Text:
 
     Attributes:
         paths: the files, in order.
-        rules: for cleaning and sentence splitting; None for one sentence per
+        rules: for reading and splitting raw text; None for one sentence per
             line, read as in the release.
-        reading: encoding and JSON field, for the other formats.
         shard_documents: documents per shard; 0 for all.
         shard_by_file: each file is one shard.
     """
 
     paths: tuple[str, ...]
-    rules: preparation.Rules | None = None
-    reading: formats.ReadOptions = _READING
+    rules: formats.Rules | None = None
     shard_documents: int = 0
     shard_by_file: bool = False
 
@@ -84,7 +81,7 @@ class Recipe:
     vocab_file: str
     do_lower_case: bool
     options: masked_pairs.InstanceOptions
-    rules: preparation.Rules | None
+    rules: formats.Rules | None
     store: Any
 
 
@@ -163,9 +160,7 @@ def _read(names: Sequence[str], text: Text) -> Iterator[formats.Document]:
             formats.Document(lines=sentences)
             for sentences in encoded_corpus.read_documents(names)
         )
-    return formats.read_documents(
-        text.rules.input_format, list(names), text.reading
-    )
+    return formats.read_documents(list(names), text.rules)
 
 
 def make_shard(
@@ -249,7 +244,7 @@ def _tokenizer(
 
 def _sentences(
     documents: Iterable[formats.Document],
-    rules: preparation.Rules | None,
+    rules: formats.Rules | None,
     dropped: cleaning.Counts,
 ) -> Iterator[list[str]]:
     if rules is None:

@@ -146,7 +146,7 @@ def run(options: Options) -> preparation.Written:
 def _documents(
     options: Options,
     files: dict[str, list[str]],
-    rules: preparation.Rules,
+    rules: formats.Rules,
     total: cleaning.Counts,
 ) -> Generator[tuple[str, bool], None, None]:
     """Yields the documents of each language in turn, prepared and sampled."""
@@ -154,7 +154,9 @@ def _documents(
     report = progress.Progress()
     if options.language_exponent is not None:
         sizes = {
-            language: _measure(language, _read(options, names), report)
+            language: _measure(
+                language, formats.read_documents(names, rules), report
+            )
             for language, names in files.items()
         }
         copies = learning.copies_of_languages(sizes, options.language_exponent)
@@ -177,12 +179,6 @@ def _documents(
         )
 
 
-def _read(options: Options, names: list[str]) -> Iterator[formats.Document]:
-    return formats.read_documents(
-        options.input_format, names, options.reading()
-    )
-
-
 def _measure(language: str, documents, report) -> int:
     num_characters = 0
     for document in documents:
@@ -194,14 +190,14 @@ def _measure(language: str, documents, report) -> int:
 def _prepared(
     options: Options,
     names: list[str],
-    rules: preparation.Rules,
+    rules: formats.Rules,
     total: cleaning.Counts,
     report: progress.Progress,
     is_first: bool,
 ) -> Iterator[str]:
     """Yields documents; counts them the first time; logs every few seconds."""
     for texts, counts in preparation.prepare(
-        _read(options, names), rules, options.num_workers
+        formats.read_documents(names, rules), rules, options.num_workers
     ):
         if is_first:
             total.add(counts)

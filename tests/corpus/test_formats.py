@@ -13,10 +13,8 @@ from pyarrow import parquet
 
 from corpus import cleaning, formats, sources
 
-_OPTIONS = formats.ReadOptions()
 
-
-def _read(name, text, options=_OPTIONS, counts=None):
+def _read(name, text, counts=None, **rules):
     """Reads documents, and gives their paragraphs without the title."""
     source = sources.Source(name="in.txt", file=io.BytesIO(text.encode()))
     counts = counts or cleaning.Counts()
@@ -28,7 +26,9 @@ def _read(name, text, options=_OPTIONS, counts=None):
                 counts,
             )
         )
-        for document in form.read(source, options)
+        for document in form.read(
+            source, formats.Rules(input_format=name, **rules)
+        )
     ]
 
 
@@ -150,11 +150,9 @@ def test_invalid_utf8_is_counted_and_a_json_field_chosen_by_name():
     (document,) = _read("jsonl", line, counts=counts)
     assert document == ["One \ufffd two.", "Three \U0001f600 four."]
     assert counts == cleaning.Counts(half_characters=1)
-    options = formats.ReadOptions(text_field="body")
-    assert _read("jsonl", '{"body": "One."}', options) == [["One."]]
+    assert _read("jsonl", '{"body": "One."}', text_field="body") == [["One."]]
     # The text is then no title of itself.
-    options = formats.ReadOptions(text_field="title")
-    assert _read("jsonl", '{"title": "One."}', options) == [["One."]]
+    assert _read("jsonl", '{"title": "One."}', text_field="title") == [["One."]]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_documents_of_several_files_do_not_run_together(tmp_path):
     paths[0].write_text("a")
     paths[1].write_text("b")
     documents = formats.read_documents(
-        "text", [str(path) for path in paths], _OPTIONS
+        [str(path) for path in paths], formats.Rules(input_format="text")
     )
     assert [document.lines for document in documents] == [["a"], ["b"]]
     # Each book is one document.
@@ -204,8 +202,10 @@ def _written(tmp_path, name, content):
     return str(path)
 
 
-def _documents(name, path, **options):
-    read = formats.read_documents(name, [path], formats.ReadOptions(**options))
+def _documents(name, path, **rules):
+    read = formats.read_documents(
+        [path], formats.Rules(input_format=name, **rules)
+    )
     return [(document.title, document.lines) for document in read]
 
 
@@ -279,8 +279,7 @@ def test_files_that_are_no_whole_parquet_are_named(tmp_path):
     ],
 )
 def test_strings_of_one_name_in_json_are_documents(text, field, documents):
-    options = formats.ReadOptions(text_field=field)
-    assert _read("json", text, options) == documents
+    assert _read("json", text, text_field=field) == documents
 
 
 def test_half_characters_of_json_are_replaced_in_any_chunks(
@@ -295,7 +294,7 @@ def test_half_characters_of_json_are_replaced_in_any_chunks(
     assert want.count("\ufffd") == 6
     for size in range(1, 40):
         monkeypatch.setattr(formats, "_JSON_BUFFER_BYTES", size)
-        assert _read("json", text, formats.ReadOptions()) == [[want]]
+        assert _read("json", text) == [[want]]
         assert "replaced 6 lone surrogates by U+FFFD" in caplog.text
         caplog.clear()
 
@@ -424,7 +423,8 @@ _DUMP = """\
 def test_articles_of_a_mediawiki_dump_are_documents(tmp_path, caplog):
     caplog.set_level("INFO")
     path = _written(tmp_path, "x.xml.bz2", bz2.compress(_DUMP.encode()))
-    (moss, data) = formats.read_documents("mediawiki", [path], _OPTIONS)
+    rules = formats.Rules(input_format="mediawiki")
+    (moss, data) = formats.read_documents([path], rules)
     assert (moss.title, data.title, data.lines) == ("Moos", "C", [])
     paragraphs = formats.FORMATS["mediawiki"].paragraphs
     assert list(paragraphs(moss.lines, cleaning.Counts())) == [

@@ -11,7 +11,7 @@ from corpus import cleaning, formats, preparation
 
 
 def _prepare(documents, num_workers=1, **rules):
-    rules = preparation.Rules(**({"input_format": "jsonl"} | rules))
+    rules = formats.Rules(**({"input_format": "jsonl"} | rules))
     documents = [formats.Document(lines=lines) for lines in documents]
     total = cleaning.Counts()
     texts = []
@@ -33,7 +33,7 @@ def test_documents_become_one_sentence_a_line():
 
 
 def test_reason_of_every_document_left_out_is_counted():
-    rules = preparation.Rules(
+    rules = formats.Rules(
         input_format="wikiextractor",
         min_paragraph_words=2,
         min_document_sentences=2,
@@ -64,7 +64,7 @@ def test_reason_of_every_document_left_out_is_counted():
 def test_every_count_but_of_what_is_read_has_its_reason():
     fields = dataclasses.fields(cleaning.Counts)
     counts = cleaning.Counts(**{field.name: 7 for field in fields})
-    rules = preparation.Rules(input_format="text", min_paragraph_words=3)
+    rules = formats.Rules(input_format="text", min_paragraph_words=3)
     told = preparation.describe_dropped(counts, rules)
     assert told.count(": 7") == len(fields) - len(
         {"characters_read", "documents_read"}

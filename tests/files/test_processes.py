@@ -74,7 +74,7 @@ work = lambda: word_memory.tokenize_words(
     "preparation": """
 import itertools
 from corpus import formats, preparation
-rules = preparation.Rules(input_format="jsonl")
+rules = formats.Rules(input_format="jsonl")
 documents = itertools.repeat(formats.Document(lines=["The tide."] * 1000))
 work = lambda: [0 for _ in preparation.prepare(documents, rules, 2)]
 """,

@@ -14,8 +14,6 @@ from pyarrow import parquet
 from corpus import cleaning, formats
 from tests.fuzz import harness, mutations
 
-_OPTIONS = formats.ReadOptions()
-
 
 def _parquet() -> bytes:
     file = io.BytesIO()
@@ -63,7 +61,9 @@ def _read(kind):
                     counts,
                 )
             )
-            for each in formats.read_documents(kind, [path], _OPTIONS)
+            for each in formats.read_documents(
+                [path], formats.Rules(input_format=kind)
+            )
         ]
 
     return read

@@ -182,6 +182,6 @@ def test_real_articles_are_all_read(tmp_path):
     if not path.exists():
         pytest.skip("corpora absent")
     documents = formats.read_documents(
-        "wikiextractor", [str(path)], formats.ReadOptions()
+        [str(path)], formats.Rules(input_format="wikiextractor")
     )
     assert sum(1 for _ in documents) == 12694
