@@ -159,7 +159,8 @@ class SentenceClassification(predictions.LabeledTask):
             )
         else:
             thresholds = self._saved_thresholds(output_dir)
-        return dataclasses.replace(answers, thresholds=thresholds)
+        tuned = dataclasses.replace(answers.label_set, thresholds=thresholds)
+        return dataclasses.replace(answers, label_set=tuned)
 
     def _saved_thresholds(self, output_dir: str) -> tuple[float, ...]:
         """Reads the thresholds saved with the model; none if not tuned."""
@@ -191,7 +192,7 @@ class SentenceClassification(predictions.LabeledTask):
     ) -> None:
         if self._chooses_thresholds(data):
             path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
-            self.decided_by(answers).save(path)
+            answers.label_set.save(path)
         report.write(data.content, self.label_ids(data), answers, output_dir)
 
     def write_answers(
@@ -199,7 +200,7 @@ class SentenceClassification(predictions.LabeledTask):
     ) -> None:
         split: datasets.SplitInfo = data.content.split
         files = predictions.result_files(
-            self.decided_by(answers),
+            answers.label_set,
             split,
             data.data_set.suffix,
             answers.outputs,

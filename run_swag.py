@@ -134,10 +134,10 @@ class MultipleChoice(predictions.LabeledTask):
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        outputs = answers.outputs
+        label_set, outputs = answers.label_set, answers.outputs
         files = {
             "test_results.tsv": predictions.result_lines(outputs),
-            "predictions.csv": swag.prediction_lines(self.label_set, outputs),
+            "predictions.csv": swag.prediction_lines(label_set, outputs),
         }
         writing.write_files(output_dir, files)
 

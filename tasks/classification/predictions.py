@@ -254,12 +254,12 @@ class Answers:
     Attributes:
         outputs: `[E, K]` float32, probabilities or scores.
         losses: `[E]` float32.
-        thresholds: of the labels, as in `labels.LabelSet`.
+        label_set: the labels, with the thresholds to decide by.
     """
 
     outputs: np.ndarray
     losses: np.ndarray
-    thresholds: tuple[float, ...] = ()
+    label_set: labels.LabelSet
 
 
 class LabeledTask(task.Task):
@@ -286,10 +286,11 @@ class LabeledTask(task.Task):
         return Answers(
             outputs=pool_windows(outputs["outputs"], data.rows_per_example),
             losses=pool_windows(losses, data.rows_per_example)[:, 0],
+            label_set=self.label_set,
         )
 
     def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
-        chosen = decide(self.decided_by(answers), answers.outputs)
+        chosen = decide(answers.label_set, answers.outputs)
         scores = metrics.evaluate(
             self.metric_names,
             self.label_ids(data),
@@ -309,12 +310,6 @@ class LabeledTask(task.Task):
     def constant_score(self, data: task.Data) -> float:
         return constant_answer(
             self.label_set, self.metric, self.label_ids(data)
-        )
-
-    def decided_by(self, answers: Answers) -> labels.LabelSet:
-        """Returns the labels, with the thresholds of the answers."""
-        return dataclasses.replace(
-            self.label_set, thresholds=answers.thresholds
         )
 
     def label_ids(self, data: task.Data) -> np.ndarray:

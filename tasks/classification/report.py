@@ -1,6 +1,5 @@
 """Evaluation reports: scores by label, confusions, examples of high loss."""
 
-import dataclasses
 import functools
 import json
 import os
@@ -37,15 +36,13 @@ def write(
         answers: predictions with one loss per example, `[E]`.
         folder: output folder.
     """
-    label_set = dataclasses.replace(
-        file.info.label_set, thresholds=answers.thresholds
-    )
+    label_set = answers.label_set
 
     def path(name: str) -> str:
         return os.path.join(folder, name.replace(".", f"{file.suffix}."))
 
     with writing.whole_file(path("eval_highest_loss.jsonl")) as output:
-        output.writelines(_highest_losses(file, label_set, answers))
+        output.writelines(_highest_losses(file, answers))
     if label_set.problem_type == labels.REGRESSION:
         return
     decisions = predictions.decide(label_set, answers.outputs)
@@ -196,9 +193,7 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
 
 
 def _highest_losses(
-    file: datasets.TextFile,
-    label_set: labels.LabelSet,
-    answers: predictions.Answers,
+    file: datasets.TextFile, answers: predictions.Answers
 ) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
 
@@ -206,7 +201,7 @@ def _highest_losses(
     `label`, `prediction` and texts.
     """
     examples = file.examples(with_labels=True)
-    decisions = predictions.answers(label_set, answers.outputs)
+    decisions = predictions.answers(answers.label_set, answers.outputs)
     order = np.argsort(-answers.losses, kind="stable")
     for place in order[:_NUM_EXAMPLES]:
         example = examples[place]

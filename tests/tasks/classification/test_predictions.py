@@ -36,11 +36,13 @@ def test_windows_of_a_text_are_averaged():
 
 
 def test_each_example_has_the_mean_loss_of_its_windows():
+    task = types.SimpleNamespace(label_set=_CLASSES)
     data = types.SimpleNamespace(rows_per_example=[2, 1])
     outputs = _float32([0.2, 0.8], [0.4, 0.6], [1, 0])
     answers = predictions.LabeledTask.decode(
-        None, data, {"outputs": outputs, "losses": _float32(1, 3, 5)}
+        task, data, {"outputs": outputs, "losses": _float32(1, 3, 5)}
     )
+    assert answers.label_set is _CLASSES
     assert answers.losses.tolist() == [2, 5]
     assert len(answers.outputs) == 2
 

@@ -139,7 +139,7 @@ def _write(path, label_set, part, label_ids, **arrays):
         suffix="_x",
         part=part,
     )
-    answers = predictions.Answers(**arrays)
+    answers = predictions.Answers(label_set=label_set, **arrays)
     report.write(file, label_ids, answers, str(path.parent))
 
 
