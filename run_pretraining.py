@@ -20,6 +20,7 @@ import os
 from absl import logging
 
 from commands import program
+from files import result_files
 from training import flags as training_flags
 from training import option_checks, run_card
 
@@ -42,7 +43,6 @@ def run(options: Options) -> None:
         model_folder,
         objectives,
         pretraining,
-        reporting,
         workers,
     )
 
@@ -82,7 +82,7 @@ def run(options: Options) -> None:
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
         if workers.cluster().is_chief:
-            reporting.write_results(
+            result_files.write(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:

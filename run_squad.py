@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from commands import flags, program
-from files import paths, progress
+from files import paths, progress, result_files
 from tasks import task
 from tasks.squad import (
     squad_answers,
@@ -278,7 +278,7 @@ def _run_without_model(options: Options) -> None:
         if kept is not None:
             results[squad_results.THRESHOLD] = kept
         path = os.path.join(folder, squad_results.SCORES)
-        reporting.write_results(path, results)
+        result_files.write(path, results)
 
 
 def _combine(

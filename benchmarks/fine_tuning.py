@@ -34,7 +34,7 @@ from absl import logging
 
 from benchmarks import contenders, scaling
 from commands import flags, program
-from files import json_text, messages, writing
+from files import json_text, messages, result_files, writing
 from tasks.classification import datasets, glue, metrics, predictions
 from tasks.squad import squad_examples, squad_metrics
 
@@ -137,9 +137,8 @@ def _glue_task(options: Options) -> _Task:
                 np.array([label for _, _, label in dev]),
                 predictions.decide(info.label_set, outputs),
             )
-        lines = pathlib.Path(folder, "eval_results.txt").read_text()
-        pairs = dict(line.split(" = ") for line in lines.splitlines())
-        return {name: float(pairs[f"eval_{name}"]) for name in info.metrics}
+        results = result_files.read(os.path.join(folder, "eval_results.txt"))
+        return {name: float(results[f"eval_{name}"]) for name in info.metrics}
 
     return _Task(
         options=options,

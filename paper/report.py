@@ -7,7 +7,7 @@ import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from files import json_text, writing
+from files import json_text, result_files, writing
 from paper import jobs, tables
 
 _NOTHING = "–"
@@ -104,9 +104,7 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
     else:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
-        with open(path, encoding="utf-8") as file:
-            pairs = (line.partition(" = ") for line in file)
-            runs = [{key: value for key, sign, value in pairs if sign}]
+        runs = [result_files.read(path)]
     lacking = [run for run in runs if metric not in run]
     if lacking:
         raise ValueError(

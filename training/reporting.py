@@ -204,22 +204,6 @@ def console_line(
     return "  ".join(parts)
 
 
-def write_results(path: str, results: Mapping[str, float]) -> None:
-    """Writes and logs results, one `key = value` a line, keys sorted.
-
-    As released: floats are printed as float32.
-    """
-    import numpy as np  # Late, for a fast --help.
-
-    logging.info("***** Eval results *****")
-    with writing.whole_file(path) as file:
-        for key in sorted(results):
-            number = results[key]
-            value = np.float32(number) if isinstance(number, float) else number
-            logging.info("  %s = %s", key, value)
-            file.write(f"{key} = {value!s}\n")
-
-
 def metrics_path(folder: str) -> str:
     """Returns the path of `metrics.jsonl` in a run's folder."""
     return os.path.join(folder, METRICS_FILE)

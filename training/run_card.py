@@ -23,7 +23,15 @@ from typing import Any
 from absl import logging
 
 from commands import program
-from files import json_text, lines, locking, messages, paths, progress, writing
+from files import (
+    json_text,
+    locking,
+    messages,
+    paths,
+    progress,
+    result_files,
+    writing,
+)
 from training import phases, reporting
 
 FILE = "run_card.json"
@@ -266,24 +274,11 @@ def _training(folder: str, written: Iterable[str]) -> dict[str, Any]:
 
 
 def results(folder: str) -> dict[str, dict[str, float | str]]:
-    """Reads the result files of a folder, with lines `key = value`, by name."""
-    found = {}
-    for path in paths.matching(folder, f"*{_RESULTS_ENDING}"):
-        pairs = (line.split(" = ", 1) for line in lines.read_lines(path))
-        found[os.path.basename(path)] = {
-            pair[0]: _number(pair[1]) for pair in pairs if len(pair) == 2
-        }
-    return found
-
-
-def _number(text: str) -> float | str:
-    """Parses a number. Infinity and NaN, which JSON lacks, stay text."""
-    with contextlib.suppress(ValueError):
-        return int(text)
-    with contextlib.suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            return value
-    return text
+    """Reads the result files of a folder, by name."""
+    return {
+        os.path.basename(path): result_files.read(path)
+        for path in paths.matching(folder, f"*{_RESULTS_ENDING}")
+    }
 
 
 def _earlier(path: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
+from files import result_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -21,7 +22,6 @@ from training import (
     objectives,
     prediction,
     records,
-    reporting,
     steps,
     task_data,
     workers,
@@ -222,7 +222,7 @@ class FineTuner:
                     answers[name] = self._answer(each)
                 scores |= self._results(each, answers[name], options.output_dir)
             if scores and self._communicator.is_chief:
-                reporting.write_results(
+                result_files.write(
                     os.path.join(
                         options.output_dir,
                         f"{task_lib.RESULTS_PREFIX[split]}_results.txt",

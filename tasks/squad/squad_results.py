@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags
-from files import json_text, lines, messages, paths, writing
+from files import json_text, messages, paths, result_files, writing
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -202,11 +202,8 @@ def read_null_threshold(output_dir: str) -> float | None:
         `null_score_diff_threshold`; None if there is no file, or it has none.
     """
     path = os.path.join(output_dir, SCORES)
-    for line in lines.read_lines(path) if paths.exists(path) else ():
-        name, _, value = line.partition(" = ")
-        if name == THRESHOLD:
-            return float(value)
-    return None
+    results = result_files.read(path) if paths.exists(path) else {}
+    return float(results[THRESHOLD]) if THRESHOLD in results else None
 
 
 def _read_by_id(

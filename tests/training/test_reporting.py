@@ -26,17 +26,6 @@ def test_console_line():
     assert line == "step 1,000/1,000 100%  loss 1  rate 1.00e-03"
 
 
-def test_results_are_sorted_and_printed_as_float32(tmp_path):
-    path = tmp_path / "eval_results.txt"
-    reporting.write_results(
-        str(path),
-        {"loss": 8.0644217, "accuracy": 0.5, "global_step": 7},
-    )
-    assert path.read_text() == (
-        "accuracy = 0.5\nglobal_step = 7\nloss = 8.064422\n"
-    )
-
-
 def test_numbers_that_are_not_finite_are_null(tmp_path):
     reporter = reporting.Reporter(str(tmp_path), 10, 0)
     reporter.evaluation(5, {"loss": float("nan"), "accuracy": float("inf")})

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from files import result_files
 from tasks.squad import squad_answers, squad_examples, squad_metrics
 from tests import programs
-from training import reporting
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
 _HAND_WORKED = [
@@ -233,7 +233,7 @@ def test_the_best_threshold_is_halfway_between_two_questions():
 def _reported(threshold, folder):
     """Returns the threshold as it is read from eval_results.txt."""
     path = folder / "eval_results.txt"
-    reporting.write_results(str(path), {"threshold": threshold})
+    result_files.write(str(path), {"threshold": threshold})
     return programs.results(path)["threshold"]
 
 

@@ -1,0 +1,47 @@
+"""Result files of runs, such as eval_results.txt: one `key = value` a line."""
+
+import contextlib
+import math
+from collections.abc import Mapping
+
+from absl import logging
+
+from files import lines, writing
+
+
+def write(path: str, results: Mapping[str, float]) -> None:
+    """Writes and logs results, keys sorted.
+
+    As released: floats are printed as float32.
+    """
+    import numpy as np  # Late, for a fast --help.
+
+    logging.info("***** Eval results *****")
+    with writing.whole_file(path) as file:
+        for key in sorted(results):
+            number = results[key]
+            value = np.float32(number) if isinstance(number, float) else number
+            logging.info("  %s = %s", key, value)
+            file.write(f"{key} = {value!s}\n")
+
+
+def read(path: str) -> dict[str, float | str]:
+    """Reads results; skips lines of another form.
+
+    Infinity and NaN, which JSON lacks, stay text.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not UTF-8 text.
+    """
+    pairs = (line.partition(" = ") for line in lines.read_lines(path))
+    return {key: _number(value) for key, sign, value in pairs if sign}
+
+
+def _number(text: str) -> float | str:
+    with contextlib.suppress(ValueError):
+        return int(text)
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    return text
