@@ -22,6 +22,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from absl import logging
 
 from commands import flags, program
@@ -157,7 +158,11 @@ class QuestionAnswering(task.Task):
         if data_set.content is None or data_set.content.features:
             return super().make_data(setup, data_set)
         # The paragraphs are empty.
-        return task.Data.without_records(data_set)
+        return task.Data(
+            data_set=data_set,
+            source=None,
+            rows_per_example=np.zeros(0, np.int64),
+        )
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
         from modeling import heads

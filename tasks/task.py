@@ -61,25 +61,11 @@ class Data:
         source: the R records, as read by `training.input_pipeline`; None if
             there are none, and `decode` gets no outputs.
         rows_per_example: `[E]` int64, the number of records per example.
-        read: returns a feature of all records by name, `[R, ...]`.
     """
 
     data_set: DataSet
     source: Any
     rows_per_example: "np.ndarray"
-    read: "Callable[[str], np.ndarray]"
-
-    @classmethod
-    def without_records(cls, data_set: DataSet) -> "Data":
-        """Returns data whose examples have no records."""
-        import numpy as np
-
-        return cls(
-            data_set=data_set,
-            source=None,
-            rows_per_example=np.zeros(0, np.int64),
-            read=lambda _: np.zeros((0, 1)),
-        )
 
     @property
     def content(self) -> Any:
@@ -92,7 +78,7 @@ class Data:
         import numpy as np
 
         first = np.cumsum(self.rows_per_example) - self.rows_per_example
-        return self.read("label_ids")[first]
+        return self.source.values("label_ids")[first]
 
 
 class Task(abc.ABC):

@@ -16,7 +16,7 @@ from modeling import checkpoints
 from serving import run_folder
 from tasks.squad import squad_ensemble
 from tests import programs, toy_squad
-from training import loop, record_files, records, task_data
+from training import input_pipeline, loop, record_files, records
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -107,8 +107,12 @@ def test_without_padding_tokens_alone_compete_in_any_batch(golden, tmp_path):
     np.testing.assert_array_equal(whole.unique_ids, cut.unique_ids)
     length = whole.values.shape[2]
     mask = records.Feature(name="input_mask", shape=(length,))
-    files = record_files.RecordFiles([str(folder / "eval.tf_record")])
-    is_token = task_data.values(files, mask)[:, np.newaxis] > 0
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([str(folder / "eval.tf_record")]),
+        features=[mask],
+        vocab_size=1,
+    )
+    is_token = source.values("input_mask")[:, np.newaxis] > 0
     kept = cut.values > -1e8
     np.testing.assert_array_equal(kept, np.repeat(is_token, 2, axis=1))
     np.testing.assert_allclose(whole.values[kept], cut.values[kept], atol=2e-5)

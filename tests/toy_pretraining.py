@@ -50,7 +50,7 @@ def write_records(path, examples) -> str:
         {feature.name: examples[feature.name][row] for feature in features}
         for row in range(len(examples["input_ids"]))
     )
-    records.write_records([str(path)], rows, features)
+    records.write_records(str(path), rows, features)
     return str(path)
 
 
@@ -77,7 +77,7 @@ def write_unmasked_records(path, num_examples=50, **flags) -> str:
         {feature.name: examples[feature.name][row] for feature in features}
         for row in range(num_examples)
     )
-    records.write_records([str(path)], rows, features)
+    records.write_records(str(path), rows, features)
     metadata = metadata_of(
         num_records=num_examples,
         flags={

@@ -103,6 +103,12 @@ class RecordSource(Source):
             counts.append(sums.reshape(len(sums), -1).max(axis=1))
         return np.concatenate(counts).astype(np.int64)
 
+    def values(self, name: str) -> np.ndarray:
+        """Reads a feature of all records: `[N, *shape]`."""
+        (feature,) = (f for f in self.features if f.name == name)
+        parts = records.scan(self.files, [feature])
+        return np.concatenate([part[name] for part in parts])
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchPhase:

@@ -191,26 +191,20 @@ def _checked(
 
 
 def write_records(
-    record_paths: Sequence[str],
+    path: str,
     examples: Iterable[Mapping[str, Any]],
     features: Sequence[Feature],
-) -> list[int]:
-    """Writes examples to TFRecord files in turn.
+) -> None:
+    """Writes examples to a TFRecord file.
 
-    Example `i` goes to file `i % len(record_paths)`, as in the release. Files
-    are renamed to their final names once all are complete; a few hundred
-    examples are kept in memory.
-
-    Returns:
-        The number of records in each file.
+    The file appears under its name once it is complete; a few hundred examples
+    are kept in memory.
 
     Raises:
-        ValueError: there is no file, a file occurs twice, or an example does
-            not fit `features` (names its number, counted from 0).
+        ValueError: an example does not fit `features` (names its number,
+            counted from 0).
     """
-    return record_files.write_batches(
-        record_paths, _batches(examples, features)
-    )
+    record_files.write_batches([path], _batches(examples, features))
 
 
 def _batches(

@@ -49,20 +49,16 @@ class Setup:
     def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
         """Creates the records of a data set, or reuses existing ones.
 
-        With several workers the chief writes, and the others wait.
-
         Raises:
             ValueError: the data set is empty.
         """
         path = self.record_path(data_set.name)
-        made_from = self.metadata(data_set)
-        files = reuse(path, made_from)
-        if files is None and workers.cluster().is_chief:
-            write(path, made_from, lambda: _write(path, data_set))
-            files = record_files.RecordFiles([path])
-        elif files is None:
-            files = workers.wait_for(path, lambda: reuse(path, made_from))
-        features = {each.name: each for each in data_set.features}
+        files, rows_per_example = make_or_reuse(
+            path,
+            self.metadata(data_set),
+            lambda: _write_examples(path, data_set),
+            workers.Communicator(self.strategy),
+        )
         return task_lib.Data(
             data_set=data_set,
             source=input_pipeline.RecordSource(
@@ -70,8 +66,7 @@ class Setup:
                 features=data_set.features,
                 vocab_size=self.vocab_size,
             ),
-            rows_per_example=_rows_per_example(path, len(files)),
-            read=lambda name: values(files, features[name]),
+            rows_per_example=rows_per_example,
         )
 
     def metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
@@ -86,20 +81,47 @@ class Setup:
         )
 
 
-def reuse(
-    path: str, made_from: records.Metadata
-) -> record_files.RecordFiles | None:
-    """Returns the records of a file if they were created from the same data.
+# Record files, and the number of records of each example, `[E]` int64.
+_Made = tuple[record_files.RecordFiles, np.ndarray]
 
-    That is, from the same text with the same vocabulary, length and so on.
+
+def make_or_reuse(
+    path: str,
+    made_from: records.Metadata,
+    write_file: Callable[[], list[int]],
+    communicator: workers.Communicator,
+    take_part: Callable[[], object] | None = None,
+) -> _Made:
+    """Writes a record file and its sidecar, or reuses existing ones.
+
+    They are reused if they were created from the same text with the same
+    vocabulary, length and so on. With several workers the chief writes, and the
+    others wait.
 
     Args:
         path: the record file.
-        made_from: the expected sidecar, except for `num_records`.
+        made_from: the sidecar, except for the numbers of records.
+        write_file: writes the file; returns the number of records of each
+            example.
+        communicator: of the workers.
+        take_part: what the other workers do while the chief writes, if it needs
+            all of them.
 
     Returns:
-        None if the file is missing or was created from other data.
+        The file, and the number of records of each example, `[E]` int64.
     """
+    held = _reuse(path, made_from)
+    # Decided by the chief: either all workers take part, or none.
+    if take_part and not communicator.all_gather(int(held is not None))[0]:
+        held = None
+        if not communicator.is_chief:
+            take_part()
+    if held is None and communicator.is_chief:
+        return _write(path, made_from, write_file)
+    return held or workers.wait_for(path, lambda: _reuse(path, made_from))
+
+
+def _reuse(path: str, made_from: records.Metadata) -> _Made | None:
     held = records.read_metadata(path)
     if (
         held is None
@@ -116,29 +138,12 @@ def reuse(
     ):
         return None
     logging.info("%s: reusing %d records", path, len(files))
-    return files
+    return files, np.asarray(counts, np.int64)
 
 
-def _rows_per_example(path: str, num_records: int) -> np.ndarray:
-    """Reads the number of records of each example, `[E]` int64."""
-    held = records.read_metadata(path)
-    counts = held.flags.get(records.ROWS_PER_EXAMPLE) if held else None
-    return np.asarray(counts or [1] * num_records, np.int64)
-
-
-def write(
-    path: str,
-    made_from: records.Metadata,
-    write_file: Callable[[], list[int]],
-) -> None:
-    """Writes a record file and its sidecar.
-
-    Args:
-        path: the record file.
-        made_from: the sidecar, except for the numbers of records.
-        write_file: writes the file; returns the number of records of each
-            example.
-    """
+def _write(
+    path: str, made_from: records.Metadata, write_file: Callable[[], list[int]]
+) -> _Made:
     records.remove_metadata(path)
     counts = write_file()
     flags = dict(made_from.flags)
@@ -148,9 +153,10 @@ def write(
         path,
         dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
     )
+    return record_files.RecordFiles([path]), np.asarray(counts, np.int64)
 
 
-def _write(path: str, data_set: task_lib.DataSet) -> list[int]:
+def _write_examples(path: str, data_set: task_lib.DataSet) -> list[int]:
     counts = []
 
     def rows() -> Iterator[Mapping[str, Any]]:
@@ -158,16 +164,8 @@ def _write(path: str, data_set: task_lib.DataSet) -> list[int]:
             counts.append(len(example))
             yield from example
 
-    records.write_records([path], rows(), data_set.features)
+    records.write_records(path, rows(), data_set.features)
     return counts
-
-
-def values(
-    files: record_files.RecordFiles, feature: records.Feature
-) -> np.ndarray:
-    """Reads one feature of all records: `[N, *shape]`."""
-    parts = records.scan(files, [feature])
-    return np.concatenate([part[feature.name] for part in parts])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -98,7 +98,7 @@ class WordFeatureSource(input_pipeline.Source):
 
 
 @workers.communication_errors()
-def make_or_reuse(
+def make_source(
     path: str,
     width: int,
     made_from: records.Metadata,
@@ -117,20 +117,13 @@ def make_or_reuse(
             labels; called only to write the file.
         communicator: of the workers that compute.
     """
-
-    def find() -> record_files.RecordFiles | None:
-        return task_data.reuse(path, made_from)
-
-    held = find()
-    # Decided by the chief: either all workers compute features, or none.
-    if not communicator.all_gather(int(held is not None))[0]:
-        held = None
-        if communicator.is_chief:
-            task_data.write(path, made_from, lambda: _write(path, sentences()))
-            held = record_files.RecordFiles([path])
-        else:
-            collections.deque(sentences(), maxlen=0)
-    files = held or workers.wait_for(path, find)
+    files, _ = task_data.make_or_reuse(
+        path,
+        made_from,
+        lambda: _write(path, sentences()),
+        communicator,
+        take_part=lambda: collections.deque(sentences(), maxlen=0),
+    )
     return WordFeatureSource(files=files, width=width)
 
 
@@ -179,7 +172,7 @@ class FrozenEncoder:
             "precision": devices.precision_in_use(),
             "encoder_sha256": checkpoints.sha256(self._checkpoint),
         }
-        source = make_or_reuse(
+        source = make_source(
             self._setup.record_path(f"{data_set.name}_features"),
             len(self._numbers) * self._setup.config.hidden_size,
             dataclasses.replace(metadata, flags=origin),
@@ -190,7 +183,6 @@ class FrozenEncoder:
             data_set=data_set,
             source=source,
             rows_per_example=np.ones(len(source.files), np.int64),
-            read=_no_feature,
         )
 
     def vectors(
@@ -263,10 +255,6 @@ def _serialized(values: np.ndarray, label_ids: Sequence[int]) -> bytes:
         data = np.ascontiguousarray(array, kind).tobytes()
         stored[name].bytes_list.value.append(data)
     return message.SerializeToString(deterministic=True)
-
-
-def _no_feature(name: str) -> np.ndarray:
-    raise KeyError(f"{name} is not an array, since sentences vary in length.")
 
 
 def layer_numbers(choice: str, num_hidden_layers: int) -> tuple[int, ...]:

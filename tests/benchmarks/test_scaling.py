@@ -46,7 +46,7 @@ def test_record_is_as_long_as_one_that_is_written(
     }
     path = tmp_path / "records"
     features = records.pretraining_features(length, predictions)
-    records.write_records([str(path)], [record], features)
+    records.write_records(str(path), [record], features)
     shape = costs.Shape(
         max_seq_length=length, max_predictions_per_seq=predictions
     )

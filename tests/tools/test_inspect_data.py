@@ -149,7 +149,7 @@ def test_records_with_labels_are_described(look, tmp_path):
         for n in range(9)
     ]
     path = str(tmp_path / "train.tf_record")
-    records.write_records([path], rows, features)
+    records.write_records(path, rows, features)
     shown, numbers = look(record_file=path, num_examples=1)
     assert numbers["labels"] == {"0": 3, "1": 3, "2": 3}
     assert "1. (label 0) [CLS] cats [SEP]" in shown
@@ -166,9 +166,7 @@ def test_records_of_choices_are_described(look, tmp_path):
     truncation = sentence_pairs.Truncation(max_seq_length=6)
     rows = (row for (row,) in swag.records(examples, truncation, tokenizer))
     path = str(tmp_path / "train.tf_record")
-    records.write_records(
-        [path], rows, records.choice_features(6, num_choices=3)
-    )
+    records.write_records(path, rows, records.choice_features(6, num_choices=3))
     records.write_metadata(
         path,
         toy_pretraining.metadata_of(
@@ -200,7 +198,7 @@ def test_labeled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     path = str(tmp_path / "dev.tf_record")
     row = {"input_ids": [2, 3], "input_mask": [1, 1]}
     features = [records.Feature(name=name, shape=(2,)) for name in row]
-    records.write_records([path], [row], features)
+    records.write_records(path, [row], features)
     made_with = toy_pretraining.metadata_of(
         kind="classification", max_seq_length=2, vocab_size=9, num_records=1
     )
@@ -214,7 +212,7 @@ def test_one_of_text_and_records_is_needed(look, tmp_path):
         look()
     path = str(tmp_path / "other")
     feature = records.Feature(name="x", shape=(2,))
-    records.write_records([path], [{"x": [1, 2]}], [feature])
+    records.write_records(path, [{"x": [1, 2]}], [feature])
     with pytest.raises(ValueError, match="it lacks input_ids, input_mask"):
         look(record_file=path)
     (tmp_path / "empty").write_text("\n\n")

@@ -352,7 +352,7 @@ def source(tmp_path_factory):
     )
     arrays["next_sentence_labels"] = np.arange(20)[:, np.newaxis]
     records.write_records(
-        [path],
+        path,
         ({name: arrays[name][n] for name in arrays} for n in range(20)),
         features,
     )

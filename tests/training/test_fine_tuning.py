@@ -198,7 +198,6 @@ def test_files_get_their_share_of_the_stream():
         data_set=_data_set(examples_of_files=[2, 3]),
         source=None,
         rows_per_example=np.array([1, 2, 0, 4, 1]),
-        read=None,
     )
     assert task_data.parts(data, 1.5) == (
         record_order.Part(num_records=3, num_taken=3),

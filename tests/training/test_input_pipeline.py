@@ -219,7 +219,7 @@ def _source_of_texts(folder, lengths, **options):
     ]
     path = str(folder / "records")
     rows = [{"input_ids": 7 * mask, "input_mask": mask} for mask in masks]
-    records.write_records([path], rows, features)
+    records.write_records(path, rows, features)
     source = input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,

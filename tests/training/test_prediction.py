@@ -135,7 +135,7 @@ def _source(folder, lengths):
         }
         for mask in masks
     )
-    records.write_records([path], texts, features)
+    records.write_records(path, texts, features)
     return input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,

@@ -225,7 +225,7 @@ def test_a_record_without_a_feature_is_refused(tmp_path, name):
     ]
     row = {each: values[0] for each, values in examples.items()}
     path = str(tmp_path / "c")
-    records.write_records([path], [row], features)
+    records.write_records(path, [row], features)
     message = rf"c, record 0: .* it lacks {name}; got .*, segment_ids\.$"
     with pytest.raises(ValueError, match=message):
         _check([path])
@@ -237,7 +237,7 @@ def test_a_record_of_something_else_is_named(tmp_path, made):
     with pytest.raises(ValueError, match=r"c, record 0: not a tf.train"):
         _check([path])
     features = (records.Feature(name="label_ids", shape=(1,)),)
-    records.write_records([str(path)], [{"label_ids": [1]}], features)
+    records.write_records(str(path), [{"label_ids": [1]}], features)
     with pytest.raises(
         ValueError,
         match=r"record 0: .* lacks input_ids, .*, next_sentence_labels, "

@@ -279,3 +279,51 @@ def test_any_features(arrays):
         message = _message(arrays, row)
         assert tf.train.Example.FromString(record) == message
         assert len(record) == message.ByteSize()
+
+
+def _batches(sizes):
+    """Yields batches of these sizes; record `i` has the number `i`."""
+    start = 0
+    for size in sizes:
+        yield {"x": np.arange(start, start + size)[:, np.newaxis]}
+        start += size
+
+
+def test_records_go_to_the_files_in_turn(tmp_path):
+    output = [str(tmp_path / name) for name in "abc"]
+    counts = record_files.write_batches(output, _batches([256, 256, 15]))
+    assert counts == [176, 176, 175]
+    (batch,) = _batches([527])
+    records = record_files.serialize_batch(batch)
+    for turn, path in enumerate(output):
+        found = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+        assert found == records[turn::3]
+
+
+def test_a_failure_leaves_the_earlier_files(tmp_path):
+    output = [tmp_path / "a", tmp_path / "b"]
+    names = list(map(str, output))
+    record_files.write_batches(names, _batches([1]))
+    before = [path.read_bytes() for path in output]
+
+    def batches():
+        yield from _batches([3])
+        assert sorted(tmp_path.glob("[ab]")) == output
+        raise KeyError("the reader failed")
+
+    with pytest.raises(KeyError, match="the reader failed"):
+        record_files.write_batches(names, batches())
+    assert [path.read_bytes() for path in output] == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_more_files_than_records_leave_empty_files(tmp_path):
+    output = [str(tmp_path / "deep" / name) for name in "abc"]
+    assert record_files.write_batches(output, _batches([1])) == [1, 0, 0]
+    assert len(record_files.RecordFiles(output)) == 1
+
+
+@pytest.mark.parametrize("output", [[], ["a", "a"]])
+def test_output_files_must_differ(output):
+    with pytest.raises(ValueError, match="one or more different output files"):
+        record_files.write_batches(output, [])

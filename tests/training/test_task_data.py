@@ -124,7 +124,41 @@ def test_values_and_labels_come_in_file_order(tmp_path):
         {},
         lambda: [[example] for example in examples],
     )
-    feature = records.Feature(name="input_ids", shape=(5,))
-    ids = task_data.values(made.source.files, feature)
+    ids = made.source.values("input_ids")
     np.testing.assert_array_equal(ids[:, 0], np.arange(1, 9))
     np.testing.assert_array_equal(made.label_ids[:, 0], np.arange(1, 9) % 3)
+
+
+class _Others:
+    """A worker's communicator; the chief holds the records or not."""
+
+    is_chief = False
+
+    def __init__(self, *, chief_holds):
+        self._chief_holds, self.gathered = chief_holds, []
+
+    def all_gather(self, number):
+        self.gathered.append(number)
+        return [int(self._chief_holds), number]
+
+
+@pytest.mark.parametrize("chief_holds", [True, False])
+def test_the_chief_decides_whether_workers_take_part(tmp_path, chief_holds):
+    path = tmp_path / "train"
+    made = _make(path)
+    metadata = records.read_metadata(f"{path}.tf_record")
+    turns = []
+
+    def find(take_part=None):
+        others = _Others(chief_holds=chief_holds)
+        files, counts = task_data.make_or_reuse(
+            f"{path}.tf_record", metadata, _never, others, take_part
+        )
+        assert counts.tolist() == [2, 0, 1]
+        assert len(files) == len(made.source.files)
+        return others.gathered
+
+    assert find(lambda: turns.append("part")) == [1]
+    assert turns == ([] if chief_holds else ["part"])
+    # Alone, the chief needs no answer.
+    assert find() == []

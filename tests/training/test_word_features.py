@@ -38,7 +38,7 @@ _SENTENCES = [
 def _source(tmp_path, made_from=_MADE_FROM, sentences=lambda: _SENTENCES):
     path = str(tmp_path / "features.tf_record")
     communicator = workers.Communicator(tf.distribute.get_strategy())
-    return word_features.make_or_reuse(
+    return word_features.make_source(
         path, 3, made_from, sentences, communicator
     )
 
