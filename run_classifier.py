@@ -151,7 +151,7 @@ class SentenceClassification(predictions.LabeledTask):
     def calibrate(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> predictions.Answers:
-        if self.label_set.problem_type != labels.MULTI_LABEL:
+        if self.label_set.problem_type != task.MULTI_LABEL:
             return answers
         if self._chooses_thresholds(data):
             thresholds = predictions.best_thresholds(

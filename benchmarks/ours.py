@@ -21,6 +21,7 @@ from benchmarks import contenders
 from files import lines
 from modeling import config as config_lib
 from modeling import heads
+from tasks import task
 from training import (
     checkpointing,
     devices,
@@ -74,9 +75,7 @@ def _work(job):
             model = heads.BertForSequenceClassification(
                 config, num_labels=contenders.NUM_LABELS
             )
-            objective = objectives.Classification(
-                model, objectives.SINGLE_LABEL
-            )
+            objective = objectives.Classification(model, task.SINGLE_LABEL)
     if job.kind == "prediction":
         return _prediction(strategy, objective, job)
     return _training(strategy, objective, job)

@@ -153,7 +153,7 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                     "encoding of the file, for example --encoding=latin-1."
                 ) from error
             if not (number or parts):
-                text = text.removeprefix("\ufeff")
+                text = text.removeprefix(lines.BYTE_ORDER_MARK)
             *ended, rest = text.split("\n")
             if ended:
                 ended[0] = "".join([*parts, ended[0]])

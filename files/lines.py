@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from files import paths
 
+BYTE_ORDER_MARK = "\ufeff"
+
 # The first bytes of files that are not text.
 _SIGNATURES = {
     "gzip": rb"\x1f\x8b\x08",

@@ -18,6 +18,7 @@ from files import json_text, paths
 
 # A full disk, an exceeded quota, and a file above the size limit.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # For identical bytes.
 
 
 def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:

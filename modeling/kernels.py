@@ -16,7 +16,7 @@ from modeling import compilation
 from modeling.compilation import Dropout, Tensor
 
 # Source: the release (tf.contrib.layers.layer_norm).
-_LAYER_NORM_EPSILON = 1e-12
+LAYER_NORM_EPSILON = 1e-12
 _DRAWS = 1 << 32
 # Source: a search for 32-bit mixers of low bias, C. Wellons,
 # github.com/skeeto/hash-prospector: shifts and factors of one round.
@@ -197,7 +197,7 @@ def _block_end(*tensors, rate):
 def _normalized(rows):
     centered = rows - ops.mean(rows, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-    return centered * ops.rsqrt(variance + _LAYER_NORM_EPSILON)
+    return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON)
 
 
 def activate(x: Tensor, bias: Tensor, activation: str | Callable) -> Tensor:

@@ -19,7 +19,7 @@ from modeling.compilation import Dropout, Policy, Tensor
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 # Source: the release; added to the scores of padding.
-_PADDING_SCORE = -10000.0
+PADDING_SCORE = -10000.0
 # Below every score plus padding, so that exp gives 0; finite, so no NaN.
 _HIDDEN_SCORE = -1e30
 
@@ -176,7 +176,7 @@ def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
     """
     padding = 1.0 - ops.cast(input_mask, "float32")
     # Not `[:, None, None]`: no slice of LiteRT adds axes.
-    adder = ops.expand_dims(padding, (1, 2)) * _PADDING_SCORE  # [B, 1, 1, S]
+    adder = ops.expand_dims(padding, (1, 2)) * PADDING_SCORE  # [B, 1, 1, S]
     if not causal:
         return adder
     is_future = _is_future(ops.shape(input_mask)[1])  # [T, S]

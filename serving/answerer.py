@@ -18,11 +18,10 @@ from serving import (
     signatures,
     token_rows,
 )
-from tasks.squad import squad_answers
+from tasks import task as task_lib
+from tasks.squad import squad_examples
 
 NBEST = "nbest"
-# As released: white space is these five (`tasks.squad.squad_examples`).
-_SPACES = " \t\r\n\u202f"
 
 
 def servable(
@@ -149,7 +148,7 @@ class _Answerer:
         )  # [R, 2, T]
         if options.removes_padding:
             is_token = rows.input_mask[:, tf.newaxis] > 0  # [R, 1, T]
-            logits = tf.where(is_token, logits, squad_answers.PADDING_LOGIT)
+            logits = tf.where(is_token, logits, task_lib.PADDING_LOGIT)
         # Scores are added as float64, as released.
         logits = tf.cast(logits, tf.float64)
         tokens = tokenizer.tokens(self._vocab_size)
@@ -252,9 +251,8 @@ def _read_paragraphs(
 ) -> _Paragraphs:
     """Finds the words and pieces of `[B]` valid texts."""
     chars = tf.strings.unicode_decode(text, "UTF-8")  # [B, (characters)]
-    is_space = tf.reduce_any(
-        chars.values[:, tf.newaxis] == list(map(ord, _SPACES)), axis=1
-    )
+    spaces = list(map(ord, squad_examples.WHITE_SPACE))
+    is_space = tf.reduce_any(chars.values[:, tf.newaxis] == spaces, axis=1)
     # A word begins after a space and at the beginning of a text.
     after_space = tf.concat([[True], is_space[:-1]], 0)[: tf.size(is_space)]
     at_beginning = tf.ragged.range(chars.row_lengths()).values == 0
@@ -332,7 +330,8 @@ def _text(paragraph: _Paragraphs, begin, end):
     text = tf.strings.substr(
         paragraph.text, start, stop - start, unit="UTF8_CHAR"
     )
-    return tf.strings.regex_replace(text, f"[{_SPACES}]+", " ")
+    spaces = f"[{squad_examples.WHITE_SPACE}]+"
+    return tf.strings.regex_replace(text, spaces, " ")
 
 
 def _num_visible(text):

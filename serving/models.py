@@ -16,6 +16,7 @@ from serving import (
     token_rows,
 )
 from tasks import features
+from tasks import task as task_lib
 from tasks.classification import labels, predictions, sentence_pairs
 
 VECTORS = "vectors"
@@ -81,7 +82,7 @@ def _classifier(
     def of_rows(rows):
         return _answers(networks.activated(net(rows), kind), label_set)
 
-    is_score = kind == labels.REGRESSION
+    is_score = kind == task_lib.REGRESSION
     longest = model.config.max_position_embeddings
     return signatures.Servable(
         task=run_folder.SCORE if is_score else run_folder.CLASSIFY,
@@ -100,9 +101,9 @@ def _classifier(
 
 def _answers(outputs, label_set: labels.LabelSet):
     """Returns the answers of `[B, K]` outputs, by name."""
-    if label_set.problem_type == labels.REGRESSION:
+    if label_set.problem_type == task_lib.REGRESSION:
         return {"score": outputs[:, 0]}
-    if label_set.problem_type == labels.MULTI_LABEL:
+    if label_set.problem_type == task_lib.MULTI_LABEL:
         thresholds = label_set.thresholds or predictions.THRESHOLD
         return {"probabilities": outputs, "is_chosen": outputs >= thresholds}
     names = tf.constant(label_set.names)  # [K]

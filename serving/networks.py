@@ -13,7 +13,7 @@ from absl import logging
 from modeling import bert, checkpoints, heads, tagging
 from modeling import config as config_lib
 from serving import run_folder, token_rows
-from tasks.classification import labels
+from tasks import task as task_lib
 
 # Independent of the policy and of the precision in training.
 _DTYPE = "float32"
@@ -188,9 +188,9 @@ def outputs_of(
 def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
     """Returns the probabilities for logits; scores stay unchanged."""
     return {
-        labels.SINGLE_LABEL: tf.nn.softmax,
-        labels.MULTI_LABEL: tf.nn.sigmoid,
-        labels.REGRESSION: tf.identity,
+        task_lib.SINGLE_LABEL: tf.nn.softmax,
+        task_lib.MULTI_LABEL: tf.nn.sigmoid,
+        task_lib.REGRESSION: tf.identity,
     }[problem_type](logits)
 
 

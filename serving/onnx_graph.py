@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from modeling import bert, layers
+from modeling import bert, kernels, layers
 from serving import run_folder
-from tasks.classification import labels
+from tasks import task as task_lib
 
 if TYPE_CHECKING:
     import onnx
 
 _OPSET, _IR_VERSION = 20, 9  # ONNX Runtime 1.17, of 2024, and newer.
-_LAYER_NORM_EPSILON = 1e-12  # As `modeling.kernels` has it.
-_PADDING_SCORE = -10000.0  # As `modeling.layers` has it.
 _ACTIVATIONS: dict[Any, tuple[str, dict[str, str]]] = {
     "gelu": ("Gelu", {"approximate": "tanh"}),
     "gelu_exact": ("Gelu", {"approximate": "none"}),
@@ -29,8 +27,8 @@ _ACTIVATIONS: dict[Any, tuple[str, dict[str, str]]] = {
     "linear": ("Identity", {}),
 }
 _PROBABILITIES: dict[str, tuple[str, dict[str, int]]] = {
-    labels.SINGLE_LABEL: ("Softmax", {"axis": -1}),
-    labels.MULTI_LABEL: ("Sigmoid", {}),
+    task_lib.SINGLE_LABEL: ("Softmax", {"axis": -1}),
+    task_lib.MULTI_LABEL: ("Sigmoid", {}),
 }
 
 
@@ -46,7 +44,7 @@ def write(
     Args:
         task: one of `run_folder.TASKS`.
         model: of `networks.load`.
-        problem_type: of its labels, one of `labels.PROBLEM_TYPES`.
+        problem_type: of its labels, one of `task.PROBLEM_TYPES`.
         inputs: shapes of the ids by name, None for any size.
         outputs: shapes of the outputs of `networks.outputs_of`, by name.
     """
@@ -138,7 +136,7 @@ class _Graph:
             self.weight(f"{name}/gamma", layer.gamma),
             self.weight(f"{name}/beta", layer.beta),
             axis=-1,
-            epsilon=_LAYER_NORM_EPSILON,
+            epsilon=kernels.LAYER_NORM_EPSILON,
         )
 
     def logits(self, name: str, weights: Any, bias: Any, x: str) -> str:
@@ -233,7 +231,7 @@ def _encoder(
     hidden = graph.norm(f"{scope}/LayerNorm", table.norm, summed)
     present = graph.Cast(mask, to=graph.onnx.TensorProto.FLOAT)
     padding = graph.Sub(graph.constant(1.0, np.float32), present)
-    adder = graph.Mul(padding, graph.constant(_PADDING_SCORE, np.float32))
+    adder = graph.Mul(padding, graph.constant(layers.PADDING_SCORE, np.float32))
     adder = graph.Unsqueeze(adder, graph.constant([1, 2]))
     for index, layer in enumerate(model.encoder.stack):
         name = f"bert/encoder/layer_{index}"

@@ -16,6 +16,7 @@ import tensorflow as tf
 from files import messages
 from serving import networks, run_folder, signatures
 from tasks import swag
+from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
@@ -209,7 +210,7 @@ def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
 
     def decode(outputs):
         shape = (len(windows), 2, reading.windows.max_seq_length)
-        values = np.full(shape, squad_answers.PADDING_LOGIT, np.float32)
+        values = np.full(shape, task_lib.PADDING_LOGIT, np.float32)
         for row, scores in zip(values, outputs, strict=True):
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]

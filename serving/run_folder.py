@@ -11,6 +11,7 @@ from files import paths
 from modeling import checkpoints, name_tables
 from modeling import config as config_lib
 from tasks import swag
+from tasks import task as task_lib
 from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features, squad_results
 from training import model_folder
@@ -105,7 +106,7 @@ class Model:
             )
         if self._labels_words:
             return TAG
-        is_score = self.values["labels"].problem_type == labels.REGRESSION
+        is_score = self.values["labels"].problem_type == task_lib.REGRESSION
         return SCORE if is_score else CLASSIFY
 
     def check_task(self, task: str) -> None:
@@ -200,9 +201,9 @@ class Settings:
 
     @property
     def problem_type(self) -> str:
-        """The kind of the outputs, one of `labels.PROBLEM_TYPES`."""
+        """The kind of the outputs, one of `task.PROBLEM_TYPES`."""
         found = self.label_set
-        return found.problem_type if found else labels.SINGLE_LABEL
+        return found.problem_type if found else task_lib.SINGLE_LABEL
 
 
 def find(

@@ -10,9 +10,6 @@ import tensorflow as tf
 from serving import graph_tokenizer
 from tasks.classification import sentence_pairs
 
-# Source: Sun et al. 2019, as in `tasks.classification.sentence_pairs`.
-_HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelInputs:
@@ -147,7 +144,7 @@ def _head_tail(tokens, lengths):
     count = tokens.row_lengths()
     head = tf.where(
         count > lengths,
-        lengths * _HEAD_TOKENS // _HEAD_TAIL_TOKENS,
+        lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS,
         lengths,
     )
     tail = lengths - head

@@ -15,6 +15,7 @@ from typing import IO
 import numpy as np
 
 from commands import flags
+from files import writing
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
@@ -23,7 +24,6 @@ _SEPARATOR = " ||| "
 # them; Python counts them as white space.
 _WORD = re.compile(r"[\S\x0b\x0c\x1c-\x1f\x85]+")
 
-_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal vectors, equal bytes
 _SCALE = 10**6  # As released: numbers in JSON lines have six decimals.
 
 Span = tuple[int, int]
@@ -388,7 +388,9 @@ def _add(
     archive: zipfile.ZipFile, arrays: Mapping[str, np.ndarray], prefix: str = ""
 ) -> None:
     for name, array in arrays.items():
-        entry = zipfile.ZipInfo(f"{prefix}{name}.npy", _EARLIEST_ZIP_DATE)
+        entry = zipfile.ZipInfo(
+            f"{prefix}{name}.npy", writing.EARLIEST_ZIP_DATE
+        )
         with archive.open(entry, "w", force_zip64=True) as member:
             np.lib.format.write_array(member, array, allow_pickle=False)
 

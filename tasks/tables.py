@@ -14,7 +14,6 @@ FORMAT_OF_ENDING = {f".{name}": name for name in FORMATS}
 Column = int | str
 _Value = TypeVar("_Value")
 
-_BYTE_ORDER_MARK = "\ufeff"
 # The default limit of the csv module is 131,072 characters per field; a field
 # here may be a complete document.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
@@ -190,7 +189,7 @@ def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
             )
         line = raw_line
         if number == 1:
-            line = raw_line.removeprefix(_BYTE_ORDER_MARK)
+            line = raw_line.removeprefix(lines.BYTE_ORDER_MARK)
         if not line.strip(" "):
             blank.append((number, line))
             continue

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 TRAIN, EVAL, PREDICT = "train", "eval", "predict"
+# What a labeled example has: one class, several or none, or a score.
+SINGLE_LABEL, MULTI_LABEL = "single_label", "multi_label"
+REGRESSION = "regression"
+PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
+# The logit of padding that was removed, below that of any token.
+PADDING_LOGIT = -1e9
 # Of the names of result files.
 RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
 

@@ -15,11 +15,8 @@ import tensorflow as tf
 
 from files import messages
 from modeling import heads, losses
+from tasks import task
 
-SINGLE_LABEL = "single_label"
-MULTI_LABEL = "multi_label"
-REGRESSION = "regression"
-PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The inputs of the models of `modeling.heads`.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
@@ -238,7 +235,7 @@ class Classification(PerExample):
 
     Args:
         model: returns `logits` `[B, K]`.
-        problem_type: "single_label", "multi_label" or "regression".
+        problem_type: one of `task.PROBLEM_TYPES`.
         class_weights: the weights of the `K` classes in training; all 1 if
             empty.
     """
@@ -249,7 +246,7 @@ class Classification(PerExample):
         problem_type: str,
         class_weights: Sequence[float] = (),
     ):
-        messages.check_choice("problem_type", problem_type, PROBLEM_TYPES)
+        messages.check_choice("problem_type", problem_type, task.PROBLEM_TYPES)
         super().__init__(model)
         self._problem_type = problem_type
         self._class_weights = tuple(class_weights)
@@ -268,22 +265,22 @@ class Classification(PerExample):
         if not self._class_weights:
             return None
         labels, weights = features["label_ids"], self._class_weights
-        if self._problem_type == SINGLE_LABEL:
+        if self._problem_type == task.SINGLE_LABEL:
             return tf.gather(tf.constant(weights), labels)  # [B, 1]
         return tf.where(labels > 0, weights, tf.ones_like(labels))  # [B, K]
 
     def _losses(self, features, logits, class_weights=None) -> tf.Tensor:
         labels = features["label_ids"]
-        if self._problem_type == SINGLE_LABEL:
+        if self._problem_type == task.SINGLE_LABEL:
             return losses.cross_entropy(logits, labels[:, 0])
-        if self._problem_type == REGRESSION:
+        if self._problem_type == task.REGRESSION:
             return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.several_labels_cross_entropy(
             logits, labels, class_weights
         )
 
     def row_metrics(self, features: Tensors, outputs: Tensors) -> Tensors:
-        if self._problem_type != SINGLE_LABEL:
+        if self._problem_type != task.SINGLE_LABEL:
             return {}
         labels = features["label_ids"][:, 0]
         return {"accuracy": correct(outputs["logits"], labels)}
@@ -297,9 +294,9 @@ class Classification(PerExample):
         """
         outputs = self.outputs(features, None)
         activation = {
-            SINGLE_LABEL: tf.nn.softmax,
-            MULTI_LABEL: tf.nn.sigmoid,
-            REGRESSION: tf.identity,
+            task.SINGLE_LABEL: tf.nn.softmax,
+            task.MULTI_LABEL: tf.nn.sigmoid,
+            task.REGRESSION: tf.identity,
         }[self._problem_type]
         return {
             "outputs": activation(outputs["logits"]),

@@ -13,10 +13,10 @@ import tensorflow as tf
 from files import progress
 from modeling import bert, compilation
 from modeling import layers as layers_lib
+from tasks import task
 from training import input_pipeline, objectives
 
 # The score of truncated padding; below any real score.
-_CUT_PADDING = np.float32(-1e9)
 # With more lengths, compiling the arithmetic takes more time than it saves.
 _MAX_LENGTHS = 16
 # Batches of texts are padded to a multiple of at least this.
@@ -129,7 +129,7 @@ class Predictor:
 
         Returns:
             For each prediction its name and an `[N, ...]` array in file
-            order. The scores of removed positions are -1e9.
+            order. The scores of removed positions are `task.PADDING_LOGIT`.
         """
         self._kernels.refresh()
         order = None
@@ -208,9 +208,8 @@ def _padded(scores: tf.Tensor) -> tf.Tensor:
     longest = tf.reduce_max(context.all_gather(length[tf.newaxis], axis=0))
     missing = [[0, 0]] * scores.shape.rank
     missing[1] = [0, longest - length]
-    return tf.pad(
-        scores, missing, constant_values=tf.cast(_CUT_PADDING, scores.dtype)
-    )
+    padding = tf.cast(task.PADDING_LOGIT, scores.dtype)
+    return tf.pad(scores, missing, constant_values=padding)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -222,7 +221,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
         np.pad(
             part,
             [(0, 0), (0, longest - part.shape[1])],
-            constant_values=_CUT_PADDING,
+            constant_values=task.PADDING_LOGIT,
         )
         for part in parts
     ]

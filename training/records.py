@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from files import json_text, messages, paths, writing
+from tasks import task
 from training import record_files
 
 if typing.TYPE_CHECKING:
@@ -91,7 +92,7 @@ def unmasked_features(
 
 def classification_features(
     max_seq_length: int,
-    problem_type: str = "single_label",
+    problem_type: str = task.SINGLE_LABEL,
     num_outputs: int = 1,
 ) -> tuple[Feature, ...]:
     """Returns the features of texts, or pairs, with labels.
@@ -100,11 +101,11 @@ def classification_features(
 
     Args:
         max_seq_length: T, tokens of a record.
-        problem_type: "single_label", "multi_label" or "regression".
+        problem_type: one of `task.PROBLEM_TYPES`.
         num_outputs: K, the width of the output layer.
     """
-    num_labels = num_outputs if problem_type == "multi_label" else 1
-    dtype = "int64" if problem_type == "single_label" else "float32"
+    num_labels = num_outputs if problem_type == task.MULTI_LABEL else 1
+    dtype = "int64" if problem_type == task.SINGLE_LABEL else "float32"
     return (
         *_sequence_features((max_seq_length,)),
         Feature(name="label_ids", shape=(num_labels,), dtype=dtype),

@@ -14,7 +14,7 @@ import numpy as np
 from absl import logging
 
 from files import lines, locking, messages, paths, writing
-from tasks import tables
+from tasks import tables, task
 from tasks.classification import datasets, labels, metrics
 
 # The files of a submission and the number of rows of their test sets.
@@ -34,7 +34,6 @@ SUBMISSION_ROWS = {
     "AX": 1104,
 }
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
-_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, for identical bytes
 
 # The sources of MRPC; GLUE's files made from them, with their first lines.
 MRPC_TRAIN_SOURCE = "msr_paraphrase_train.txt"
@@ -163,7 +162,7 @@ def _glue() -> tuple[_Info, ...]:
         ),
         _simple(
             "STS-B",
-            labels.LabelSet(problem_type=labels.REGRESSION),
+            labels.LabelSet(problem_type=task.REGRESSION),
             (metrics.PEARSON, metrics.SPEARMAN),
             dataclasses.replace(pair, label="score"),
         ),
@@ -397,7 +396,9 @@ def _write_zip(path: str, texts: dict[str, bytes]) -> None:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in SUBMISSION_ROWS:
             if name in texts:
-                entry = zipfile.ZipInfo(f"{name}.tsv", _EARLIEST_ZIP_DATE)
+                entry = zipfile.ZipInfo(
+                    f"{name}.tsv", writing.EARLIEST_ZIP_DATE
+                )
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, texts[name])
     with writing.whole_file(path, "wb") as file:

@@ -11,18 +11,14 @@ import numpy as np
 from absl import logging
 
 from files import json_text, messages, writing
-
-SINGLE_LABEL = "single_label"
-MULTI_LABEL = "multi_label"
-REGRESSION = "regression"
-PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
+from tasks import task
 
 # A parsed label: a class name, several of them, or a score.
 Label = str | tuple[str, ...] | float
 # An encoded label: a class id, a 0/1 per class, or a score.
 LabelId = int | tuple[float, ...] | float
 
-_LEAST_LABELS = {SINGLE_LABEL: 2, MULTI_LABEL: 1, REGRESSION: 0}
+_LEAST_LABELS = {task.SINGLE_LABEL: 2, task.MULTI_LABEL: 1, task.REGRESSION: 0}
 # Python does not parse longer ones; they are sorted last, as text.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
@@ -34,7 +30,7 @@ class LabelSet:
     """The labels of a task.
 
     Args:
-        problem_type: one of `PROBLEM_TYPES`.
+        problem_type: one of `task.PROBLEM_TYPES`.
         names: the classes, in the order of the model's outputs; none for
             `regression`.
         aliases: other spellings in the data -> the name.
@@ -46,7 +42,7 @@ class LabelSet:
         ValueError: the names do not fit the problem type, or are repeated.
     """
 
-    problem_type: str = SINGLE_LABEL
+    problem_type: str = task.SINGLE_LABEL
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     separator: str = ","
@@ -54,12 +50,14 @@ class LabelSet:
     thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
     def __post_init__(self):
-        messages.check_choice("problem_type", self.problem_type, PROBLEM_TYPES)
+        messages.check_choice(
+            "problem_type", self.problem_type, task.PROBLEM_TYPES
+        )
         if len(set(self.names)) != len(self.names):
             raise ValueError(
                 f"Label names must differ; got {messages.listed(self.names)}."
             )
-        if self.problem_type == REGRESSION and self.names:
+        if self.problem_type == task.REGRESSION and self.names:
             raise ValueError(
                 "A score has no label names; got "
                 f"{messages.listed(self.names)}."
@@ -79,7 +77,7 @@ class LabelSet:
     @property
     def num_outputs(self) -> int:
         """`K`, the width of the model's output layer."""
-        return 1 if self.problem_type == REGRESSION else len(self.names)
+        return 1 if self.problem_type == task.REGRESSION else len(self.names)
 
     @property
     def placeholder(self) -> Label:
@@ -87,9 +85,9 @@ class LabelSet:
 
         As released: unlabeled test examples have the first label.
         """
-        if self.problem_type == REGRESSION:
+        if self.problem_type == task.REGRESSION:
             return 0.0
-        return () if self.problem_type == MULTI_LABEL else self.names[0]
+        return () if self.problem_type == task.MULTI_LABEL else self.names[0]
 
     def parse(self, value: Any) -> Label:
         """Parses the label of a cell.
@@ -97,7 +95,7 @@ class LabelSet:
         Raises:
             ValueError: the label is invalid; the message lists allowed ones.
         """
-        if self.problem_type == REGRESSION:
+        if self.problem_type == task.REGRESSION:
             return _parse_score(value)
         known = set(self.names)
         found = tuple(
@@ -110,7 +108,7 @@ class LabelSet:
                     f"unknown label {messages.short(name)}; allowed: "
                     f"{messages.listed(self.names)}."
                 )
-        return found if self.problem_type == MULTI_LABEL else found[0]
+        return found if self.problem_type == task.MULTI_LABEL else found[0]
 
     def encode(self, label: Label) -> LabelId:
         """Encodes a parsed label for training."""
@@ -166,7 +164,7 @@ def _class_names(
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
     these. An empty `multi_label` cell has no class.
     """
-    if problem_type == MULTI_LABEL:
+    if problem_type == task.MULTI_LABEL:
         if isinstance(value, str):
             value = [part for part in value.split(separator) if part.strip()]
         if not isinstance(value, list):
@@ -333,7 +331,7 @@ def balanced_weights(
         ValueError: a label has no positive or no negative examples.
     """
     ids = np.array([label_set.encode(label) for label in found])
-    if label_set.problem_type == MULTI_LABEL:
+    if label_set.problem_type == task.MULTI_LABEL:
         counts = ids.sum(axis=0)
         weighed = len(ids) - counts
     else:

@@ -56,9 +56,9 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
     Returns:
         `[E]` class ids, `[E, K]` 0 or 1, or `[E]` scores.
     """
-    if label_set.problem_type == labels.REGRESSION:
+    if label_set.problem_type == task.REGRESSION:
         return outputs[:, 0]
-    if label_set.problem_type == labels.MULTI_LABEL:
+    if label_set.problem_type == task.MULTI_LABEL:
         thresholds = np.asarray(label_set.thresholds or THRESHOLD, np.float32)
         return (outputs >= thresholds).astype(np.int32)
     return np.argmax(outputs, axis=-1)
@@ -118,9 +118,9 @@ def constant_answer(
     if metric in _ZERO_FOR_CONSTANTS:
         return 0.0
     targets = np.asarray(label_ids)
-    if label_set.problem_type == labels.REGRESSION:
+    if label_set.problem_type == task.REGRESSION:
         constants: Sequence[Any] = [np.median(targets)]
-    elif label_set.problem_type == labels.MULTI_LABEL:
+    elif label_set.problem_type == task.MULTI_LABEL:
         common = (np.mean(targets, axis=0) > 0.5).astype(targets.dtype)
         constants = [np.ones_like(common), np.zeros_like(common), common]
     else:
@@ -147,9 +147,9 @@ def answers(
     """
     chosen = decide(label_set, outputs)
     names = label_set.names
-    if label_set.problem_type == labels.REGRESSION:
+    if label_set.problem_type == task.REGRESSION:
         return [float(score) for score in chosen]
-    if label_set.problem_type == labels.MULTI_LABEL:
+    if label_set.problem_type == task.MULTI_LABEL:
         return [tuple(names[i] for i in np.flatnonzero(row)) for row in chosen]
     return [names[i] for i in chosen]
 
@@ -227,10 +227,10 @@ def named_answers(
         label_set: the labels.
         outputs: `[E, K]` float32.
     """
-    several = label_set.problem_type == labels.MULTI_LABEL
+    several = label_set.problem_type == task.MULTI_LABEL
     answer_key = "labels" if several else "label"
     for row, answer in zip(outputs, answers(label_set, outputs), strict=True):
-        if label_set.problem_type == labels.REGRESSION:
+        if label_set.problem_type == task.REGRESSION:
             yield {"score": shortest(row[0])}
             continue
         probabilities = map(shortest, row)
@@ -314,7 +314,7 @@ class LabeledTask(task.Task):
 
     def label_ids(self, data: task.Data) -> np.ndarray:
         """Returns `[E]` or, for several labels, `[E, K]`."""
-        if self.label_set.problem_type == labels.MULTI_LABEL:
+        if self.label_set.problem_type == task.MULTI_LABEL:
             return data.label_ids
         return data.label_ids[:, 0]
 

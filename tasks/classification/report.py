@@ -10,6 +10,7 @@ import numpy as np
 from absl import logging
 
 from files import writing
+from tasks import task
 from tasks.classification import datasets, labels, metrics, predictions
 
 _NUM_PAIRS = 10  # Number of listed confused pairs.
@@ -43,7 +44,7 @@ def write(
 
     with writing.whole_file(path("eval_highest_loss.jsonl")) as output:
         output.writelines(_highest_losses(file, answers))
-    if label_set.problem_type == labels.REGRESSION:
+    if label_set.problem_type == task.REGRESSION:
         return
     decisions = predictions.decide(label_set, answers.outputs)
     report, text = scores(label_set, label_ids, decisions)
@@ -52,7 +53,7 @@ def write(
     logging.info("Scores by label: %s", path("eval_report.txt"))
     logging.debug("%s\n%s", file.path, text)
     writing.write_json(path("eval_report.json"), report)
-    if label_set.problem_type == labels.SINGLE_LABEL:
+    if label_set.problem_type == task.SINGLE_LABEL:
         plot = path("eval_confusion_matrix.png")
         with writing.whole_file(plot, "wb") as output:
             draw(label_set.names, report["confusion_matrix"], output)
@@ -81,7 +82,7 @@ def scores(
     from sklearn import metrics as sklearn_metrics
 
     names = label_set.names
-    several = label_set.problem_type == labels.MULTI_LABEL
+    several = label_set.problem_type == task.MULTI_LABEL
     targets, decisions, ids = metrics.without_single_column(
         targets, decisions, range(len(names))
     )

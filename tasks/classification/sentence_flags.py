@@ -16,13 +16,13 @@ CUSTOM = "custom"  # Name of the task of the user's own files.
 LABELS_FILE = "labels.json"  # saved beside the model
 
 _METRICS = {
-    labels.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
-    labels.MULTI_LABEL: (
+    task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
+    task.MULTI_LABEL: (
         metrics.MICRO_F1,
         metrics.MACRO_F1,
         metrics.EXACT_MATCH,
     ),
-    labels.REGRESSION: (
+    task.REGRESSION: (
         metrics.PEARSON,
         metrics.SPEARMAN,
         metrics.MEAN_ABSOLUTE_ERROR,
@@ -40,9 +40,9 @@ class SentenceOptions:
     """
 
     problem_type: str = flags.Group.OWN_DATA.flag(
-        labels.SINGLE_LABEL,
+        task.SINGLE_LABEL,
         "One label per row, any number of labels, or a score.",
-        choices=labels.PROBLEM_TYPES,
+        choices=task.PROBLEM_TYPES,
     )
     text_a_column: str = flags.Group.OWN_DATA.flag(
         "", "Column of the text: name, or number from 0."
@@ -234,7 +234,7 @@ def find_labels(
         not is_training or _has_checkpoint(os.path.dirname(saved))
     )
     before = labels.load(saved) if is_known else None
-    if options.problem_type == labels.REGRESSION or options.label_names:
+    if options.problem_type == task.REGRESSION or options.label_names:
         now = labels.LabelSet(
             problem_type=options.problem_type, names=options.label_names
         )
@@ -253,7 +253,7 @@ def find_labels(
             f"No {saved}: without training, the labels must be saved "
             "next to the model, or given."
         )
-    elif options.problem_type == labels.SINGLE_LABEL:
+    elif options.problem_type == task.SINGLE_LABEL:
         # The default of the flag: use the problem type of the model.
         now = before
     else:
@@ -320,12 +320,12 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
 
 def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
     kind = label_set.problem_type
-    if options.tune_thresholds and kind != labels.MULTI_LABEL:
+    if options.tune_thresholds and kind != task.MULTI_LABEL:
         raise ValueError(
             "--tune_thresholds is for --problem_type=multi_label; got "
             f"{kind}, which has no thresholds."
         )
-    if options.class_weights and kind == labels.REGRESSION:
+    if options.class_weights and kind == task.REGRESSION:
         raise ValueError("--class_weights is for labels; got regression.")
     if options.class_weights not in ((), labels.BALANCED_WEIGHTS):
         labels.parse_weights(options.class_weights, label_set)

@@ -16,7 +16,7 @@ LONG_TEXT = (HEAD, HEAD_TAIL, WINDOWS)
 
 # Source: Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?",
 # section 5.3: of 510 tokens, the first 128 and the last 382.
-_HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
+HEAD_TOKENS, HEAD_TAIL_TOKENS = 128, 510
 _NUM_EXAMPLES_LOGGED = 5  # Source: run_classifier.py of the release.
 
 
@@ -119,7 +119,7 @@ def fit(
 def _head_tail(tokens: Sequence[str], length: int) -> list[str]:
     if len(tokens) <= length:
         return list(tokens)
-    head = length * _HEAD_TOKENS // _HEAD_TAIL_TOKENS
+    head = length * HEAD_TOKENS // HEAD_TAIL_TOKENS
     return [*tokens[:head], *tokens[len(tokens) - (length - head) :]]
 
 

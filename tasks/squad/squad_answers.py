@@ -16,6 +16,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags
+from tasks import task
 from tasks.squad import squad_examples, squad_features
 from vocab import tokenization
 
@@ -24,7 +25,6 @@ from vocab import tokenization
 NO_ANSWER_ODDS = 1000000.0
 # As released: the answer of version 1 if none is left.
 _EMPTY = ("empty", 0.0, 0.0)
-PADDING_LOGIT = -1e9  # As in `training.prediction`, where it is removed.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -134,10 +134,8 @@ def padded_logits(
     """
     values = np.stack([start_logits, end_logits], axis=1)  # [W, 2, t]
     cut = [(0, 0), (0, 0), (0, max_seq_length - values.shape[2])]
-    return Logits(
-        unique_ids=unique_ids,
-        values=np.pad(values, cut, constant_values=PADDING_LOGIT),  # [W, 2, T]
-    )
+    values = np.pad(values, cut, constant_values=task.PADDING_LOGIT)
+    return Logits(unique_ids=unique_ids, values=values)  # [W, 2, T]
 
 
 def without_padding(
@@ -152,7 +150,9 @@ def without_padding(
     ends = [num_tokens[each] for each in logits.unique_ids.tolist()]
     positions = np.arange(logits.values.shape[2])
     is_padding = positions >= np.array(ends)[:, np.newaxis]  # [W, T]
-    values = np.where(is_padding[:, np.newaxis], PADDING_LOGIT, logits.values)
+    values = np.where(
+        is_padding[:, np.newaxis], task.PADDING_LOGIT, logits.values
+    )
     return dataclasses.replace(logits, values=values)
 
 

@@ -17,7 +17,8 @@ from files import json_text, messages
 
 _VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
 # As released: white space is these five; U+00A0 and the like stay in words.
-_WORD = re.compile("[^ \t\r\n\u202f]+")
+WHITE_SPACE = " \t\r\n\u202f"
+_WORD = re.compile(f"[^{WHITE_SPACE}]+")
 _NUM_NAMED = 5  # Maximum names in a warning.
 
 

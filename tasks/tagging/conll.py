@@ -10,7 +10,6 @@ from files import lines, messages
 
 DOCUMENT_START = "-DOCSTART-"
 
-_BYTE_ORDER_MARK = "\ufeff"
 _COLUMNS = re.compile(r"(word|tag):(-?\d+)")
 # Other white space, such as U+00A0, may be part of a word.
 _SEPARATORS = re.compile(r"[ \t]+")
@@ -168,7 +167,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
     number = 0
     for number, line in enumerate(lines.read_lines(path), start=1):
         if number == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
+            line = line.removeprefix(lines.BYTE_ORDER_MARK)  # noqa: PLW2901
         stripped = line.strip(" \t")
         if not stripped:
             yield number, []

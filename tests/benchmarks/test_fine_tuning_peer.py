@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
+from tasks import task
 from tests import peer
 from tools import convert_checkpoint
 from training import checkpointing, objectives, optimization, steps
@@ -94,7 +95,7 @@ def _train_here(start, rows):
     checkpoints.load(model, start)
     weights = checkpointing.weights(model)
     state = steps.TrainState(
-        objective=objectives.Classification(model, objectives.SINGLE_LABEL),
+        objective=objectives.Classification(model, task.SINGLE_LABEL),
         optimizer=optimization.AdamWeightDecayOptimizer(
             weights, optimization.AdamOptions(bias_correction=True)
         ),

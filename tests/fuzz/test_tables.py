@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tasks import swag, tables
+from tasks import swag, tables, task
 from tasks.classification import datasets, labels
 from tests.fuzz import harness, mutations
 
@@ -19,7 +19,7 @@ _ROWS = (
 )
 _COLUMNS = ("text", "other", "label", "score")
 _SINGLE = labels.LabelSet(names=("yes", "no"))
-_SCORE = labels.LabelSet(problem_type=labels.REGRESSION)
+_SCORE = labels.LabelSet(problem_type=task.REGRESSION)
 
 
 def _csv_text() -> bytes:
@@ -121,9 +121,7 @@ def test_labels_found_are_those_of_the_rows_or_an_error(check, kind):
         return {found.parse(cell) for cell in cells} == set(found.names)
 
     check(
-        lambda path: datasets.discover_labels(
-            path, layout, labels.SINGLE_LABEL
-        ),
+        lambda path: datasets.discover_labels(path, layout, task.SINGLE_LABEL),
         f"train.{kind}",
         _cases(kind),
         is_right,

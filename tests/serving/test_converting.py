@@ -11,6 +11,7 @@ from absl import logging
 
 from modeling import checkpoints
 from serving import exporting, networks, run_folder
+from tasks import task as task_lib
 from tasks.classification import labels, sentence_pairs
 from tests import toy_config
 
@@ -24,11 +25,11 @@ _CONFIG = toy_config.config(
 _TOLERANCE = 1e-5
 
 
-def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
+def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
     """Writes a checkpoint of random weights, and returns model and settings."""
     keras.utils.set_random_seed(3)
     config = dataclasses.replace(_CONFIG, **changes)
-    names = () if kind == labels.REGRESSION else ("a", "b", "c")
+    names = () if kind == task_lib.REGRESSION else ("a", "b", "c")
     label_set = labels.LabelSet(problem_type=kind, names=names)
     options = {}
     if task in (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG):
@@ -104,11 +105,11 @@ def _compare(task, model, settings, target, tolerance, quantize=None):
 
 
 _CASES = [
-    (run_folder.CLASSIFY, labels.SINGLE_LABEL),
-    (run_folder.CLASSIFY, labels.MULTI_LABEL),
-    (run_folder.SCORE, labels.REGRESSION),
+    (run_folder.CLASSIFY, task_lib.SINGLE_LABEL),
+    (run_folder.CLASSIFY, task_lib.MULTI_LABEL),
+    (run_folder.SCORE, task_lib.REGRESSION),
     *(
-        (task, labels.SINGLE_LABEL)
+        (task, task_lib.SINGLE_LABEL)
         for task in (
             *(run_folder.CHOOSE, run_folder.ANSWER, run_folder.TAG),
             run_folder.EMBED,
@@ -117,9 +118,9 @@ _CASES = [
 ]
 # They differ from the others in the last operations.
 _SLOW = [
-    (run_folder.CLASSIFY, labels.MULTI_LABEL),
-    (run_folder.SCORE, labels.REGRESSION),
-    (run_folder.EMBED, labels.SINGLE_LABEL),
+    (run_folder.CLASSIFY, task_lib.MULTI_LABEL),
+    (run_folder.SCORE, task_lib.REGRESSION),
+    (run_folder.EMBED, task_lib.SINGLE_LABEL),
 ]
 
 

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints, heads, packing
+from tasks import task as task_lib
 from tests import golden_steps, toy_config
 from tests import toy_pretraining as toy
 from training import objectives, records
@@ -30,7 +31,7 @@ def _objective(task, golden):
         return objectives.SpanExtraction(model)
     make = functools.partial(heads.BertForSequenceClassification, num_labels=2)
     model = golden_steps.model(golden, make)
-    return _WithoutDropout(model, objectives.SINGLE_LABEL)
+    return _WithoutDropout(model, task_lib.SINGLE_LABEL)
 
 
 # Of losses and norms, and of weights. Source: tests/golden/README.md: the

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
+from tasks import task
 from tests import programs, toy_config
 from tests import toy_sentences as toy
 from training import (
@@ -156,7 +157,7 @@ def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
     keras.config.set_dtype_policy(precision)
     try:
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-        objective = objectives.Classification(model, objectives.SINGLE_LABEL)
+        objective = objectives.Classification(model, task.SINGLE_LABEL)
         predictor = prediction.Predictor(
             tf.distribute.get_strategy(), objective
         )

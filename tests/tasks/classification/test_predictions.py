@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 
+from tasks import task
 from tasks.classification import (
     glue,
     labels,
@@ -36,11 +37,11 @@ def test_windows_of_a_text_are_averaged():
 
 
 def test_each_example_has_the_mean_loss_of_its_windows():
-    task = types.SimpleNamespace(label_set=_CLASSES)
+    labeled = types.SimpleNamespace(label_set=_CLASSES)
     data = types.SimpleNamespace(rows_per_example=[2, 1])
     outputs = _float32([0.2, 0.8], [0.4, 0.6], [1, 0])
     answers = predictions.LabeledTask.decode(
-        task, data, {"outputs": outputs, "losses": _float32(1, 3, 5)}
+        labeled, data, {"outputs": outputs, "losses": _float32(1, 3, 5)}
     )
     assert answers.label_set is _CLASSES
     assert answers.losses.tolist() == [2, 5]
@@ -230,7 +231,7 @@ def test_metrics_of_a_constant_answer(metric, ids, expected):
 
 def test_several_labels_are_those_that_most_rows_have():
     several = labels.LabelSet(
-        problem_type=labels.MULTI_LABEL, names=("a", "b", "c")
+        problem_type=task.MULTI_LABEL, names=("a", "b", "c")
     )
     ids = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
     value = predictions.constant_answer(several, metrics.EXACT_MATCH, ids)
