@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import program
-from files import paths, writing
+from files import paths, run_files, writing
 from tasks import task
 from tasks.classification import (
     datasets,
@@ -167,13 +167,13 @@ class SentenceClassification(predictions.LabeledTask):
         from modeling import config
         from training import checkpointing
 
-        path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
+        path = os.path.join(output_dir, run_files.LABELS)
         saved = labels.load(path)
         start = self.options.init_checkpoint
         if saved.thresholds or not start or checkpointing.latest(output_dir):
             return saved.thresholds
         # The weights are those of `init_checkpoint`.
-        path = os.path.join(config.folder_of(start), sentence_flags.LABELS_FILE)
+        path = os.path.join(config.folder_of(start), run_files.LABELS)
         if not paths.exists(path):
             return ()
         saved = labels.load(path)
@@ -191,7 +191,7 @@ class SentenceClassification(predictions.LabeledTask):
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
         if self._chooses_thresholds(data):
-            path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
+            path = os.path.join(output_dir, run_files.LABELS)
             answers.label_set.save(path)
         report.write(data.content, self.label_ids(data), answers, output_dir)
 

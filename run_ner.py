@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from commands import flags, program
-from files import paths, writing
+from files import paths, run_files, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
@@ -34,8 +34,6 @@ from vocab import tokenization
 if TYPE_CHECKING:
     from modeling import config as config_lib
     from training import word_features
-
-_LABELS_FILE = "labels.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,7 +234,7 @@ class FeatureBasedTagging(Tagging):
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
-    path = os.path.join(options.output_dir, _LABELS_FILE)
+    path = os.path.join(options.output_dir, run_files.LABELS)
     if train is None and paths.exists(path):
         return labels.load(path).names
     file = train or ner.read(options, task.TRAIN)

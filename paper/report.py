@@ -7,15 +7,12 @@ import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from files import json_text, result_files, writing
+from files import json_text, result_files, run_files, writing
 from paper import jobs, tables
 
 _NOTHING = "–"
 # Larger differences, in standard errors, are considered significant.
 _ERRORS = 2.0
-
-# Written by scripts with several seeds or rates; see `training/fine_tuning.py`.
-_TRIALS_FILE = "trials.json"
 
 
 def shown(metric: str, value: float) -> float:
@@ -96,7 +93,7 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
         OSError: there is no result file.
         ValueError: the file does not contain the metric.
     """
-    path = os.path.join(folder, _TRIALS_FILE)
+    path = os.path.join(folder, run_files.TRIALS)
     if os.path.exists(path):
         content = json_text.read_object(path)
         part = metric.partition("_")[0]

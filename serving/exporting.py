@@ -20,12 +20,11 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from files import writing
+from files import run_files, writing
 from modeling import layers
 from serving import networks, run_folder, signatures
 
 DESCRIPTION = "model.json"
-VOCABULARY = "vocab.txt"
 LITERT, ONNX = "litert", "onnx"
 _FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
 
@@ -94,7 +93,9 @@ def write(
         with writing.whole_folder(folder) as aside:
             if converted:
                 os.makedirs(aside)
-                shutil.copy(vocab_file, os.path.join(aside, VOCABULARY))
+                shutil.copy(
+                    vocab_file, os.path.join(aside, run_files.VOCABULARY)
+                )
                 with open(os.path.join(aside, converted.name), "wb") as file:
                     file.write(converted.content)
             else:

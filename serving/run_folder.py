@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from files import paths
+from files import paths, run_files
 from modeling import checkpoints, name_tables
 from modeling import config as config_lib
 from tasks import swag
@@ -26,12 +26,10 @@ _OUTPUT_LAYER = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _BILSTM = "bilstm/"
 BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
-_TRIALS = "trials.json"
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
-_RUN_CARD = "run_card.json"
 _THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length")
 _SHORTENING, _SHORTENED = ("packing", "bucket_by_length"), "removes_padding"
@@ -236,7 +234,7 @@ def find(
     except FileNotFoundError as error:
         if checkpoint:
             raise
-        trials = os.path.join(path, _TRIALS)
+        trials = os.path.join(path, run_files.TRIALS)
         raise ValueError(
             f"{path} contains several trials. Pass the folder of one, such as "
             f"the best one in {trials}."
@@ -291,24 +289,24 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, name in (
         ("bert_config_file", config_lib.FILE),
-        ("vocab_file", model_folder.VOCABULARY),
+        ("vocab_file", run_files.VOCABULARY),
     ):
         if paths.exists(path := os.path.join(folder, name)):
             found[key] = path
-    found |= model_folder.read(folder, model_folder.TOKENIZER)
+    found |= model_folder.read(folder, run_files.TOKENIZER)
     # Folders of Hugging Face's format state it elsewhere.
     if casing := model_folder.casing(folder):
         found["do_lower_case"] = casing.do_lower_case
-    label_file = os.path.join(folder, model_folder.LABELS)
+    label_file = os.path.join(folder, run_files.LABELS)
     if paths.exists(label_file):
-        values = model_folder.read(folder, model_folder.LABELS)
+        values = model_folder.read(folder, run_files.LABELS)
         if values.get("problem_type") != swag.PROBLEM_TYPE:  # It has none.
             found["labels"] = labels.load(label_file)
     for path in filter(None, (folder, checkpoint)):
         found |= _of_checkpoint(path)
     folders = [folder]
     parent = _parent(folder)
-    if paths.exists(os.path.join(parent, _TRIALS)):
+    if paths.exists(os.path.join(parent, run_files.TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in reversed(folders):  # The card of a trial replaces the run's.
         found |= _of_card(place, folder)
@@ -365,7 +363,9 @@ def _of_card(place: str, folder: str) -> dict[str, Any]:
         place: the folder of the card.
         folder: the model's: the same, or that of a trial in it.
     """
-    card = model_folder.read(place, _RUN_CARD, flags=dict, written=dict)
+    card = model_folder.read(
+        place, run_files.RUN_CARD, flags=dict, written=dict
+    )
     given = card.get("flags", {})
     kept = (*_SEARCH, *_READING)
     found = {name: given[name] for name in kept if name in given}

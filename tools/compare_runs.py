@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commands import flags, program
-from files import messages, paths, progress, writing
+from files import messages, paths, progress, run_files, writing
 from training import reporting, run_card
 
 ARGUMENTS = "FOLDER ..."
@@ -63,7 +63,7 @@ def read(folder: str) -> Run:
     Raises:
         ValueError: the folder has no records.
     """
-    path = os.path.join(folder, run_card.FILE)
+    path = os.path.join(folder, run_files.RUN_CARD)
     run = Run(
         name=folder.rstrip("/"),
         card=run_card.read(path) if paths.exists(path) else {},
@@ -73,7 +73,7 @@ def read(folder: str) -> Run:
     if not (run.card or run.records or run.results):
         raise ValueError(
             f"{folder} must be the --output_dir of a run; it contains no "
-            f"{run_card.FILE}, no {reporting.METRICS_FILE} and no results."
+            f"{run_files.RUN_CARD}, no {reporting.METRICS_FILE} and no results."
         )
     return run
 
@@ -111,21 +111,21 @@ def compare(runs: Sequence[Run]) -> str:
     missing = [run.name for run in runs if not run.card]
     if missing:
         parts.append(
-            f"No {run_card.FILE} in {', '.join(missing)}: flags and files are "
-            "not known.\n"
+            f"No {run_files.RUN_CARD} in {', '.join(missing)}: flags and "
+            "files are not known.\n"
         )
     split = [run.name for run in runs if _has_trials(run)]
     if split:
         parts.append(
             f"The reports and results of {', '.join(split)} are in the "
-            f"folders of its trials: pass these, such as {split[0]}/trial-1, "
-            "to compare them.\n"
+            "folders of its trials: pass these, such as "
+            f"{split[0]}/{run_files.trial_name(1)}, to compare them.\n"
         )
     return "\n".join(parts)
 
 
 def _has_trials(run: Run) -> bool:
-    of_trials = paths.matching(run.name, reporting.metrics_path("trial-*"))
+    of_trials = run_files.trial_files(run.name, reporting.METRICS_FILE)
     return bool(of_trials) and not run.records
 
 

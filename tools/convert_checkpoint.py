@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, writing
+from files import paths, run_files, writing
 from modeling import (
     checkpoints,
     huggingface,
@@ -322,7 +322,7 @@ def _described(model: Model) -> dict[str, bytes]:
     if model.config is not None:
         made[config_lib.FILE] = model.config.to_json_string().encode()
     if model.vocab_file is not None:
-        made[model_folder.VOCABULARY] = _content(model.vocab_file)
+        made[run_files.VOCABULARY] = _content(model.vocab_file)
     return made
 
 
@@ -330,12 +330,12 @@ def _sidecars(model: Model) -> dict[str, bytes]:
     """Returns the other files of the release's and Keras' formats."""
     made = {}
     if model.labels is not None:
-        made[model_folder.LABELS] = _json(model.labels)
+        made[run_files.LABELS] = _json(model.labels)
     if model.huggingface:
         made[huggingface_config.CONFIG] = _json(model.huggingface)
     if model.vocab_file is not None and model.do_lower_case is not None:
         vocab = tokenization.load_vocab(model.vocab_file)
-        made[model_folder.TOKENIZER] = _json(
+        made[run_files.TOKENIZER] = _json(
             {
                 "vocab_sha256": records.vocab_sha256(vocab),
                 "do_lower_case": model.do_lower_case,

@@ -18,14 +18,18 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, messages, paths, writing
+from files import json_text, messages, paths, run_files, writing
 from modeling import checkpoints, release_format
+from modeling import config as config_lib
 
 _NAME = "model.ckpt"
 _BEST = "best"
 _BEST_RECORD = "best.json"
 # The files with which `model_folder` describes a model.
-_COMPANIONS = ("bert_config.json", "vocab.txt", "tokenizer.json", "labels.json")
+_COMPANIONS = (
+    *(config_lib.FILE, run_files.VOCABULARY),
+    *(run_files.TOKENIZER, run_files.LABELS),
+)
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
 _PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")

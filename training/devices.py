@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from files import paths
+from files import run_files
 from training import checkpointing, input_pipeline, model_folder, workers
 from training import flags as training_flags
 
@@ -320,7 +320,7 @@ def choose_precision(
     """
     folders = []
     if output_dir:
-        folders = [output_dir, *paths.matching(output_dir, "trial-*")]
+        folders = [output_dir, *run_files.trial_folders(output_dir)]
     for folder in folders:
         # The latest checkpoint that records its precision.
         for prefix, state in checkpointing.readable_states(folder):

@@ -8,7 +8,6 @@ TensorFlow is imported after the checks, so that errors appear at once.
 """
 
 import dataclasses
-import glob
 import itertools
 import os
 import statistics
@@ -17,16 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, paths, run_files, writing
 from tasks import task as task_lib
 from training import flags as training_flags
 from training import option_checks
 
 if TYPE_CHECKING:
     from training import task_data
-
-SUMMARY_FILE = "trials.json"
-_NAME = "trial-"
 
 _Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
@@ -114,7 +110,7 @@ def _summarize(
         if name in results[0]:
             summaries[prefix] = summarize(plan, results, name, constants)
     if workers.cluster().is_chief:
-        path = os.path.join(task.options.output_dir, SUMMARY_FILE)
+        path = os.path.join(task.options.output_dir, run_files.TRIALS)
         content = summaries if task.writes_everything else summaries["eval"]
         writing.write_json(path, content)
     for summary in summaries.values():
@@ -156,7 +152,7 @@ def plan_run(
     )
     planned = []
     for number, (setting, trial, fold) in enumerate(runs, start=1):
-        name = f"{_NAME}{number}" if len(runs) > 1 else ""
+        name = run_files.trial_name(number) if len(runs) > 1 else ""
         own = dataclasses.replace(
             options,
             output_dir=os.path.join(options.output_dir, name)
@@ -192,13 +188,13 @@ def with_best_trial(options: _Options) -> _Options:
         options.do_train
         or options.has_several_runs
         or paths.is_remote(folder)
-        or _checkpoints_in(folder)
+        or run_files.checkpoints_in(folder)
     ):
         return options
     names = sorted(
         {
             os.path.basename(os.path.dirname(path))
-            for path in _checkpoints_in(folder, f"{_NAME}[0-9]*")
+            for path in run_files.checkpoints_in(folder, in_trials=True)
         },
         key=lambda name: (len(name), name),
     )
@@ -208,25 +204,20 @@ def with_best_trial(options: _Options) -> _Options:
     if best not in names:
         raise ValueError(
             f"{folder} contains several trials, {', '.join(names)}, but no "
-            f"{SUMMARY_FILE} that names the best one. Pass "
+            f"{run_files.TRIALS} that names the best one. Pass "
             f"--output_dir={os.path.join(folder, names[0])}, or the folder of "
             "another trial."
         )
     logging.info(
         "%s contains several trials; using %s, the best one according to %s.",
-        *(folder, best, SUMMARY_FILE),
+        *(folder, best, run_files.TRIALS),
     )
     return dataclasses.replace(options, output_dir=os.path.join(folder, best))
 
 
-def _checkpoints_in(*parts: str) -> list[str]:
-    folder, *patterns = parts
-    return glob.glob(os.path.join(glob.escape(folder), *patterns, "*.index"))
-
-
 def _best_trial(folder: str) -> Any:
     """Reads the name of the best trial; None if there is none."""
-    path = os.path.join(folder, SUMMARY_FILE)
+    path = os.path.join(folder, run_files.TRIALS)
     summary = json_text.read(path) if paths.exists(path) else None
     if isinstance(summary, dict):
         # Taggers write a summary for each file; that of held-out data decides.

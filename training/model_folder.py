@@ -17,14 +17,11 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from files import json_text, lines, messages, paths, writing
+from files import json_text, lines, messages, paths, run_files, writing
 from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
 from training import flags as training_flags
 
-VOCABULARY = "vocab.txt"
-LABELS = "labels.json"
-TOKENIZER = "tokenizer.json"
 _OUTPUT_LAYER = "output_weights"
 _TAGS = "tags, "  # The prefix of run_ner.py's objectives.
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
@@ -204,20 +201,22 @@ def validate_output_dir(
     if vocab_file is not None and text is not None:
         if has_run:
             check_text(output_dir, text)
-        writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
-        target = os.path.join(output_dir, VOCABULARY)
+        writing.write_json(
+            os.path.join(output_dir, run_files.TOKENIZER), dict(text)
+        )
+        target = os.path.join(output_dir, run_files.VOCABULARY)
         if os.path.abspath(vocab_file) != os.path.abspath(target):
             writing.copy_file(vocab_file, target)
     if labels is not None:
         if _holds_model(output_dir) and answers_differ(output_dir, labels):
             raise ValueError(
                 f"The model in {output_dir} was trained for other labels "
-                f"({LABELS} there) than {dict(labels)}. Choose another "
-                "--output_dir."
+                f"({run_files.LABELS} there) than {dict(labels)}. Choose "
+                "another --output_dir."
             )
         # Thresholds, which are chosen after training, stay.
-        held = read(output_dir, LABELS) if has_run else {}
-        path = os.path.join(output_dir, LABELS)
+        held = read(output_dir, run_files.LABELS) if has_run else {}
+        path = os.path.join(output_dir, run_files.LABELS)
         writing.write_json(path, {**held, **labels})
 
 
@@ -244,7 +243,7 @@ def check_text(
     Raises:
         ValueError: they differ; the message names the difference.
     """
-    held = read(folder, TOKENIZER)
+    held = read(folder, run_files.TOKENIZER)
     differing = [
         f"{name} was {held[name]!r} and is {text[name]!r}"
         for name in text
@@ -254,7 +253,7 @@ def check_text(
         raise ValueError(
             f"The model in {folder} was trained with another vocabulary or "
             f"casing: {'; '.join(differing)}. Pass its vocabulary "
-            f"({VOCABULARY} there) and its casing."
+            f"({run_files.VOCABULARY} there) and its casing."
         )
     if "do_lower_case" in text:
         check_casing(folder, bool(text["do_lower_case"]))
@@ -276,11 +275,11 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
             model was trained with the other casing.
     """
     # Options of a tokenizer that BERT's does not have.
-    ours = read(folder, TOKENIZER)
+    ours = read(folder, run_files.TOKENIZER)
     theirs = read(folder, huggingface_config.TOKENIZER)
     for name, values in (
         (huggingface_config.TOKENIZER, theirs),
-        (TOKENIZER, _part(ours, "normalizer")),
+        (run_files.TOKENIZER, _part(ours, "normalizer")),
     ):
         for option, want in (
             ("strip_accents", do_lower_case),
@@ -379,7 +378,7 @@ def _lowered(word: str) -> str:
 
 def vocabulary(folder: str) -> str | None:
     """Returns the path of the vocabulary in a model's folder, if it has one."""
-    names = (VOCABULARY, keras_hub.VOCABULARY)
+    names = (run_files.VOCABULARY, keras_hub.VOCABULARY)
     places = (os.path.join(folder, name) for name in names)
     return next((path for path in places if paths.exists(path)), None)
 
@@ -400,13 +399,13 @@ def casing(folder: str) -> Casing | None:
     Returns:
         None if none of these files exists.
     """
-    ours = read(folder, TOKENIZER)
+    ours = read(folder, run_files.TOKENIZER)
     theirs = read(folder, huggingface_config.TOKENIZER)
     for name, stated in (
-        (TOKENIZER, ours.get("do_lower_case")),
+        (run_files.TOKENIZER, ours.get("do_lower_case")),
         (huggingface_config.TOKENIZER, theirs.get("do_lower_case")),
-        (TOKENIZER, _part(ours, "normalizer").get("lowercase")),
-        (TOKENIZER, _part(ours, "config").get("lowercase")),
+        (run_files.TOKENIZER, _part(ours, "normalizer").get("lowercase")),
+        (run_files.TOKENIZER, _part(ours, "config").get("lowercase")),
     ):
         if isinstance(stated, bool):
             return Casing(stated, f"its {name} states it")
@@ -419,14 +418,14 @@ def casing(folder: str) -> Casing | None:
         shown,
         f"{'no' if shown else 'many'} entries of its {os.path.basename(path)} "
         "have capitals or accents (if it was trained otherwise, put a "
-        f'{TOKENIZER} with {{"do_lower_case": {other}}} there)',
+        f'{run_files.TOKENIZER} with {{"do_lower_case": {other}}} there)',
     )
 
 
 def labels(folder: str) -> dict | None:
     """Reads the labels of the model in a folder; None if no file has them."""
-    if paths.exists(os.path.join(folder, LABELS)):
-        return read(folder, LABELS)
+    if paths.exists(os.path.join(folder, run_files.LABELS)):
+        return read(folder, run_files.LABELS)
     return huggingface_config.labels_of(
         read(folder, huggingface_config.CONFIG),
         os.path.join(folder, huggingface_config.CONFIG),
@@ -478,7 +477,7 @@ def output_order(
         f"The model in {folder} has labels {messages.short(held)}; "
         f"this run needs {messages.short(now)}. Evaluate with the model's "
         "labels, or train a new output layer. If the labels have the same "
-        f"meaning, rename them in {os.path.join(folder, LABELS)}."
+        f"meaning, rename them in {os.path.join(folder, run_files.LABELS)}."
     )
 
 

@@ -13,18 +13,19 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, paths, run_files, writing
 from modeling import config as config_lib
 from training import flags as training_flags
 from training import phases as phases_lib
-from training import run_card
+from training import reporting, run_card
 
 # Files in --output_dir that a run replaces; input files must not match.
 _WRITTEN = (
     *("*predictions*.*", "*_results*.*", "null_odds.json", "*_report*.*"),
     *("*_confusion_matrix*.png", "*_highest_loss*.jsonl"),
-    *("metrics.jsonl", "trials.json", "eval_checkpoints.jsonl", "labels.json"),
-    *("run_card.json", "tokenizer.json", "loss.png"),
+    *(reporting.METRICS_FILE, reporting.PLOT_FILE, "eval_checkpoints.jsonl"),
+    *(run_files.TRIALS, run_files.LABELS),
+    *(run_files.RUN_CARD, run_files.TOKENIZER),
 )
 
 

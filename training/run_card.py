@@ -30,14 +30,14 @@ from files import (
     paths,
     progress,
     result_files,
+    run_files,
     writing,
 )
+from modeling import config as config_lib
 from training import phases, reporting
 
-FILE = "run_card.json"
 _FORMAT = 1
 _RESULTS_ENDING = "results.txt"
-_CONFIG = "bert_config.json"
 
 # Flags of input files, over all scripts.
 _DATA_FLAGS = (
@@ -109,7 +109,7 @@ def record(run: Callable[[Any], None], options: Any) -> None:
         LockedError: another run writes to the folder.
         ValueError: the card of an earlier run is damaged.
     """
-    path = os.path.join(options.output_dir, FILE)
+    path = os.path.join(options.output_dir, run_files.RUN_CARD)
     with locked(options.output_dir):
         _earlier(path)  # A damaged card would end the run after all its work.
         started, held = time.time(), results(options.output_dir)
@@ -206,7 +206,7 @@ def _finish(
     found = results(folder)
     if failed and not _reports_in(written) and found == held:
         return
-    path = os.path.join(folder, FILE)
+    path = os.path.join(folder, run_files.RUN_CARD)
     moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
     card = {
         "format": _FORMAT,
@@ -264,12 +264,11 @@ def _training(folder: str, written: Iterable[str]) -> dict[str, Any]:
     summary = reporting.summarize(reporting.read_metrics(path))
     if summary and (not last or reporting.METRICS_FILE in last):
         return summary
-    of_trials = paths.matching(folder, reporting.metrics_path("trial-*"))
     return {
         os.path.basename(os.path.dirname(path)): reporting.summarize(
             reporting.read_metrics(path)
         )
-        for path in of_trials
+        for path in run_files.trial_files(folder, reporting.METRICS_FILE)
     }
 
 
@@ -404,7 +403,7 @@ def _model(folder: str) -> dict[str, Any]:
     from modeling import checkpoints
 
     described: dict[str, Any] = {}
-    path = os.path.join(folder, _CONFIG)
+    path = os.path.join(folder, config_lib.FILE)
     if paths.exists(path):
         described["config"] = json_text.read_object(path)
     try:

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from absl import logging
 
 from commands import flags
-from files import messages, paths, writing
+from files import messages, paths, run_files, writing
 from tasks import tables, task
 from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
 
 CUSTOM = "custom"  # Name of the task of the user's own files.
-LABELS_FILE = "labels.json"  # saved beside the model
 
 _METRICS = {
     task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
@@ -179,7 +178,7 @@ def find_dataset(
             match the flags.
     """
     if datasets.key(options.task_name) == CUSTOM:
-        saved = os.path.join(output_dir, LABELS_FILE)
+        saved = os.path.join(output_dir, run_files.LABELS)
         label_set = find_labels(options, saved, is_training=is_training)
         info = custom_dataset(options, label_set)
     else:
@@ -230,8 +229,11 @@ def find_labels(
     """
     options.check_columns()
     # A run that ended before its first checkpoint leaves labels only.
+    folder = os.path.dirname(saved)
     is_known = paths.exists(saved) and (
-        not is_training or _has_checkpoint(os.path.dirname(saved))
+        not is_training
+        or run_files.checkpoints_in(folder)
+        or run_files.checkpoints_in(folder, in_trials=True)
     )
     before = labels.load(saved) if is_known else None
     if options.problem_type == task.REGRESSION or options.label_names:
@@ -270,12 +272,6 @@ def find_labels(
             "another output folder, or the same labels."
         )
     return dataclasses.replace(now, separator=options.label_separator)
-
-
-def _has_checkpoint(folder: str) -> bool:
-    """Returns whether a folder of a run has a checkpoint, also of a trial."""
-    patterns = ("*.index", "trial-*/*.index")
-    return any(paths.matching(folder, pattern) for pattern in patterns)
 
 
 def custom_dataset(

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from files import run_files
 from tools import compare_runs
 from training import run_card
 
@@ -62,7 +63,7 @@ def _make_run(folder, *, learning_rate, loss, vocab="a\n"):
 )
 @pytest.mark.parametrize("alone", [True, False])
 def test_cards_of_another_shape_are_named(runs, changes, alone):
-    path = pathlib.Path(runs[0]) / run_card.FILE
+    path = pathlib.Path(runs[0]) / run_files.RUN_CARD
     card = json.loads(path.read_text())
     path.write_text(json.dumps(card | changes))
     (name,) = changes
@@ -141,7 +142,7 @@ def test_a_run_without_a_card_is_compared_as_far_as_it_goes(runs, tmp_path):
 
 
 def test_a_card_may_lack_the_model_and_the_versions(runs):
-    path = pathlib.Path(runs[0]) / run_card.FILE
+    path = pathlib.Path(runs[0]) / run_files.RUN_CARD
     card = json.loads(path.read_text())
     card["environment"] |= {"packages": None, "code": None}
     card["model"] = {"config": None, "num_parameters": 5}

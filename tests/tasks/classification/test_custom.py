@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from files import run_files
 from tasks.classification import labels, sentence_flags
 from tests.tasks.classification import reading
 
@@ -30,7 +31,7 @@ def _read(data, label_set, name, with_labels=True):
 def _found(data, tmp_path, is_training=True):
     (tmp_path / "model").mkdir(exist_ok=True)
     (tmp_path / "model/model.ckpt-7.index").touch()
-    saved = str(tmp_path / "model" / sentence_flags.LABELS_FILE)
+    saved = str(tmp_path / "model" / run_files.LABELS)
     return sentence_flags.find_labels(data, saved, is_training=is_training)
 
 
@@ -100,7 +101,7 @@ def test_saved_labels_serve_without_the_training_file(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     data = _data(tmp_path)
     found = _found(data, tmp_path)
-    found.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
+    found.save(str(tmp_path / "model" / run_files.LABELS))
     (tmp_path / "train.tsv").unlink()
     _write(tmp_path, "test.tsv", "text\nc\n")
     assert _found(data, tmp_path, is_training=False) == found
@@ -125,7 +126,7 @@ def test_a_model_that_only_answers_knows_its_problem_type(
 ):
     names = () if problem_type == "regression" else ("x", "y")
     saved = labels.LabelSet(problem_type=problem_type, names=names)
-    saved.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
+    saved.save(str(tmp_path / "model" / run_files.LABELS))
     _write(tmp_path, "test.tsv", "text\nc\n")
     found = _found(_data(tmp_path), tmp_path, is_training=False)
     assert found == saved
@@ -160,9 +161,7 @@ def test_the_first_label_is_no_header_where_columns_have_names(
 def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     data = _data(tmp_path)
-    _found(data, tmp_path).save(
-        str(tmp_path / "model" / sentence_flags.LABELS_FILE)
-    )
+    _found(data, tmp_path).save(str(tmp_path / "model" / run_files.LABELS))
     assert _found(data, tmp_path).names == ("x", "y")
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\tz\n")
     with pytest.raises(ValueError, match=r"trained for .*'y'.* got .*'z'"):
@@ -170,7 +169,7 @@ def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"trained for .* got .* 'y', 'x'\."):
         _found(_data(tmp_path, label_names=("y", "x")), tmp_path)
     # As after a run that ended before its first checkpoint.
-    saved = tmp_path / "other" / sentence_flags.LABELS_FILE
+    saved = tmp_path / "other" / run_files.LABELS
     labels.LabelSet(names=("x", "y")).save(str(saved))
     found = sentence_flags.find_labels(data, str(saved), is_training=True)
     assert found.names == ("x", "z")

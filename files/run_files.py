@@ -1,0 +1,37 @@
+"""Names of the files in a run's folder, and of the folders of its trials."""
+
+from files import paths
+
+VOCABULARY = "vocab.txt"
+TOKENIZER = "tokenizer.json"
+LABELS = "labels.json"
+RUN_CARD = "run_card.json"
+TRIALS = "trials.json"
+_ANY_TRIAL = "trial-[0-9]*"
+
+
+def trial_name(number: int) -> str:
+    """Names the folder of a trial within that of its run."""
+    return f"trial-{number}"
+
+
+def trial_folders(folder: str) -> list[str]:
+    """Lists the folders of the trials of a run, local or remote."""
+    return paths.matching(folder, _ANY_TRIAL)
+
+
+def trial_files(folder: str, pattern: str) -> list[str]:
+    """Lists the files of all trials of a run that match a glob pattern."""
+    return paths.matching(folder, f"{_ANY_TRIAL}/{pattern}")
+
+
+def checkpoints_in(folder: str, *, in_trials: bool = False) -> list[str]:
+    """Lists the `.index` files of checkpoints in a folder, local or remote.
+
+    Args:
+        folder: of a run.
+        in_trials: lists those in the folders of its trials instead.
+    """
+    if in_trials:
+        return trial_files(folder, "*.index")
+    return paths.matching(folder, "*.index")
