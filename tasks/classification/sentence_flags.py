@@ -271,7 +271,11 @@ def find_labels(
             f"{now.problem_type} with {messages.listed(now.names)}. Use "
             "another output folder, or the same labels."
         )
-    return dataclasses.replace(now, separator=options.label_separator)
+    # Those of the model that training replaces are dropped.
+    thresholds = before.thresholds if before and not is_training else ()
+    return dataclasses.replace(
+        now, separator=options.label_separator, thresholds=thresholds
+    )
 
 
 def custom_dataset(

@@ -135,6 +135,18 @@ def test_a_model_that_only_answers_knows_its_problem_type(
         _found(_data(tmp_path), tmp_path)
 
 
+def test_thresholds_stay_until_the_model_is_trained(tmp_path):
+    names, problem_type = ("x", "y"), "multi_label"
+    saved = labels.LabelSet(
+        problem_type=problem_type, names=names, thresholds=(0.1, 0.8)
+    )
+    saved.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
+    for given in ((), names):
+        data = _data(tmp_path, problem_type=problem_type, label_names=given)
+        assert _found(data, tmp_path, is_training=False) == saved
+    assert not _found(data, tmp_path).thresholds
+
+
 def test_the_first_label_is_no_header_where_columns_have_names(
     tmp_path, caplog
 ):
