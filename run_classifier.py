@@ -163,25 +163,34 @@ class SentenceClassification(predictions.LabeledTask):
         return dataclasses.replace(answers, label_set=tuned)
 
     def _saved_thresholds(self, output_dir: str) -> tuple[float, ...]:
-        """Reads the thresholds saved with the model; none if not tuned."""
+        """Reads the thresholds saved with the weights; none if not tuned."""
         from modeling import config
+
+        names, checkpoint = self.label_set.names, self._evaluated(output_dir)
+        folders = [output_dir, config.folder_of(checkpoint)]
+        if self.options.use_best_checkpoint:
+            folders.reverse()
+        for folder in dict.fromkeys(folders):
+            path = os.path.join(folder, run_files.LABELS)
+            if not paths.exists(path):
+                continue
+            saved = labels.load(path).for_checkpoint(checkpoint)
+            # The outputs of the model are in the order of this run's labels.
+            tuned = dict(zip(saved.names, saved.thresholds, strict=False))
+            if tuned.keys() == set(names):
+                return tuple(tuned[name] for name in names)
+        return ()
+
+    def _evaluated(self, output_dir: str) -> str:
+        """Returns the checkpoint that is evaluated."""
+        from modeling import checkpoints
         from training import checkpointing
 
-        path = os.path.join(output_dir, run_files.LABELS)
-        saved = labels.load(path)
+        folder = output_dir
+        if self.options.use_best_checkpoint:
+            folder = checkpointing.best_folder(output_dir)
         start = self.options.init_checkpoint
-        if saved.thresholds or not start or checkpointing.latest(output_dir):
-            return saved.thresholds
-        # The weights are those of `init_checkpoint`.
-        path = os.path.join(config.folder_of(start), run_files.LABELS)
-        if not paths.exists(path):
-            return ()
-        saved = labels.load(path)
-        # The outputs of the model are in the order of this run's labels.
-        threshold_of = dict(zip(saved.names, saved.thresholds, strict=False))
-        if threshold_of.keys() != set(self.label_set.names):
-            return ()
-        return tuple(threshold_of[name] for name in self.label_set.names)
+        return checkpointing.latest(folder) or checkpoints.find(start).path
 
     def _chooses_thresholds(self, data: task.Data) -> bool:
         is_evaluated = data.data_set.split == task.EVAL
@@ -191,8 +200,15 @@ class SentenceClassification(predictions.LabeledTask):
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
         if self._chooses_thresholds(data):
-            path = os.path.join(output_dir, run_files.LABELS)
-            answers.label_set.save(path)
+            checkpoint = self._evaluated(output_dir)
+            tuned = self.label_set.tuned(
+                answers.label_set.thresholds, checkpoint
+            )
+            folders = {output_dir}
+            if self.options.use_best_checkpoint:
+                folders.add(os.path.dirname(checkpoint))
+            for folder in folders:
+                tuned.save(os.path.join(folder, run_files.LABELS))
         report.write(data.content, self.label_ids(data), answers, output_dir)
 
     def write_answers(

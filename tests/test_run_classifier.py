@@ -216,7 +216,7 @@ def _write_labels(folder, count, labels):
     toy.write_tsv(folder / "data/dev.tsv", rows[:33])
 
 
-def test_several_labels(tmp_path):
+def test_several_labels(tmp_path, caplog):
     _write_labels(tmp_path, 20, {"yes": "yes,said", "no": ""})
     out = toy.run(
         tmp_path,
@@ -225,6 +225,8 @@ def test_several_labels(tmp_path):
         num_train_epochs=1,
         class_weights="balanced",
         tune_thresholds=True,
+        eval_every_epoch=True,
+        use_best_checkpoint=True,
     )
     assert set(toy.results(out)) == {
         *("eval_loss", "loss", "global_step"),
@@ -237,6 +239,8 @@ def test_several_labels(tmp_path):
     assert len(held["thresholds"]) == 2
     report = json.loads((out / "eval_report.json").read_text())
     assert report["thresholds"] == held["thresholds"]
+    assert held["thresholds_step"] == toy.results(out)["global_step"]
+    assert json.loads((out / "best/labels.json").read_text()) == held
     # What is kept with the model decides later on.
     held["thresholds"] = [0.0, 1.0]
     (out / "labels.json").write_text(json.dumps(held))
@@ -255,6 +259,15 @@ def test_several_labels(tmp_path):
     )
     lines = (other / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["labels"] for line in lines] == [["said"]] * 11
+    # Those of other weights do not decide.
+    held["thresholds_step"] += 1
+    (out / "labels.json").write_text(json.dumps(held))
+    toy.run(tmp_path, do_predict=True, problem_type="multi_label")
+    assert "were tuned at step 2." in caplog.text
+    lines = (out / "predictions.jsonl").read_text().splitlines()
+    for row in map(json.loads, lines):
+        likely = [k for k, p in row["probabilities"].items() if p >= 0.5]
+        assert row["labels"] == likely
 
 
 def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):

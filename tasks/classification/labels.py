@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ class LabelSet:
         separator: separates the names in a `multi_label` cell of text.
         thresholds: for `multi_label`, the minimum probability of each label;
             0.5 for all if empty.
+        thresholds_step: the step of the weights for which the thresholds were
+            tuned; 0 if unknown.
 
     Raises:
         ValueError: the names do not fit the problem type, or are repeated.
@@ -48,6 +51,7 @@ class LabelSet:
     separator: str = ","
     # Not in the `repr`, which is stored with records.
     thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+    thresholds_step: int = dataclasses.field(default=0, repr=False)
 
     def __post_init__(self):
         messages.check_choice(
@@ -120,10 +124,39 @@ class LabelSet:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON for `load`, with thresholds if any."""
-        held = {"problem_type": self.problem_type, "labels": list(self.names)}
+        held: dict[str, Any] = {
+            "problem_type": self.problem_type,
+            "labels": list(self.names),
+        }
         if self.thresholds:
-            return {**held, "thresholds": list(self.thresholds)}
+            held["thresholds"] = list(self.thresholds)
+        if self.thresholds_step:
+            held["thresholds_step"] = self.thresholds_step
         return held
+
+    def tuned(
+        self, thresholds: tuple[float, ...], checkpoint: str
+    ) -> "LabelSet":
+        """Returns the labels with thresholds tuned for a checkpoint."""
+        return dataclasses.replace(
+            self, thresholds=thresholds, thresholds_step=_step_of(checkpoint)
+        )
+
+    def for_checkpoint(self, checkpoint: str) -> "LabelSet":
+        """Drops thresholds that were tuned for other weights, with a warning.
+
+        Args:
+            checkpoint: the prefix of the weights that decide.
+        """
+        step = _step_of(checkpoint)
+        if 0 in (self.thresholds_step, step) or self.thresholds_step == step:
+            return dataclasses.replace(self, thresholds_step=0)
+        logging.warning(
+            "The thresholds in labels.json were tuned at step %d. %s decides "
+            "with 0.5; --do_eval --tune_thresholds tunes its thresholds.",
+            *(self.thresholds_step, checkpoint),
+        )
+        return dataclasses.replace(self, thresholds=(), thresholds_step=0)
 
     def save(self, path: str) -> None:
         """Writes the problem type, the names and the thresholds as JSON."""
@@ -148,12 +181,19 @@ def load(path: str) -> LabelSet:
             problem_type=value["problem_type"],
             names=tuple(names),
             thresholds=tuple(map(float, value.get("thresholds", ()))),
+            # Absent in the files of earlier versions.
+            thresholds_step=operator.index(value.get("thresholds_step", 0)),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: must contain a problem_type and its labels, as saved "
             f"with a trained model ({error})."
         ) from error
+
+
+def _step_of(checkpoint: str) -> int:
+    match = re.search(r"-(\d+)$", checkpoint)
+    return int(match[1]) if match else 0
 
 
 def _class_names(

@@ -272,10 +272,13 @@ def find_labels(
             "another output folder, or the same labels."
         )
     # Those of the model that training replaces are dropped.
-    thresholds = before.thresholds if before and not is_training else ()
-    return dataclasses.replace(
-        now, separator=options.label_separator, thresholds=thresholds
-    )
+    if before and not is_training:
+        now = dataclasses.replace(
+            now,
+            thresholds=before.thresholds,
+            thresholds_step=before.thresholds_step,
+        )
+    return dataclasses.replace(now, separator=options.label_separator)
 
 
 def custom_dataset(

@@ -140,7 +140,7 @@ def test_thresholds_stay_until_the_model_is_trained(tmp_path):
     saved = labels.LabelSet(
         problem_type=problem_type, names=names, thresholds=(0.1, 0.8)
     )
-    saved.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
+    saved.save(str(tmp_path / "model" / run_files.LABELS))
     for given in ((), names):
         data = _data(tmp_path, problem_type=problem_type, label_names=given)
         assert _found(data, tmp_path, is_training=False) == saved

@@ -181,6 +181,21 @@ def test_thresholds_are_kept_with_the_labels(tmp_path):
         labels.load(path)
 
 
+def test_thresholds_decide_for_the_weights_of_their_step(tmp_path, caplog):
+    several = _set("a", "b", problem_type="multi_label")
+    path = str(tmp_path / "labels.json")
+    several.tuned((0.25, 0.5), "out/model.ckpt-37").save(path)
+    saved = labels.load(path)
+    for known in ("best/model.ckpt-37", "model.weights.h5"):
+        assert saved.for_checkpoint(known).thresholds == (0.25, 0.5)
+    assert not caplog.text
+    assert saved.for_checkpoint("out/model.ckpt-74") == several
+    assert "tuned at step 37. out/model.ckpt-74 decides" in caplog.text
+    # Earlier versions did not store the step.
+    old = several.tuned((0.25, 0.5), "")
+    assert old.for_checkpoint("out/model.ckpt-74") == old
+
+
 _CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
 _SEVERAL = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
 
