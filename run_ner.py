@@ -235,8 +235,12 @@ def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
     path = os.path.join(options.output_dir, run_files.LABELS)
-    if train is None and paths.exists(path):
-        return labels.load(path).names
+    if train is None:
+        saved = labels.load_beside(options.init_checkpoint)
+        if paths.exists(path):
+            saved = labels.load(path)
+        if saved is not None:
+            return saved.names
     file = train or ner.read(options, task.TRAIN)
     found = entities.labels_of(entities.convert_file(file, options.scheme))
     if found == (entities.OUTSIDE,):

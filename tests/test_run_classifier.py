@@ -187,6 +187,13 @@ def test_label_sorted_file_trains_as_well(trained, tmp_path):
     assert accuracy >= toy.results(trained / "out")["eval_accuracy"] - 0.04
 
 
+def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
+    start, out = trained / "out", tmp_path / "new"
+    toy.run(trained, output_dir=out, init_checkpoint=start, do_predict=True)
+    predictions = (out / "predictions.jsonl").read_text()
+    assert predictions == (start / "predictions.jsonl").read_text()
+
+
 def test_records_are_made_again_only_if_something_changed(trained, out):
     before = (out / "eval.tf_record").stat().st_mtime_ns
     toy.run(trained, output_dir=out, do_eval=True)

@@ -110,6 +110,10 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
         f"{row[0]} {row[2]}\n" if row else "\n"
         for row in map(str.split, before.splitlines())
     )
+    # Also in another folder.
+    other = {"init_checkpoint": learned, "output_dir": folder / "new"}
+    toy.run(folder, **{**_LEARNING, **changes, **other})
+    assert (folder / "new/test_predictions.txt").read_text() == after
     # The scores of the file with tags are not kept beside it.
     assert not list((folder / "out").glob("test_re*.txt"))
     # An unknown tag is named with its file and line.

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import math
 import operator
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, messages, writing
+from files import json_text, messages, paths, run_files, writing
 from tasks import task
 
 # A parsed label: a class name, several of them, or a score.
@@ -189,6 +190,26 @@ def load(path: str) -> LabelSet:
             f"{path}: must contain a problem_type and its labels, as saved "
             f"with a trained model ({error})."
         ) from error
+
+
+def load_beside(checkpoint: str | None) -> LabelSet | None:
+    """Loads the labels in the folder of a checkpoint, without thresholds.
+
+    Args:
+        checkpoint: a folder, prefix or file.
+
+    Returns:
+        None if there is no checkpoint or no file.
+
+    Raises:
+        ValueError: the file has another content.
+    """
+    if not checkpoint:
+        return None
+    is_folder = paths.is_folder(checkpoint)
+    folder = checkpoint if is_folder else os.path.dirname(checkpoint)
+    path = os.path.join(folder, run_files.LABELS)
+    return load(path).tuned((), "") if paths.exists(path) else None
 
 
 def _step_of(checkpoint: str) -> int:

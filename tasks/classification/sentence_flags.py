@@ -179,7 +179,15 @@ def find_dataset(
     """
     if datasets.key(options.task_name) == CUSTOM:
         saved = os.path.join(output_dir, run_files.LABELS)
-        label_set = find_labels(options, saved, is_training=is_training)
+        start = None
+        if not is_training:
+            start = getattr(options, "init_checkpoint", None)
+        label_set = find_labels(
+            options,
+            saved,
+            is_training=is_training,
+            beside=labels.load_beside(start),
+        )
         info = custom_dataset(options, label_set)
     else:
         info = glue.find_dataset(
@@ -213,7 +221,11 @@ def _column(text: str) -> tables.Column:
 
 
 def find_labels(
-    options: SentenceOptions, saved: str, *, is_training: bool
+    options: SentenceOptions,
+    saved: str,
+    *,
+    is_training: bool,
+    beside: labels.LabelSet | None = None,
 ) -> labels.LabelSet:
     """Returns the labels: given, else of the training file, else saved.
 
@@ -221,6 +233,8 @@ def find_labels(
         options: of the user's files.
         saved: path of the labels of a trained model, if it exists.
         is_training: whether the model is trained in this run.
+        beside: the labels beside the initial checkpoint, for a run that does
+            not train and has none in `saved`.
 
     Raises:
         FileNotFoundError: neither a training file nor saved labels.
@@ -236,6 +250,7 @@ def find_labels(
         or run_files.checkpoints_in(folder, in_trials=True)
     )
     before = labels.load(saved) if is_known else None
+    trained = before or beside
     if options.problem_type == task.REGRESSION or options.label_names:
         now = labels.LabelSet(
             problem_type=options.problem_type, names=options.label_names
@@ -250,17 +265,17 @@ def find_labels(
         now = datasets.discover_labels(
             path, train.layout, options.problem_type, options.label_separator
         )
-    elif before is None:
+    elif trained is None:
         raise FileNotFoundError(
             f"No {saved}: without training, the labels must be saved "
             "next to the model, or given."
         )
     elif options.problem_type == task.SINGLE_LABEL:
         # The default of the flag: use the problem type of the model.
-        now = before
+        now = trained
     else:
         now = labels.LabelSet(
-            problem_type=options.problem_type, names=before.names
+            problem_type=options.problem_type, names=trained.names
         )
     if before and (
         (now.problem_type, now.names) != (before.problem_type, before.names)
