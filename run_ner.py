@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from commands import flags, program
-from files import paths, run_files, writing
+from files import messages, paths, run_files, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
@@ -240,6 +240,7 @@ def _find_labels(
         if paths.exists(path):
             saved = labels.load(path)
         if saved is not None:
+            _check_tags(saved.names)
             return saved.names
     file = train or ner.read(options, task.TRAIN)
     found = entities.labels_of(entities.convert_file(file, options.scheme))
@@ -249,6 +250,14 @@ def _find_labels(
             "Check --columns."
         )
     return found
+
+
+def _check_tags(names: Sequence[str]) -> None:
+    if entities.OUTSIDE not in names:
+        raise ValueError(
+            f"The labels of a tagger must include {entities.OUTSIDE}; got "
+            f"{messages.listed(names)}. Is it a model of run_classifier.py?"
+        )
 
 
 def run(options: Options) -> None:

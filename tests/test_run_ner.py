@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 import run_ner
+from tasks.classification import labels
 from tasks.tagging import conll, entities
 from tests import programs
 from tests import toy_tagging as toy
@@ -221,6 +222,13 @@ def test_a_file_without_entities_is_refused(folder):
         (folder / name).write_text("it O\n")
     with pytest.raises(ValueError, match="expected at least one entity"):
         toy.run(folder, **_SHORT)
+
+
+def test_the_folder_of_a_classifier_is_refused(folder):
+    (folder / "out").mkdir()
+    labels.LabelSet(names=("no", "yes")).save(str(folder / "out/labels.json"))
+    with pytest.raises(ValueError, match="must include O; got 'no', 'yes'"):
+        toy.run(folder, do_predict=True)
 
 
 def _setting(options):
