@@ -258,15 +258,20 @@ def _class_name(value: Any) -> str:
 
 
 def _parse_score(value: Any) -> float:
-    message = f"the score must be a finite number; got {messages.short(value)}."
+    message = (
+        "the score must be a finite number in the range of float32; got "
+        f"{messages.short(value)}."
+    )
     if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(message)
+    if isinstance(value, str) and "_" in value:  # Python reads 1_0 as 10.
         raise ValueError(message)
     try:
         score = float(value)
     # A JSON integer may be larger than any float.
     except (ValueError, OverflowError) as error:
         raise ValueError(message) from error
-    if not math.isfinite(score):
+    if not json_text.is_number(score):  # Records are float32.
         raise ValueError(message)
     return score
 

@@ -52,6 +52,8 @@ def test_score_is_a_number(cell):
         (labels.LabelSet(problem_type="regression"), "good", "finite number"),
         (labels.LabelSet(problem_type="regression"), "nan", "finite number"),
         (labels.LabelSet(problem_type="regression"), "", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "1e39", "float32; got"),
+        (labels.LabelSet(problem_type="regression"), "1_0", "finite number"),
         (labels.LabelSet(problem_type="regression"), True, "finite number"),
     ],
 )
