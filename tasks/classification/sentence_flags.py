@@ -38,9 +38,9 @@ class SentenceOptions:
     numbers: 0 is the first, -1 the last.
     """
 
-    problem_type: str = flags.Group.OWN_DATA.flag(
-        task.SINGLE_LABEL,
-        "One label per row, any number of labels, or a score.",
+    problem_type: str | None = flags.Group.OWN_DATA.optional(
+        "One label per row, any number of labels, or a score; by default that "
+        "of the trained model, or single_label to train.",
         choices=task.PROBLEM_TYPES,
     )
     text_a_column: str = flags.Group.OWN_DATA.flag(
@@ -251,10 +251,11 @@ def find_labels(
     )
     before = labels.load(saved) if is_known else None
     trained = before or beside
-    if options.problem_type == task.REGRESSION or options.label_names:
-        now = labels.LabelSet(
-            problem_type=options.problem_type, names=options.label_names
-        )
+    problem_type = options.problem_type or task.SINGLE_LABEL
+    if trained and not (is_training or options.problem_type):
+        problem_type = trained.problem_type
+    if problem_type == task.REGRESSION or options.label_names:
+        names = options.label_names
     elif is_training:
         train = _custom_split(options, "train")
         path = datasets.find_file(options.data_dir, CUSTOM, train.files)
@@ -262,38 +263,32 @@ def find_labels(
             raise FileNotFoundError(
                 f"No {' or '.join(train.files)} in {options.data_dir!r}."
             )
-        now = datasets.discover_labels(
-            path, train.layout, options.problem_type, options.label_separator
-        )
+        names = datasets.discover_labels(
+            path, train.layout, problem_type, options.label_separator
+        ).names
     elif trained is None:
         raise FileNotFoundError(
             f"No {saved}: without training, the labels must be saved "
             "next to the model, or given."
         )
-    elif options.problem_type == task.SINGLE_LABEL:
-        # The default of the flag: use the problem type of the model.
-        now = trained
     else:
-        now = labels.LabelSet(
-            problem_type=options.problem_type, names=trained.names
-        )
-    if before and (
-        (now.problem_type, now.names) != (before.problem_type, before.names)
-    ):
+        names = trained.names
+    if before and (problem_type, names) != (before.problem_type, before.names):
         raise ValueError(
             f"The model of {saved} was trained for {before.problem_type} "
             f"with the labels {messages.listed(before.names)}; got "
-            f"{now.problem_type} with {messages.listed(now.names)}. Use "
-            "another output folder, or the same labels."
+            f"{problem_type} with {messages.listed(names)}. Use another "
+            "output folder, or the same labels."
         )
     # Those of the model that training replaces are dropped.
-    if before and not is_training:
-        now = dataclasses.replace(
-            now,
-            thresholds=before.thresholds,
-            thresholds_step=before.thresholds_step,
-        )
-    return dataclasses.replace(now, separator=options.label_separator)
+    tuned = before if before and not is_training else None
+    return labels.LabelSet(
+        problem_type=problem_type,
+        names=names,
+        separator=options.label_separator,
+        thresholds=tuned.thresholds if tuned else (),
+        thresholds_step=tuned.thresholds_step if tuned else 0,
+    )
 
 
 def custom_dataset(

@@ -130,6 +130,12 @@ def test_a_model_that_only_answers_knows_its_problem_type(
     _write(tmp_path, "test.tsv", "text\nc\n")
     found = _found(_data(tmp_path), tmp_path, is_training=False)
     assert found == saved
+    # Also where the labels are given, but not another one.
+    data = _data(tmp_path, label_names=names)
+    assert _found(data, tmp_path, is_training=False) == saved
+    data = _data(tmp_path, problem_type="single_label")
+    with pytest.raises(ValueError, match=f"for {problem_type} .*got single"):
+        _found(data, tmp_path, is_training=False)
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     with pytest.raises(ValueError, match=f"trained for {problem_type}"):
         _found(_data(tmp_path), tmp_path)
