@@ -72,6 +72,11 @@ class SentenceClassification(predictions.LabeledTask):
         info = sentence_flags.find_dataset(
             options, options.output_dir, is_training=options.do_train
         )
+        if options.write_submission and not options.do_predict:
+            raise ValueError(
+                "--write_submission adds the predictions for the test set: "
+                "pass --do_predict too."
+            )
         self.label_set, self.metric_names = info.label_set, info.metrics
         self.name = f"{info.name}, {info.label_set.problem_type}"
         self.labels = info.label_set.to_dict()

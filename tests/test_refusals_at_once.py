@@ -65,6 +65,7 @@ _TABLES = {
 --window_stride=4          | is for --long_text=windows; got --long_text=head.
 --write_submission=x.tsv   | a file that ends in .zip; got 'x.tsv'.
 --write_submission=empty.zip | empty.zip: not a zip file
+--write_submission=x.zip   | for the test set: pass --do_predict too.
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
 --has_header --text_b_column=0 | supports --text_b_column, --has_header; got
 --xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
@@ -110,6 +111,7 @@ _TABLES = {
 --ensemble=a.npz           | it requires --do_predict without --do_train
 --doc_stride=0             | doc_stride
 --save_logits              | requires --do_predict without --ensemble
+--predictions_file=a.json  | predicts again, and without --do_train.
 --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
 --max_seq_length=64        | up to sequence length 32
 --do_predict --predict_file=nothing | nothing: No such file or
@@ -119,11 +121,15 @@ _TABLES = {
 --null_score_diff_threshold=auto | auto requires --version_2_with_negative
 --max_seq_length=11        | must be greater than max_query_length + 3
 --predict_file=predictions.json --output_dir=. | must not be written: it is the
+--ensemble=a.npz --use_best_checkpoint | are for a run of a model
 --ensemble=predictions.json --output_dir=. | must not be written: it is the
 --ensemble=a.npz --save_logits | requires --do_predict without --ensemble
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
 --version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
+--null_odds_file=a.json    | --null_odds_file requires --version_2_with_negative
+--num_trials=3             | require --do_train, or --do_predict without
+--null_score_diff_threshold=5 | scores existing predictions unchanged.
 """,
     f"run_swag {_RUN} {_LENGTH}": """
 --do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data

@@ -80,7 +80,8 @@ def check(options: Any) -> None:
 
     Args:
         options: `SquadOptions` of a run, which also has `do_train`,
-            `do_predict`, `do_eval`, `eval_every_steps`, `eval_every_epoch`.
+            `do_predict`, `do_eval`, `eval_every_steps`, `eval_every_epoch`,
+            `use_best_checkpoint`, `has_several_runs`.
 
     Raises:
         ValueError: the flags are incompatible.
@@ -128,12 +129,35 @@ def _check_predictions(options: Any) -> None:
             "--save_logits saves the logits of a model's predictions: it "
             "requires --do_predict without --ensemble."
         )
-    if do_predict and (options.predictions_file or options.null_odds_file):
+    if (do_predict or do_train) and (
+        options.predictions_file or options.null_odds_file
+    ):
         raise ValueError(
             "--predictions_file and --null_odds_file require --do_eval without "
-            "--do_predict, which predicts again."
+            "--do_predict, which predicts again, and without --do_train."
         )
-    is_auto = options.null_score_diff_threshold == AUTO
+    if options.null_odds_file and not options.version_2_with_negative:
+        raise ValueError(
+            "--null_odds_file requires --version_2_with_negative: without it "
+            "every question has an answer."
+        )
+    runs_model = do_train or (do_predict and not options.ensemble)
+    if not runs_model and (
+        options.use_best_checkpoint or options.has_several_runs
+    ):
+        raise ValueError(
+            "--use_best_checkpoint and several runs (--num_trials, "
+            "--learning_rates and the like) are for a run of a model: they "
+            "require --do_train, or --do_predict without --ensemble."
+        )
+    threshold = options.null_score_diff_threshold
+    if threshold not in (0.0, AUTO) and not (do_predict or do_train):
+        raise ValueError(
+            "--null_score_diff_threshold chooses between ranked answers: it "
+            "requires --do_predict. --do_eval alone scores existing "
+            "predictions unchanged."
+        )
+    is_auto = threshold == AUTO
     if is_auto and not options.version_2_with_negative:
         raise ValueError(
             "--null_score_diff_threshold=auto requires "
