@@ -456,8 +456,9 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
     if threshold == _CHOSEN:
         raise ValueError(
             "The threshold of --null_score_diff_threshold=auto is not known: "
-            "the last run wrote no eval_results.txt. Run run_squad.py again "
-            "with --do_eval, or pass a number to tools.export_model."
+            "the last prediction did not write it to eval_results.txt. Run "
+            "run_squad.py again with --do_predict --do_eval, or pass a number "
+            "to tools.export_model."
         )
 
     def chosen(*names: str) -> dict[str, Any]:

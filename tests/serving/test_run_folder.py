@@ -136,6 +136,8 @@ def test_a_chosen_threshold_is_not_that_of_an_earlier_evaluation(tmp_path):
     (tmp_path / "eval_results.txt").write_text(earlier)
     values = run_folder.read(str(tmp_path))
     assert values == {**search, "null_score_diff_threshold": "auto"}
+    with pytest.raises(ValueError, match=r"again with --do_predict --do_eval"):
+        run_folder.reading_of(values, max_seq_length=128)
     # A program that predicts nothing leaves both.
     _write_card(tmp_path, "auto", "model.ckpt-7.index")
     values = run_folder.read(str(tmp_path))
