@@ -266,6 +266,10 @@ def run(options: Options) -> None:
 
 def _run_without_model(options: Options) -> None:
     """Combines predictions of other runs, or scores given predictions."""
+    own = os.path.join(options.output_dir, squad_results.PREDICTIONS)
+    given = options.do_predict or options.predictions_file
+    if not (given or paths.exists(own)):
+        options = fine_tuning.with_best_trial(options)
     option_checks.check_outputs(options)
     folder, kept = options.output_dir, None
     if options.do_predict:

@@ -219,6 +219,19 @@ def test_scoring_in_the_folder_of_a_model_keeps_its_settings(tmp_path):
     assert run_folder.read(str(out)) == settings
 
 
+def test_predictions_of_the_best_trial_are_scored(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    trial = tmp_path / "out" / "trial-2"
+    trial.mkdir(parents=True)
+    (trial / "model.ckpt-7.index").touch()
+    toy_squad.write_json(
+        tmp_path / "out" / "trials.json", {"best_trial": "trial-2"}
+    )
+    toy_squad.write_json(trial / "predictions.json", {"d0": "nowhere"})
+    toy_squad.run(tmp_path, do_eval=True)
+    assert toy_squad.results(trial) == {"exact_match": 0, "f1": 0}
+
+
 def test_scoring_holds_the_lock_of_its_folder(tmp_path):
     options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
     with (
