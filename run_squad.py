@@ -205,9 +205,11 @@ class QuestionAnswering(task.Task):
     def write_answers(
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
+        path = os.path.join(output_dir, _LOGITS)
         if self.options.save_logits:
-            path = os.path.join(output_dir, _LOGITS)
             squad_ensemble.write_logits(path, answers.logits)
+        else:
+            paths.remove(path)  # Of other predictions.
         squad_results.decide_and_write(
             data.content, answers.ranked, self.options, output_dir
         )

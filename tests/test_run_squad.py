@@ -353,6 +353,8 @@ def test_questions_without_words_are_answered(trained, tmp_path, caplog):
     dev = toy_squad.dataset(2, seed=5)
     for paragraph in dev["data"][0]["paragraphs"]:
         paragraph["context"] = " "
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/logits.npz").write_text("of an earlier prediction")
     out = toy_squad.run(
         trained,
         do_predict=True,
@@ -361,6 +363,7 @@ def test_questions_without_words_are_answered(trained, tmp_path, caplog):
         init_checkpoint=trained / "out",
         output_dir=tmp_path / "out",
     )
+    assert not (out / "logits.npz").exists()
     answers = toy_squad.read_json(out / "predictions.json")
     assert answers == {"q0": "empty", "q1": "empty"}
     assert caplog.text.count("2 questions, 0 windows") == 1
