@@ -18,6 +18,9 @@ _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
 _MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
 _LONGEST_NAME = 25  # Maximum characters of a name in the plot.
 _LARGE_INCHES = 10.0
+# Maximum classes for the matrix in eval_report.json, which 2,000 classes would
+# make 34 MB long.
+_MOST_IN_JSON = 500
 
 
 def write(
@@ -52,11 +55,14 @@ def write(
         output.write(text)
     logging.info("Scores by label: %s", path("eval_report.txt"))
     logging.debug("%s\n%s", file.path, text)
+    matrix = report.get("confusion_matrix")
+    if matrix and len(matrix) > _MOST_IN_JSON:
+        del report["confusion_matrix"]
     writing.write_json(path("eval_report.json"), report)
-    if label_set.problem_type == task.SINGLE_LABEL:
+    if matrix:
         plot = path("eval_confusion_matrix.png")
         with writing.whole_file(plot, "wb") as output:
-            draw(label_set.names, report["confusion_matrix"], output)
+            draw(label_set.names, matrix, output)
 
 
 def scores(

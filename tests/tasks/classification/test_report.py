@@ -170,6 +170,23 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
     assert (tmp_path / "eval_confusion_matrix_x.png").stat().st_size > 1000
 
 
+def test_the_matrix_of_many_labels_is_in_the_picture_alone(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nzero\t7\n")
+    _write(
+        path,
+        labels.LabelSet(names=tuple(map(str, range(501)))),
+        None,
+        label_ids=np.array([7]),
+        outputs=np.eye(501, dtype=np.float32)[:1],
+        losses=np.array([0.5], np.float32),
+    )
+    found = json.loads((tmp_path / "eval_report_x.json").read_text())
+    assert "confusion_matrix" not in found
+    assert found["most_confused"][0]["count"] == 1
+    assert (tmp_path / "eval_confusion_matrix_x.png").exists()
+
+
 def test_scores_have_their_worst_examples_alone(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
