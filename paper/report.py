@@ -41,10 +41,17 @@ class Trial:
     Attributes:
         learning_rate: None if the file does not contain it.
         value: of the metric, in the paper's unit.
+        criterion: of the metric that selects; None if `value` selects.
     """
 
     learning_rate: float | None
     value: float
+    criterion: float | None = None
+
+    @property
+    def selector(self) -> float:
+        """The number that selects the learning rate and the best run."""
+        return self.value if self.criterion is None else self.criterion
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,8 +60,8 @@ class Summary:
 
     Attributes:
         values: of the runs with the chosen rate, in order.
-        best: of all runs.
-        learning_rate: the chosen rate, with the best mean.
+        best: the value of the best run of all.
+        learning_rate: the chosen rate, whose selectors have the best mean.
     """
 
     values: tuple[float, ...]
@@ -124,7 +131,7 @@ def summarize(
 
     Args:
         trials: one or more.
-        lower_is_better: whether lower values are better.
+        lower_is_better: whether lower selectors are better.
 
     Raises:
         ValueError: there is no trial.
@@ -132,13 +139,16 @@ def summarize(
     if not trials:
         raise ValueError("A summary needs at least one trial; got none.")
     choose = min if lower_is_better else max
-    by_rate: dict[float | None, list[float]] = {}
+    by_rate: dict[float | None, list[Trial]] = {}
     for trial in trials:
-        by_rate.setdefault(trial.learning_rate, []).append(trial.value)
-    rate = choose(by_rate, key=lambda rate: statistics.fmean(by_rate[rate]))
+        by_rate.setdefault(trial.learning_rate, []).append(trial)
+    rate = choose(
+        by_rate,
+        key=lambda rate: statistics.fmean(t.selector for t in by_rate[rate]),
+    )
     return Summary(
-        values=tuple(by_rate[rate]),
-        best=choose(trial.value for trial in trials),
+        values=tuple(trial.value for trial in by_rate[rate]),
+        best=choose(trials, key=lambda trial: trial.selector).value,
         learning_rate=rate,
     )
 
@@ -166,15 +176,21 @@ def measure(table: tables.Table, folders: jobs.Folders) -> Measured:
     problems = []
     for row, column, cell in table.cells():
         metric, trials = cell.column.metric, []
+        selected_by = cell.column.selected_by or metric
         for job in cell.jobs:
             if not jobs.is_done(job, folders):
                 continue
             try:
-                trials += read_trials(folders.output(job), metric)
+                measured = read_trials(folders.output(job), metric)
+                selecting = read_trials(folders.output(job), selected_by)
+                trials += [
+                    dataclasses.replace(trial, criterion=other.value)
+                    for trial, other in zip(measured, selecting, strict=True)
+                ]
             except (OSError, ValueError, KeyError) as error:
                 problems.append(str(error))
         found[row, column] = (
-            summarize(trials, lower_is_better=lower_is_better(metric))
+            summarize(trials, lower_is_better=lower_is_better(selected_by))
             if trials
             else None
         )
@@ -320,6 +336,13 @@ def _notes(table: tables.Table) -> Iterator[str]:
         "sd: the standard deviation of the seeds at the learning rate with the "
         "best mean. Where the paper took the best run, the best is compared."
     )
+    selected_by = {
+        column: cell.column.selected_by
+        for _, column, cell in table.cells()
+        if cell.column.selected_by
+    }
+    for column, metric in selected_by.items():
+        yield f"{column}: {metric} selects the learning rate and the best run."
     reasons: dict[tables.Band, list[str]] = {}
     for _, column, cell in table.cells():
         if cell.column.band is not None and cell.target is not None:

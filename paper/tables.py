@@ -57,6 +57,8 @@ class Column:
         tuning: of every model.
         flags: of the task.
         selection: compare the `MEAN` of the seeds or the `BEST` run.
+        selected_by: the metric that selects the learning rate and the best run;
+            None for `metric`.
         band: of the comparison; None without a reference.
     """
 
@@ -66,6 +68,7 @@ class Column:
     tuning: recipes.Tuning | None = None
     flags: recipes.Flags = dataclasses.field(default_factory=dict)
     selection: str = MEAN
+    selected_by: str | None = None
     band: Band | None = None
 
 

@@ -186,6 +186,52 @@ def test_of_perplexity_the_lower_is_better():
     assert report.judge(table, expected, found) == (1.5, "holds (one run)")
 
 
+def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
+    job = _job("NER")
+    column = tables.Column(
+        name="test F1",
+        metric="test_f1",
+        selected_by="eval_f1",
+        selection=tables.BEST,
+    )
+    cells = {"test F1": tables.Cell(column=column, jobs=(job,))}
+    table = tables.Table(name="table-7", title="", rows={"base": cells})
+    _finish(folders, job, [0.0])
+    trials = [
+        {"learning_rate": rate, "eval_f1": dev, "test_f1": test}
+        for rate, dev, test in (
+            (5e-5, 0.975, 0.75),
+            (5e-5, 0.75, 0.625),
+            (2e-5, 0.5, 0.875),
+        )
+    ]
+    path = os.path.join(folders.output(job), "trials.json")
+    with open(path, "w", encoding="utf-8") as file:
+        parts = {part: {"trials": trials} for part in ("eval", "test")}
+        json.dump(parts, file)
+    measured = report.measure(table, folders)
+    summary = measured.found["base", "test F1"]
+    assert summary.learning_rate == 5e-5
+    assert summary.values == (75.0, 62.5)
+    assert summary.best == 75.0
+    text = report.write(table, "full", measured, folders)
+    assert "- test F1: eval_f1 selects the learning rate" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "metric"),
+    [
+        ("table-1", "MNLI-mm", "eval_accuracy"),
+        ("table-1", "STS-B", "eval_pearson"),
+        ("table-7", "test F1", "eval_f1"),
+    ],
+)
+def test_second_scores_and_test_sets_select_nothing(name, column, metric):
+    table = tables.make(name, tables.read_scale("full"))
+    cells = [cell for _, each, cell in table.cells() if each == column]
+    assert {cell.column.selected_by for cell in cells} == {metric}
+
+
 def test_seeds_in_jobs_of_their_own_are_taken_together(table, folders):
     first, second, damaged = (_job(f"seed {number}") for number in (1, 2, 3))
     for job, value in ((first, 0.25), (second, 0.75), (damaged, 0.5)):
