@@ -232,6 +232,15 @@ def test_second_scores_and_test_sets_select_nothing(name, column, metric):
     assert {cell.column.selected_by for cell in cells} == {metric}
 
 
+def test_the_single_systems_of_the_paper_are_compared_with_means():
+    table = tables.make("table-2", tables.read_scale("full"))
+    large = table.rows["large"]["F1"]
+    assert len(large.jobs) == 7
+    assert {cell.column.selection for _, _, cell in table.cells()} == {
+        tables.MEAN
+    }
+
+
 def test_seeds_in_jobs_of_their_own_are_taken_together(table, folders):
     first, second, damaged = (_job(f"seed {number}") for number in (1, 2, 3))
     for job, value in ((first, 0.25), (second, 0.75), (damaged, 0.5)):
