@@ -340,8 +340,8 @@ class Runner:
         """Runs jobs and their dependencies, unless they are done.
 
         If a job fails or a file is missing, its dependents are skipped and
-        other jobs continue. SIGINT and SIGTERM are forwarded to the commands,
-        which save their progress.
+        other jobs continue. SIGINT, SIGTERM and SIGHUP stop the commands,
+        which save their progress; so does an error of the runner.
 
         Returns:
             Whether every job is done.
@@ -365,12 +365,18 @@ class Runner:
         work_dir = self._folders.work_dir
         lock = locking.lock_folder(work_dir, f"--work_dir={work_dir}")
         with lock, self._signals():
-            while self._running or (self._todo and not self.stopped):
-                if not self.stopped:
-                    self._start_ready()
-                if self._running:
-                    time.sleep(self._poll_seconds)
-                self._poll()
+            try:
+                while self._running or (self._todo and not self.stopped):
+                    if not self.stopped:
+                        self._start_ready()
+                    if self._running:
+                        time.sleep(self._poll_seconds)
+                    self._poll()
+            finally:
+                # After an error, no command may outlive the lock.
+                self._stop_commands()
+                for running in self._running:
+                    running.process.wait()
         return not (self.failed or self.skipped or self.stopped)
 
     def _start_ready(self) -> None:
@@ -488,10 +494,11 @@ class Runner:
             self.stopped = True
             self._stop_commands()
 
-        before = {
-            number: signal.signal(number, stop)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        # `nohup` ignores this one, and commands are to keep running.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield
         finally:

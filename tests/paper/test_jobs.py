@@ -192,16 +192,19 @@ def test_several_jobs_at_a_time(folders):
     assert all(jobs.is_done(job, folders) for job in wanted)
 
 
-def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_commands_and_the_next_run_goes_on(
+    folders, caplog, number
+):
     slow, later = _made("slow", sleep=30), _made("later")
 
     def stop():
         deadline = time.monotonic() + 20
         while not _num_runs(folders, slow) and time.monotonic() < deadline:
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
     thread = threading.Thread(target=stop)
     thread.start()
     started = time.monotonic()
@@ -214,7 +217,26 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
     assert time.monotonic() - started < 25
     assert jobs.read_state(slow, folders).state == jobs.STOPPED
     assert _num_runs(folders, later) == 0
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
+
+
+def test_an_error_of_the_runner_stops_the_commands(folders, monkeypatch):
+    slow, broken = _made("slow", sleep=30), _made("broken")
+    os.makedirs(os.path.dirname(folders.job_folder(broken)))
+    with open(folders.job_folder(broken), "w", encoding="utf-8"):
+        pass  # A file in the place of the folder.
+    started = []
+    start = jobs.subprocess.Popen
+
+    def popen(*args, **kwargs):
+        started.append(start(*args, **kwargs))
+        return started[-1]
+
+    monkeypatch.setattr(jobs.subprocess, "Popen", popen)
+    with pytest.raises(OSError, match="broken"):
+        _run(folders, [slow, broken], num_parallel=2)
+    (process,) = started
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_two_runners_do_not_share_a_folder(folders):
