@@ -7,7 +7,7 @@ the duration of finished jobs.
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from modeling import config as config_lib
 from modeling import costs
@@ -21,6 +21,10 @@ _START_SECONDS = 40.0
 _FIRST_SEED = 12345  # Source: the default of every script.
 
 Flags = Mapping[str, jobs.Value]
+# Flags of `Scheme.more_flags` that scripts refuse: run_ner.py --features, and
+# run_pretraining.py, which has no such flag.
+_NOT_FOR_FEATURES = ("packing", "recompute")
+_NOT_FOR_PRETRAINING = ("packing",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +79,8 @@ class Scheme:
 
     Attributes:
         machine: the machine of cost estimates.
-        more_flags: passed to every script that trains.
+        more_flags: passed to every script that trains, except `packing` and
+            `recompute` where it refuses them.
         bucket_by_length: whether fine-tuning pads each batch to its longest.
         scoring_batch_size: of evaluation and prediction, whose results it does
             not change; the release's 8 is slow.
@@ -222,10 +227,11 @@ def fine_tune(
         more_flags: of the task.
     """
     name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
+    features = more_flags.get("features")
     scoring: Flags = {
         "predict_batch_size": scheme.scoring_batch_size,
         **({"bucket_by_length": True} if scheme.bucket_by_length else {}),
-        **scheme.more_flags,
+        **_without(scheme.more_flags, _NOT_FOR_FEATURES if features else ()),
     }
     num_trained = data.num_train * tuning.num_epochs
     num_passes = costs.PRODUCTS_PER_FORWARD * num_trained + data.num_dev
@@ -246,7 +252,6 @@ def fine_tune(
             )
             for number in range(tuning.num_trials)
         )
-    features = more_flags.get("features")
     num_runs = len(tuning.learning_rates) * tuning.num_trials
     job = jobs.Job(
         name=f"{name} {features}" if features else name,
@@ -259,6 +264,10 @@ def fine_tune(
         seconds=num_runs * data.num_sequences * seconds,
     )
     return (job,)
+
+
+def _without(flags: Flags, names: Sequence[str]) -> Flags:
+    return {name: flags[name] for name in flags if name not in names}
 
 
 def _squad_flags(
@@ -393,7 +402,7 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             "num_train_steps": sum(p.num_steps for p in scheme.phases),
             "num_warmup_steps": scheme.num_warmup_steps,
             **(keep if variant.keeps_checkpoints(scheme) else {}),
-            **scheme.more_flags,
+            **_without(scheme.more_flags, _NOT_FOR_PRETRAINING),
         },
         seconds=sum(seconds for _, seconds in phases),
     )

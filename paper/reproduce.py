@@ -9,10 +9,12 @@ docs/reproducing_the_paper.md lists the contents of --data_dir.
 """
 
 import dataclasses
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
+from absl import flags as absl_flags
 from absl import logging
 
 from commands import flags, program
@@ -98,6 +100,8 @@ def run(options: Options) -> bool:
     if not os.path.samefile(os.curdir, jobs.ROOT):
         folder_names = list(map(os.path.abspath, folder_names))
     folders = jobs.Folders(*folder_names)
+    if options.training_flags:
+        _check_training_flags(table, folders)
     if options.dry_run:
         machine = scale.scheme.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
@@ -132,9 +136,42 @@ def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
 
 
 def _more_flags(given: Sequence[str]) -> recipes.Flags:
-    """Splits `name=value`, with or without leading dashes."""
-    parted = (text.lstrip("-").partition("=") for text in given)
-    return {name: value or True for name, _, value in parted}
+    """Splits `name=value`, with or without leading dashes; sorts by name."""
+    parted = [text.lstrip("-").partition("=") for text in given]
+    return {
+        name: True if value.lower() in ("", "true") else value
+        for name, _, value in sorted(parted, key=lambda part: part[0])
+    }
+
+
+def _check_training_flags(table: tables.Table, folders: jobs.Folders) -> None:
+    """Parses the command of every script that trains, as the script does.
+
+    Raises:
+        ValueError: a script refuses its flags.
+    """
+    for job in table.jobs():
+        if "do_train" not in job.flags:
+            continue
+        script = importlib.import_module(job.program.removesuffix(".py"))
+        values = absl_flags.FlagValues()
+        flags.define(script.Options, values)
+        # Every program has absl's flags, such as --verbosity.
+        common = {*absl_flags.FLAGS} - {*values}
+        try:
+            values(
+                [
+                    word
+                    for word in jobs.arguments(job, folders)
+                    if word.lstrip("-").partition("=")[0] not in common
+                ]
+            )
+            flags.read(script.Options, values)
+        except absl_flags.Error as error:
+            raise ValueError(
+                f"{job.program} refuses --training_flags: "
+                f"{flags.error_message(error)}"
+            ) from error
 
 
 def main(options: Options) -> int:

@@ -139,6 +139,20 @@ def test_more_flags_reach_every_script_that_trains():
             assert (more.items() <= job.flags.items()) == trains
 
 
+def test_more_flags_do_not_reach_scripts_that_refuse_them():
+    more = {"packing": True, "recompute": True}
+
+    def passed(job):
+        return more.keys() & job.flags.keys()
+
+    for job in _make("table-8", "small", more_flags=more).jobs():
+        if job.program == "run_pretraining.py":
+            assert passed(job) == {"recompute"}
+        elif "do_train" in job.flags:
+            is_fine_tuned = "features" not in job.flags
+            assert passed(job) == (set(more) if is_fine_tuned else set())
+
+
 # Source: the tables of the paper, read a second time from its text.
 @pytest.mark.parametrize(
     ("name", "row", "column", "number"),

@@ -339,9 +339,23 @@ def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):
         _reproduce(tmp_path, table="5")
 
 
-def test_more_flags_may_have_dashes():
-    read = reproduce._more_flags(["--precision=mixed_bfloat16", "use_tpu"])
+def test_more_flags_may_have_dashes_and_any_order():
+    read = reproduce._more_flags(["use_tpu", "--precision=mixed_bfloat16"])
     assert read == {"precision": "mixed_bfloat16", "use_tpu": True}
+    # The order is part of the names of folders.
+    assert list(read) == ["precision", "use_tpu"]
+    assert reproduce._more_flags(["use_tpu=true"]) == {"use_tpu": True}
+
+
+def test_training_flags_are_checked_before_the_first_command(tmp_path):
+    refused = pytest.raises(
+        ValueError, match=r"run_pretraining.py refuses .* no flag --presicion"
+    )
+    with refused:
+        _reproduce(tmp_path, training_flags=("presicion=float32",))
+    assert not (tmp_path / "work").exists()
+    given = ("verbosity=-1", "packing", "recompute")
+    assert _reproduce(tmp_path, training_flags=given, dry_run=True)
 
 
 @pytest.mark.parametrize(
