@@ -106,22 +106,33 @@ def run(options: Options) -> bool:
         machine = scale.scheme.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
         return True
-    is_complete = True
-    if not options.report_only:
+    if options.report_only:
+        needed = [job for _, _, cell in table.cells() for job in cell.jobs]
+        is_complete = all(jobs.is_done(job, folders) for job in needed)
+    else:
         runner = jobs.Runner(folders, num_parallel=options.jobs)
         is_complete = runner.run(table.jobs())
-    path = write_report(table, options.scale, folders)
+    measured = report.measure(table, folders)
+    path = write_report(table, options.scale, measured, folders)
     logging.info("The report is %s", path)
-    return is_complete
+    return (
+        is_complete
+        and all(measured.found.values())
+        and not measured.problems
+    )
 
 
-def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
+def write_report(
+    table: tables.Table,
+    scale: str,
+    measured: report.Measured,
+    folders: jobs.Folders,
+) -> str:
     """Writes the report of existing results, and the plot of a figure.
 
     Returns:
         The path of the report.
     """
-    measured = report.measure(table, folders)
     folder = os.path.join(folders.work_dir, "reports")
     name = f"{table.name}-{scale}"
     plot_file = f"{name}.png" if table.steps else None

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 
 import pytest
 
@@ -300,7 +301,7 @@ def test_a_figure_shows_the_available_results(tmp_path):
     for row in ("MLM 500", "MLM 1000"):
         (job,) = table.rows[row]["SST-2"].jobs
         _finish(folders, job, [0.7, 0.75])
-    assert _reproduce(tmp_path, report_only=True)
+    assert not _reproduce(tmp_path, report_only=True)  # Eight are missing.
     reports = tmp_path / "work" / "reports"
     text = (reports / "figure-5-small.md").read_text()
     assert "(figure-5-small.png)" in text
@@ -337,6 +338,32 @@ def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):
     assert "not run" in text
     with pytest.raises(ValueError, match="Pass one of --table and --figure"):
         _reproduce(tmp_path, table="5")
+
+
+def test_a_report_is_complete_if_every_result_exists(tmp_path):
+    folders = jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+    scale = tables.read_scale("full")
+    table = tables.make("table-2", scale, ("base",))
+    given = {"table": "2", "figure": None, "scale": "full", "model": "base"}
+    given["report_only"] = True
+    assert not _reproduce(tmp_path, **given)
+    (job,) = table.jobs()
+    _finish(folders, job, [0.5])  # Done, but without the numbers of SQuAD.
+    assert not _reproduce(tmp_path, **given)
+    path = os.path.join(folders.output(job), "trials.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"trials": [{"f1": 88.5, "exact_match": 80.8}]}, file)
+    assert _reproduce(tmp_path, **given)
+    # A row of seven seeds is not complete with one.
+    table = tables.make("table-2", scale, ("large",))
+    for job in table.jobs():
+        if job.name.endswith("seed 1") or "others" in job.name:
+            _finish(folders, job, [0.5])
+            os.replace(
+                shutil.copy(path, tmp_path),
+                os.path.join(folders.output(job), "trials.json"),
+            )
+    assert not _reproduce(tmp_path, **{**given, "model": "large"})
 
 
 def test_more_flags_may_have_dashes_and_any_order():
