@@ -34,7 +34,7 @@ from absl import logging
 
 from benchmarks import contenders, scaling
 from commands import flags, program
-from files import json_text, messages, result_files, writing
+from files import json_text, locking, messages, result_files, writing
 from tasks.classification import datasets, glue, metrics, predictions
 from tasks.squad import squad_examples, squad_metrics
 
@@ -50,6 +50,7 @@ _GLUE_LENGTH = 128
 _RUNS = "runs.jsonl"
 # Fields that identify a run, with its program and its seed.
 _SETTINGS = ("task", "learning_rate", "num_train_epochs", "batch_size")
+_INPUTS = ("model", "data_dir", "train_file", "predict_file")
 # Fields of a run -> columns of the table.
 _USED = {
     "seconds": "s",
@@ -223,6 +224,7 @@ def run(options: Options) -> None:
     Raises:
         ValueError: a flag is missing or has an unknown value.
         RuntimeError: a run failed.
+        LockedError: another program uses the output folder.
     """
     for name in options.programs:
         messages.check_choice("--programs", name, PROGRAMS)
@@ -232,10 +234,12 @@ def run(options: Options) -> None:
         flags.given(options.peer_python, "peer_python")
     is_squad = options.task.lower() == SQUAD.lower()
     task = (_squad_task if is_squad else _glue_task)(options)
-    best = _best_rate(task)
-    for seed in options.seeds:
-        for name in options.programs:
-            _row(task, name, best, seed)
+    folder = options.output_dir
+    with locking.lock_folder(folder, f"--output_dir={folder}"):
+        best = _best_rate(task)
+        for seed in options.seeds:
+            for name in options.programs:
+                _row(task, name, best, seed)
 
 
 def _best_rate(task: _Task) -> str:
@@ -266,6 +270,7 @@ def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
         "seed": seed,
         "num_train_epochs": options.num_train_epochs,
         "batch_size": options.batch_size,
+        **_inputs(options),
     }
     for row in read_rows(options.output_dir):
         if key.items() <= row.items():
@@ -287,6 +292,15 @@ def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
     logging.info("%s", row)
     shutil.rmtree(folder)
     return row
+
+
+def _inputs(options: Options) -> dict[str, str | None]:
+    """Returns the absolute paths of the model and of the data."""
+    given = {name: getattr(options, name) for name in _INPUTS}
+    return {
+        name: None if path is None else os.path.abspath(path)
+        for name, path in given.items()
+    }
 
 
 def _write_start(task: _Task, seed: int, folder: str) -> None:
@@ -408,10 +422,14 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     groups: dict[tuple, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
-        key = tuple(row[name] for name in _SETTINGS)
+        # Rows of earlier versions do not name their inputs.
+        key = (
+            *(row[name] for name in _SETTINGS),
+            *(row.get(name) for name in _INPUTS),
+        )
         groups.setdefault(key, {}).setdefault(row["program"], []).append(row)
     lines = []
-    for (task, rate, epochs, _), runs in groups.items():
+    for (task, rate, epochs, *_), runs in groups.items():
         for precision, pair in _PAIRS.items():
             if not runs.keys() >= set(pair):
                 continue

@@ -116,9 +116,7 @@ def run(options: Options) -> bool:
     path = write_report(table, options.scale, measured, folders)
     logging.info("The report is %s", path)
     return (
-        is_complete
-        and all(measured.found.values())
-        and not measured.problems
+        is_complete and all(measured.found.values()) and not measured.problems
     )
 
 

@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
 from benchmarks import fine_tuning
+from files import locking
 
 
 def _run(program, seed, score, **others):
@@ -141,6 +143,38 @@ def test_rate_is_the_peer_s_best_and_no_run_is_made_twice(
     assert rows[1]["metrics"] == {"f1": 100.0, "exact_match": 100.0}
     fine_tuning.run(options)
     assert len(made) == 5
+
+
+def test_runs_of_another_model_or_data_set_are_not_reused(tmp_path, made):
+    _write_questions(tmp_path)
+    options = dataclasses.replace(
+        _options(tmp_path),
+        learning_rates=("5e-5",),
+        seeds=("1",),
+        programs=("ours",),
+    )
+    other_file = str(tmp_path / "other.json")
+    shutil.copy(options.predict_file, other_file)
+    model = _write_model(tmp_path / "other")
+    for changes in ({}, {"model": model}, {"train_file": other_file}):
+        changed = dataclasses.replace(options, **changes)
+        fine_tuning.run(changed)
+        fine_tuning.run(changed)
+    assert len(made) == 3
+    # The report keeps their runs apart.
+    (row, *_) = fine_tuning.read_rows(options.output_dir)
+    rows = [row, {**row, "program": "peer", "model": model}]
+    with pytest.raises(ValueError, match="with the same settings"):
+        fine_tuning.report(rows)
+
+
+def test_two_comparisons_do_not_share_a_folder(tmp_path, made):
+    _write_questions(tmp_path)
+    options = _options(tmp_path)
+    refused = pytest.raises(locking.LockedError, match="--output_dir=")
+    with locking.lock_folder(options.output_dir, "it"), refused:
+        fine_tuning.run(options)
+    assert made == []
 
 
 def test_one_rate_needs_no_selection(tmp_path, made):
