@@ -226,11 +226,25 @@ class State:
 
 
 def read_state(job: Job, folders: Folders) -> State | None:
-    """Reads the outcome of a job; None if it has not ended yet."""
+    """Reads the outcome of a job; None if it has not ended yet.
+
+    Raises:
+        ValueError: its file has other fields than `State`.
+    """
     path = os.path.join(folders.job_folder(job), _STATE)
     if not os.path.exists(path):
         return None
-    return State(**json_text.read_object(path))
+    shape = {"state": str, "seconds": (int, float), "command": str}
+    content = json_text.read_object(path)
+    if content.keys() != shape.keys() or not json_text.has_shape(
+        content, shape
+    ):
+        raise ValueError(
+            f"{path} must have the fields {', '.join(shape)}; got "
+            f"{', '.join(content) or 'none'}. Delete it to run the command "
+            "again."
+        )
+    return State(**content)
 
 
 def write_state(job: Job, folders: Folders, state: State) -> None:

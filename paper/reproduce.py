@@ -18,7 +18,7 @@ from absl import flags as absl_flags
 from absl import logging
 
 from commands import flags, program
-from files import writing
+from files import paths, writing
 from paper import jobs, recipes, report, tables
 
 _GROUP = flags.Group
@@ -73,6 +73,12 @@ class Options:
                 "Pass one of --table and --figure; got "
                 f"{'both' if self.table else 'neither'}."
             )
+        for name in ("data_dir", "work_dir"):
+            if paths.is_remote(getattr(self, name)):
+                raise ValueError(
+                    f"--{name} must be a local folder; got "
+                    f"{getattr(self, name)}."
+                )
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """Commands as data, and the runner with small scripts in their place."""
 
 import dataclasses
+import json
 import os
 import shlex
 import signal
@@ -237,6 +238,24 @@ def test_an_error_of_the_runner_stops_the_commands(folders, monkeypatch):
         _run(folders, [slow, broken], num_parallel=2)
     (process,) = started
     assert process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"state": "done", "seconds": 1.0},
+        {"state": "done", "seconds": 1.0, "command": "x", "more": 1},
+        {"state": "done", "seconds": "1", "command": "x"},
+    ],
+)
+def test_a_damaged_state_is_named(folders, content):
+    job = _made("x")
+    path = os.path.join(folders.job_folder(job), "state.json")
+    os.makedirs(folders.job_folder(job))
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    with pytest.raises(ValueError, match="state.json must have the fields"):
+        jobs.read_state(job, folders)
 
 
 def test_two_runners_do_not_share_a_folder(folders):

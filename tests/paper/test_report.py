@@ -332,6 +332,12 @@ def test_outside_the_clone_paths_of_commands_are_absolute(
     assert f"--output_dir={tmp_path}/runs/jobs/" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["data_dir", "work_dir"])
+def test_remote_folders_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=f"--{name} must be a local folder"):
+        _reproduce(tmp_path, **{name: "gs://bucket/x"})
+
+
 def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):
     assert not _reproduce(tmp_path)
     text = (tmp_path / "work/reports/figure-5-small.md").read_text()
