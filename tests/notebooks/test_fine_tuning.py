@@ -86,6 +86,29 @@ def test_every_cell_runs_without_a_network(tmp_path, monkeypatch, capsys):
     assert "FETCH_MODEL is False" in shown
 
 
+@pytest.mark.parametrize(
+    ("config", "checkpoint"),
+    [("bert_config.json", "x/bert_model.ckpt"), ("config.json", "x")],
+)
+def test_models_of_both_formats_are_found(tmp_path, config, checkpoint):
+    def download(*arguments):
+        folder = tmp_path / "name" / "x"
+        (folder / "1_Pooling").mkdir(parents=True)
+        (folder / config).touch()
+        (folder / "1_Pooling" / "config.json").touch()
+
+    scope = {
+        "WORK": tmp_path,
+        "MODEL": "name",
+        "FETCH_MODEL": True,
+        "run": download,
+    }
+    (source,) = (s for s, _ in _code_cells() if "def fetch_model" in s)
+    exec(source, scope)
+    assert scope["config"] == tmp_path / "name" / "x" / config
+    assert scope["checkpoint"] == tmp_path / "name" / checkpoint
+
+
 def test_without_a_clone_the_notebook_fails_with_a_message(
     tmp_path, monkeypatch
 ):
