@@ -261,6 +261,20 @@ def _processor() -> str:
     return f"{about.get('model name', platform.machine())} ({' '.join(found)})"
 
 
+def absolute(options: Options) -> Options:
+    """Makes paths absolute; the commands run in the clone.
+
+    A default is a file of the clone, from any folder.
+    """
+    found = {}
+    for name in ("bert_config_file", "vocab_file"):
+        path = getattr(options, name)
+        is_default = path == getattr(Options, name)
+        folder = contenders.ROOT if is_default else pathlib.Path.cwd()
+        found[name] = str(folder / path)
+    return dataclasses.replace(options, **found)
+
+
 def main(options: Options) -> None:
     """Runs the measurements of the options; writes the table.
 
@@ -270,6 +284,7 @@ def main(options: Options) -> None:
     """
     for name in options.measurements:
         messages.check_choice("--measurements", name, MEASUREMENTS)
+    options = absolute(options)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options=options, folder=pathlib.Path(folder))
