@@ -439,8 +439,9 @@ class AblationOptions:
 
     attention: str = flags.Group.MODEL.flag(
         BIDIRECTIONAL,
-        "causal: each token attends to itself and preceding tokens; only for "
-        "models trained by run_pretraining.py with --objective=ltr.",
+        "causal: each token attends to itself and preceding tokens, as in "
+        "run_pretraining.py --objective=ltr. A checkpoint of this project that "
+        "was trained with another attention is refused.",
         choices=ATTENTIONS,
     )
     bilstm_head: bool = flags.Group.MODEL.switch(
