@@ -10,7 +10,8 @@ Text has the form of create_pretraining_data.py: one sentence a line, an empty
 line between documents. The tool makes masked pairs of it as that program does
 with the same --max_seq_length, --max_predictions_per_seq, --masked_lm_prob,
 --do_whole_word_mask, --short_seq_prob and --random_seed, and reports the share
-of random next sentences, truncation and masking. Records may be those of pre-training or of fine-tuning.
+of random next sentences, truncation and masking. Records may be those of
+pre-training or of fine-tuning.
 """
 
 import collections

@@ -254,7 +254,7 @@ def test_a_damaged_state_is_named(folders, content):
     os.makedirs(folders.job_folder(job))
     with open(path, "w", encoding="utf-8") as file:
         json.dump(content, file)
-    with pytest.raises(ValueError, match="state.json must have the fields"):
+    with pytest.raises(ValueError, match=r"state\.json must have the fields"):
         jobs.read_state(job, folders)
 
 
