@@ -20,6 +20,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
 
@@ -266,7 +267,7 @@ def absolute(options: Options) -> Options:
 
     A default is a file of the clone, from any folder.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for name in ("bert_config_file", "vocab_file"):
         path = getattr(options, name)
         is_default = path == getattr(Options, name)
