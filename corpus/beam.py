@@ -4,12 +4,13 @@ The records are those of `pretraining_shards.make_shard` for every runner. Beam
 is needed only here, and imported only when used: requirements-beam.txt.
 """
 
+import collections
 import dataclasses
 import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corpus import cleaning, formats, pretraining_shards
 from files import paths, writing
@@ -162,11 +163,12 @@ def _count(report: pretraining_shards.Report) -> None:
 
 def _report(result) -> pretraining_shards.Report:
     """Returns the total counts of the workers."""
-    counts = {
-        counter.key.metric.name: counter.committed or counter.attempted
-        for counter in result.metrics().query()["counters"]
-        if counter.key.metric.namespace == _NAMESPACE
-    }
+    counts: dict[str, Any] = collections.defaultdict(int)
+    # Each step that counts has its own counters.
+    for counter in result.metrics().query()["counters"]:
+        if counter.key.metric.namespace == _NAMESPACE:
+            number = counter.committed or counter.attempted or 0
+            counts[counter.key.metric.name] += number
     dropped = {
         name.removeprefix(_DROPPED): counts.pop(name)
         for name in list(counts)

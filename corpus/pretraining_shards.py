@@ -295,7 +295,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
     """Logs the progress and the totals of shards.
 
     Args:
-        reports: one per shard, as they are completed.
+        reports: one per shard, as they are completed, or one for all.
         text: the input.
 
     Returns:
@@ -310,7 +310,8 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
     log_progress = progress.Progress()
     total = Report()
     for report in reports:
-        _log_shard(report, total.num_shards, text)
+        if report.num_shards == 1:
+            _log_shard(report, total.num_shards, text)
         total.add(report)
         if text.is_sharded and size:
             log_progress(

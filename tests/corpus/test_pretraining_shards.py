@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -266,6 +267,34 @@ def test_beam_needs_shards():
         ValueError, match="split the text with --shard_documents"
     ):
         beam.make_shards(text, None, "DirectRunner", [])
+
+
+def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
+    def counter(name, number, namespace="create_pretraining_data"):
+        metric = types.SimpleNamespace(name=name, namespace=namespace)
+        return types.SimpleNamespace(
+            key=types.SimpleNamespace(metric=metric),
+            committed=number,
+            attempted=None,
+        )
+
+    # Two shards are held, and a third is made in another step.
+    counters = [
+        *(counter("num_shards", 2), counter("num_reused", 2)),
+        *(counter("num_shards", 1), counter("num_reused", 0)),
+        *(counter("dropped_tags", 3), counter("dropped_tags", 4)),
+        counter("num_documents", 5),
+        counter("elements", 9, namespace="beam"),
+    ]
+    found = types.SimpleNamespace(query=lambda: {"counters": counters})
+    report = beam._report(types.SimpleNamespace(metrics=lambda: found))
+    assert (report.num_shards, report.num_reused) == (3, 2)
+    assert (report.num_documents, report.dropped.tags) == (5, 7)
+    pretraining_shards.log_reports(
+        [report], pretraining_shards.Text(paths=(text,), shard_documents=5)
+    )
+    assert "Kept 2 of 3 shards. In the others:" in caplog.text
+    assert "Shard 0" not in caplog.text
 
 
 @pytest.mark.peer
