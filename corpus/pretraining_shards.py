@@ -92,6 +92,7 @@ class Report:
     Attributes:
         num_shards, num_reused: all shards; those that existed already, which
             contribute no other counts than `num_bytes`.
+        num_single: new shards of one document.
         num_bytes: size of the text.
         num_documents, num_sentences: of the text; num_instances,
             num_random_next: of the records.
@@ -103,6 +104,7 @@ class Report:
 
     num_shards: int = 0
     num_reused: int = 0
+    num_single: int = 0
     num_bytes: int = 0
     num_documents: int = 0
     num_sentences: int = 0
@@ -195,6 +197,7 @@ def make_shard(
     )
     report = Report(
         num_shards=1,
+        num_single=int(corpus.num_documents == 1),
         num_bytes=text.num_bytes,
         num_documents=corpus.num_documents,
         num_sentences=corpus.num_sentences,
@@ -448,6 +451,15 @@ def _log_total(total: Report, text: Text) -> None:
         total.num_instances,
         100 * total.num_random_next / max(1, total.num_instances),
     )
+    # The last one may be a rest.
+    if total.num_single > 1:
+        logging.warning(
+            "%d shards have a single document each, so their random next "
+            "sentences come from the same document and that task means "
+            "little. Pass --shard_documents=10000, which counts the documents "
+            "of all files.",
+            total.num_single,
+        )
     if total.num_reused:
         return  # The counts do not cover the complete text.
     for warning in (

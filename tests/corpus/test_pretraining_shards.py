@@ -111,6 +111,19 @@ def test_each_file_is_a_shard_and_none_where_it_has_no_sentence(
     assert not list(tmp_path.glob("x-00002*"))
 
 
+def test_shards_of_one_document_are_warned_of(tmp_path, caplog):
+    for number in range(3):
+        _write_text(tmp_path / f"in{number}", _documents(1, number))
+    _run(tmp_path / "in?", tmp_path / "x", shard_by_file=True)
+    assert "3 shards have a single document each" in caplog.text
+    assert "Pass --shard_documents=10000" in caplog.text
+    caplog.clear()
+    # A rest.
+    text = _write_text(tmp_path / "text", _documents(3))
+    _run(text, tmp_path / "y", shard_documents=2)
+    assert "single document" not in caplog.text
+
+
 def _identities(folder):
     # The number alone may be that of a file since deleted.
     states = {path.name: path.stat() for path in folder.iterdir()}
