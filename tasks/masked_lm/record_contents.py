@@ -7,11 +7,13 @@ records of a file.
 import collections
 import dataclasses
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from tasks.masked_lm import masked_pairs
+from vocab import tokenization
 
 Batch = Mapping[str, np.ndarray]
 
@@ -28,6 +30,8 @@ _MAX_RANDOM_NEXT_SHARE = 0.6
 # In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
 # in the uncased ones none.
 _CASED_VOCAB_SHARE = 0.01
+# A vocabulary with fewer letters that have a case does not show its casing.
+_LEAST_LETTERED_TOKENS = 500
 # Length at which sequences often consist of one sentence.
 _SHORT_SEQUENCE = 64
 
@@ -315,20 +319,29 @@ def casing_warnings(
 ) -> list[str]:
     """Checks that the vocabulary matches the casing of the text."""
     words = [word for word in vocab_words if not word.startswith(("[", "<"))]
-    capitals = sum(word != word.lower() for word in words)
-    if do_lower_case and capitals > _CASED_VOCAB_SHARE * len(words):
+    num_cased = sum(map(_is_cased, words))
+    if do_lower_case and num_cased > _CASED_VOCAB_SHARE * len(words):
         return [
-            f"do_lower_case is True, but {capitals} of {len(words)} tokens of "
-            "the vocabulary have capitals, which lower-cased text never has: "
-            "it looks cased. Pass --do_lower_case=False or another vocabulary."
+            f"do_lower_case is True, but {num_cased} of {len(words)} tokens of "
+            "the vocabulary have capitals or accents, which lower-cased text "
+            "never has: it looks cased. Pass --do_lower_case=False or another "
+            "vocabulary."
         ]
-    if words and not do_lower_case and not capitals:
+    num_lettered = sum(word.lower() != word.upper() for word in words)
+    is_shown = num_lettered >= _LEAST_LETTERED_TOKENS
+    if is_shown and not do_lower_case and not num_cased:
         return [
             "do_lower_case is False, but no token of the vocabulary has a "
-            "capital: it looks uncased, and words with capitals become [UNK]. "
-            "Pass --do_lower_case=True or another vocabulary."
+            "capital or an accent: it looks uncased, and words with capitals "
+            "become [UNK]. Pass --do_lower_case=True or another vocabulary."
         ]
     return []
+
+
+def _is_cased(word: str) -> bool:
+    """Returns whether lower-casing and accent stripping change a word."""
+    lowered = unicodedata.normalize("NFD", word.lower())
+    return lowered != word or any(map(tokenization.is_combining_mark, lowered))
 
 
 def balance_warnings(

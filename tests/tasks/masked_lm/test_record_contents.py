@@ -219,6 +219,20 @@ def test_special_tokens_have_no_casing():
         )
 
 
+def test_a_script_without_capitals_has_accents_only_in_a_cased_vocabulary():
+    # Vowel signs, which lower-casing strips like accents.
+    words = [first + sign for first in "कखगघ" for sign in "ािीुू"]
+    cased = record_contents.casing_warnings(words, do_lower_case=False)
+    assert cased == []
+    (text,) = record_contents.casing_warnings(words, do_lower_case=True)
+    assert "8 of 20 tokens of the vocabulary have capitals or accents" in text
+    stripped = ["क", "ख", "ग", "घ", "a"]
+    for do_lower_case in (True, False):
+        assert not record_contents.casing_warnings(
+            stripped, do_lower_case=do_lower_case
+        )
+
+
 def test_too_many_random_pairs_are_a_warning():
     (text,) = record_contents.balance_warnings(61, 100)
     assert text.startswith("61% of the pairs")
