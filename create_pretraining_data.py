@@ -165,7 +165,9 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     )
     with locking.lock_outputs(options.output_files):
         total = pretraining_shards.log_reports(
-            _reports(text, recipe, options, beam_arguments), text
+            _reports(text, recipe, options, beam_arguments),
+            text,
+            options.max_seq_length,
         )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))

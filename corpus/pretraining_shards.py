@@ -294,12 +294,15 @@ def _examples(instances, definition) -> Iterator[str]:
             yield f"{name}: {' '.join(map(str, array[row].tolist()))}"
 
 
-def log_reports(reports: Iterable[Report], text: Text) -> Report:
+def log_reports(
+    reports: Iterable[Report], text: Text, max_seq_length: int
+) -> Report:
     """Logs the progress and the totals of shards.
 
     Args:
         reports: one per shard, as they are completed, or one for all.
         text: the input.
+        max_seq_length: of the records.
 
     Returns:
         The sum of the reports.
@@ -330,7 +333,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
             "The input must contain at least one sentence; got none in "
             f"{', '.join(text.paths)}."
         )
-    _log_total(total, text)
+    _log_total(total, text, max_seq_length)
     return total
 
 
@@ -423,7 +426,7 @@ def _log_shard(report: Report, number: int, text: Text) -> None:
         logging.info("Wrote %d records to %s", count, path)
 
 
-def _log_total(total: Report, text: Text) -> None:
+def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
     if total.num_reused:
         others = " In the others:" if total.num_documents else ""
         kept = f"Kept {total.num_reused} of {total.num_shards} shards."
@@ -465,7 +468,7 @@ def _log_total(total: Report, text: Text) -> None:
     for warning in (
         *record_contents.corpus_warnings(total.num_documents),
         *record_contents.balance_warnings(
-            total.num_random_next, total.num_instances
+            total.num_random_next, total.num_instances, max_seq_length
         ),
     ):
         logging.warning("%s", warning)

@@ -192,6 +192,11 @@ def test_three_flags_are_required(name):
             "100% of the pairs have a random next",
         ),
         (
+            "\n\n".join("abcdefgh"),
+            {"max_seq_length": 32},
+            "Sequences of 32 word pieces often have one sentence",
+        ),
+        (
             _TEXT,
             {"max_predictions_per_seq": 18},
             "max_predictions_per_seq=18 is too small",

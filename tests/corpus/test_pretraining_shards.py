@@ -304,7 +304,9 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
     assert (report.num_shards, report.num_reused) == (3, 2)
     assert (report.num_documents, report.dropped.tags) == (5, 7)
     pretraining_shards.log_reports(
-        [report], pretraining_shards.Text(paths=(text,), shard_documents=5)
+        [report],
+        pretraining_shards.Text(paths=(text,), shard_documents=5),
+        max_seq_length=128,
     )
     assert "Kept 2 of 3 shards. In the others:" in caplog.text
     assert "Shard 0" not in caplog.text
