@@ -87,6 +87,9 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
                 "min_paragraph_words is for formats that are split into "
                 "sentences; input_format=text is split already."
             )
+        # As released, text is UTF-8.
+        unused = ("encoding",) if self.input_format == "text" else ()
+        self.check_format(self.input_format, *unused)
 
     @classmethod
     def presets(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,12 @@ from files import paths, processes, writing
 
 # The place of the file number in an output path.
 _PLACE = re.compile(r"(%0?\d*d)")
+# Formats for which a flag has no effect.
+_WITHOUT = {
+    "language": ("text",),
+    "encoding": ("parquet", "mediawiki", "wet", "python_docs"),
+    "text_field": ("text", "mediawiki", "wet", "book", "python_docs"),
+}
 _BATCH_CHARACTERS = 1 << 20
 _BATCHES_AHEAD = 16  # Keeps workers busy in little memory.
 
@@ -39,6 +45,28 @@ class RawTextOptions:
     num_workers: int = flags.Group.SPEED.whole(
         0, "Processes; 0 for one per core. The output is the same."
     )
+
+    def check_format(self, input_format: str, *unused: str) -> None:
+        """Checks that all flags given have an effect for a format.
+
+        Args:
+            input_format: a key of `formats.FORMATS`.
+            *unused: flags without an effect in this program.
+
+        Raises:
+            ValueError: a flag has none.
+        """
+        for field in dataclasses.fields(RawTextOptions):
+            has_effect = (
+                field.name not in unused
+                and input_format not in _WITHOUT.get(field.name, ())
+            )
+            value = getattr(self, field.name)
+            if not has_effect and value != field.default:
+                raise ValueError(
+                    f"{field.name} has no effect for "
+                    f"input_format={input_format}; got {value!r}."
+                )
 
     def rules(self, input_format: str) -> formats.Rules:
         """Returns the rules for reading, cleaning and splitting the text.

@@ -77,6 +77,7 @@ def check(options: Options) -> dict[str, list[str]]:
     Raises:
         ValueError: two options contradict each other.
     """
+    options.check_format(options.input_format)
     if options.holdout_every == 1:
         raise ValueError("holdout_every must be 0 or 2 or more; got 1.")
     if bool(options.holdout_every) != bool(options.holdout_file):
