@@ -87,6 +87,11 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
                 "min_paragraph_words is for formats that are split into "
                 "sentences; input_format=text is split already."
             )
+        if self.runner and self.num_workers:
+            raise ValueError(
+                "num_workers has no effect with runner; pass an option of the "
+                "runner, such as -- --direct_num_workers=2."
+            )
         # As released, text is UTF-8.
         unused = ("encoding",) if self.input_format == "text" else ()
         self.check_format(self.input_format, *unused)
@@ -134,11 +139,16 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             the text is empty or not UTF-8, the vocabulary lacks a special
             token, or an output would overwrite an input.
     """
-    if beam_arguments and not options.runner:
+    unexpected = [
+        argument
+        for argument in beam_arguments
+        if not (options.runner and argument.startswith("--"))
+    ]
+    if unexpected:
         raise ValueError(
             "Only flags, --NAME=VALUE with the equals sign, are expected, and "
             "with --runner Apache Beam options after --; got "
-            f"{' '.join(beam_arguments)}."
+            f"{' '.join(unexpected)}."
         )
     instances = options.instances
     started = time.monotonic()

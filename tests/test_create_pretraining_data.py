@@ -354,3 +354,10 @@ def test_options_of_beam_need_a_runner():
     options = _options(input_file="a", output_file="b", vocab_file="c")
     with pytest.raises(ValueError, match=r"with --runner Apache .* got --x=1"):
         create_pretraining_data.run(options, ["--x=1"])
+
+
+def test_arguments_that_are_no_options_of_beam_are_refused():
+    given = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
+    options = _options(**given, runner="DirectRunner")
+    with pytest.raises(ValueError, match=r"after --; got False\."):
+        create_pretraining_data.run(options, ["False", "--x=1"])

@@ -176,6 +176,7 @@ _TABLES = {
 --output_file=,            | output_file must name one or more files
 --masking=80,10            | masking must be
 --min_paragraph_words=3    | is for formats that are
+--runner=x --num_workers=2 | num_workers has no effect with runner
 --encoding=latin-1         | has no effect for input_format=text; got 'latin-1'.
 --text_field=body          | text_field has no effect for input_format=text
 --language=de              | language has no effect for input_format=text
