@@ -88,12 +88,16 @@ class PretrainingRecords:
         """
         wanted = self._metadata(shard, text_sha256, 0)
         names = self.paths_of(shard)
-        is_held = all(
-            paths.exists(path)
-            and (held := records.read_metadata(path)) is not None
-            and records.is_same_data(held, wanted)
-            for path in names
-        )
+        try:
+            is_held = all(
+                paths.exists(path)
+                and (held := records.read_metadata(path)) is not None
+                and records.is_same_data(held, wanted)
+                for path in names
+            )
+        except ValueError as error:
+            logging.warning("Creating shard %d again: %s", shard, error)
+            return False
         for path in names if is_held else ():
             _remove_remains(path)
         return is_held

@@ -58,6 +58,17 @@ def test_holds_what_it_wrote(tmp_path):
     assert not store.holds(2, "text")
 
 
+def test_a_shard_with_a_damaged_sidecar_is_not_held(tmp_path, caplog):
+    store = _store(str(tmp_path / "a"))
+    store.write(0, _batches(), "text")
+    (tmp_path / "a-00000.meta.json").write_text("{")
+    assert not store.holds(0, "text")
+    assert "Creating shard 0 again: " in caplog.text
+    assert "a-00000.meta.json" in caplog.text
+    store.write(0, _batches(), "text")
+    assert store.holds(0, "text")
+
+
 def test_a_failure_leaves_no_sidecar_for_other_records(tmp_path):
     store = _store(str(tmp_path / "a"))
     store.write(0, _batches(), "text")
