@@ -1,5 +1,7 @@
 """File paths: globs, comma-separated lists, remote stores."""
 
+import contextlib
+import errno
 import glob
 import hashlib
 import os
@@ -37,10 +39,13 @@ def expand(patterns: str) -> list[str]:
 
 
 def _matches(pattern: str) -> list[str]:
-    if is_remote(pattern):
-        return _gfile().glob(pattern)
     # The name of an existing file may contain a bracket.
-    return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
+    if exists(pattern):
+        return [pattern]
+    if not is_remote(pattern):
+        return glob.glob(pattern)
+    with remote_errors(pattern):
+        return _gfile().glob(pattern)
 
 
 def matching(folder: str, pattern: str) -> list[str]:
@@ -78,7 +83,10 @@ def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
 
 def exists(path: str) -> bool:
     """Returns whether a path, local or remote, is a file."""
-    return bool(_matches(path)) if is_remote(path) else os.path.isfile(path)
+    if not is_remote(path):
+        return os.path.isfile(path)
+    with remote_errors(path):
+        return _gfile().exists(path) and not _gfile().isdir(path)
 
 
 def is_folder(path: str) -> bool:
@@ -94,9 +102,12 @@ def open_to_read(path: str) -> BinaryIO:
     Raises:
         OSError: the file cannot be opened.
     """
-    if is_remote(path):
-        return _gfile().GFile(path, "rb")
-    return open(path, "rb")
+    if not is_remote(path):
+        return open(path, "rb")
+    with remote_errors(path):
+        file = _gfile().GFile(path, "rb")
+        file.seek(0)  # Opens it.
+        return file
 
 
 def is_stream(path: str) -> bool:
@@ -162,6 +173,20 @@ def sha256(path: str) -> str:
     for chunk in chunks_of(path):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def remote_errors(path: str) -> Iterator[None]:
+    """Converts TensorFlow's errors on a remote path to OSError."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.NotFoundError as error:
+        message = os.strerror(errno.ENOENT)
+        raise FileNotFoundError(errno.ENOENT, message, path) from error
+    except tf.errors.OpError as error:
+        raise OSError(f"{path}: {error.message}.") from error
 
 
 def _gfile():

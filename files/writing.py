@@ -25,7 +25,7 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
     """Checks the files that a program will write.
 
     Every program that writes files calls this with all of them at its start.
-    No file is created.
+    No file is created, but the folders of remote files are.
 
     Args:
         names: the files to be written.
@@ -59,11 +59,14 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
 def check_file(path: str) -> None:
     """Checks that a file can be written, without creating it.
 
+    The folder of a remote file is created.
+
     Raises:
         OSError: the path is a folder, or its folder cannot be created or
             written.
     """
     if paths.is_remote(path):
+        check_folder(os.path.dirname(path))
         return
     if os.path.isdir(path):
         raise IsADirectoryError(
@@ -118,11 +121,14 @@ def _identity(path: str) -> tuple[object, ...]:
 def check_folder(path: str) -> None:
     """Checks that files can be written into a folder, which may be missing.
 
+    A remote one is created.
+
     Raises:
         OSError: it, or the folder to create it in, is not a folder or not
             writable.
     """
     if paths.is_remote(path):
+        _make_remote_folder(path)
         return
     there = path or "."
     while not os.path.lexists(there):
@@ -134,6 +140,13 @@ def check_folder(path: str) -> None:
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(f"No permission to write in {there}{inside}.")
+
+
+def _make_remote_folder(path: str) -> None:
+    import tensorflow as tf
+
+    with paths.remote_errors(path):
+        tf.io.gfile.makedirs(path)
 
 
 def require_space(folder: str, num_bytes: int, purpose: str) -> None:
@@ -256,8 +269,9 @@ def _uploading(path: str, mode: str) -> Iterator[IO]:
     with tempfile.NamedTemporaryFile() as local:
         with _open(local.name, mode) as file:
             yield file
-        tf.io.gfile.makedirs(os.path.dirname(path))
-        tf.io.gfile.copy(local.name, path, overwrite=True)
+        _make_remote_folder(os.path.dirname(path))
+        with paths.remote_errors(path):
+            tf.io.gfile.copy(local.name, path, overwrite=True)
 
 
 @contextlib.contextmanager

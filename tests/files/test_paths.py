@@ -56,3 +56,24 @@ def test_a_pipe_has_no_hash(tmp_path):
     os.mkfifo(pipe)
     with pytest.raises(ValueError, match=r"pipe must be a regular file, bec"):
         paths.sha256(pipe)
+
+
+def test_remote_files_are_found_by_their_names(tmp_path):
+    folder = f"file://{tmp_path}"  # Through TensorFlow.
+    (tmp_path / "x[1].txt").write_text("a")
+    assert paths.exists(f"{folder}/x[1].txt")
+    assert paths.expand(f"{folder}/x[1].txt") == [f"{folder}/x[1].txt"]
+    assert paths.expand(f"{folder}/*.txt") == [f"{folder}/x[1].txt"]
+    assert not paths.exists(f"{folder}/x*.txt")
+    assert not paths.exists(folder)
+    assert paths.open_to_read(f"{folder}/x[1].txt").read() == b"a"
+
+
+def test_errors_of_remote_files_are_those_of_the_system(tmp_path):
+    missing = f"file://{tmp_path}/missing"
+    with pytest.raises(FileNotFoundError, match="No such file") as caught:
+        paths.open_to_read(missing)
+    assert caught.value.filename == missing
+    for use in (paths.open_to_read, paths.exists, paths.expand):
+        with pytest.raises(OSError, match="scheme 'nowhere' not implemented"):
+            use("nowhere://bucket/x")

@@ -122,9 +122,25 @@ def test_files_and_folders_that_can_be_made_pass_and_are_not_made(tmp_path):
     writing.check_folder(str(tmp_path / "a" / "b"))
     writing.check_folder("")
     writing.check_file("new")
-    writing.check_files(["gs://bucket/x", str(tmp_path / "y")])
-    writing.check_folder("gs://bucket")
+    writing.check_files([str(tmp_path / "x"), str(tmp_path / "y")])
     assert os.listdir(tmp_path) == ["there"]
+
+
+def test_remote_folders_are_made_and_refusals_of_the_store_are_errors(tmp_path):
+    writing.check_files([f"file://{tmp_path}/a/x"])  # Through TensorFlow.
+    assert os.listdir(tmp_path) == ["a"]
+    (tmp_path / "file").touch()
+    for path, message in (
+        (f"file://{tmp_path}/file/x", "is not a directory"),
+        ("nowhere://bucket/x", "'nowhere' not implemented"),
+    ):
+        with pytest.raises(OSError, match=message):
+            writing.check_file(path)
+        with (
+            pytest.raises(OSError, match=message),
+            writing.whole_file(path) as file,
+        ):
+            file.write("x")
 
 
 def test_folders_are_no_files_and_files_no_folders(tmp_path):
