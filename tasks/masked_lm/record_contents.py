@@ -164,9 +164,10 @@ def _counts(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     is_special = np.isin(original, [vocab[token] for token in _NOT_WORDS])
     is_word = is_token & ~is_special
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
-    shown = np.take_along_axis(
-        batch["input_ids"], batch["masked_lm_positions"], axis=1
-    )[is_predicted]
+    places = np.clip(
+        batch["masked_lm_positions"], 0, batch["input_ids"].shape[1] - 1
+    )
+    shown = np.take_along_axis(batch["input_ids"], places, axis=1)[is_predicted]
     labels = batch["masked_lm_ids"][is_predicted]
     counts = {
         "num_records": len(original),
@@ -187,6 +188,7 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
     length = mask.sum(axis=1, keepdims=True)  # [B, 1]
+    is_inside = _is_inside(batch)  # [B, P]
     is_special = np.isin(labels, [vocab[token] for token in _NOT_WORDS])
     vocab_size = max(vocab.values()) + 1
     sorted_positions = np.sort(
@@ -200,8 +202,11 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
         "no [CLS] at the start": inputs[:, 0] != vocab["[CLS]"],
         "padding between tokens": (mask[:, 1:] > mask[:, :-1]).any(axis=1),
         "a prediction in the padding": (
-            is_predicted & (positions >= length)
+            is_predicted & is_inside & (positions >= length)
         ).any(axis=1),
+        "a prediction beyond the sequence": (is_predicted & ~is_inside).any(
+            axis=1
+        ),
         "a place predicted twice": (np.diff(sorted_positions, axis=1) == 0).any(
             axis=1
         ),
@@ -218,10 +223,17 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
 def original_ids(batch: Batch) -> np.ndarray:
     """Returns the tokens before masking: `[B, T]`."""
     ids = np.array(batch["input_ids"])
-    rows, columns = np.nonzero(batch["masked_lm_weights"] > 0)
+    is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
+    rows, columns = np.nonzero(is_predicted & _is_inside(batch))
     places = batch["masked_lm_positions"][rows, columns]
     ids[rows, places] = batch["masked_lm_ids"][rows, columns]
     return ids
+
+
+def _is_inside(batch: Batch) -> np.ndarray:
+    """Returns whether masked positions are in the sequence: `[B, P]`."""
+    positions = batch["masked_lm_positions"]
+    return (positions >= 0) & (positions < batch["input_ids"].shape[1])
 
 
 def contents_warnings(contents: RecordContents) -> list[str]:

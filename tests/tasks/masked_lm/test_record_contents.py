@@ -83,6 +83,10 @@ def test_a_mask_of_bytes_has_no_fault():
             {"masked_lm_positions": [[1, 1, 4], [3, 0, 0]]},
             "a place predicted twice",
         ),
+        (
+            {"masked_lm_positions": [[1, 2, 6], [3, 0, 0]]},
+            "1 of 2 records have a prediction beyond the sequence",
+        ),
         ({"masked_lm_ids": [[8, 3, 5]] * 2}, r"\[PAD\], \[CLS\] or \[SEP\]"),
         ({"masked_lm_weights": [[0.0] * 3] * 2}, "nothing to predict"),
     ],
