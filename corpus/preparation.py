@@ -261,6 +261,10 @@ class Written:
     words: int = 0
 
 
+class TooFewDocumentsError(ValueError):
+    """Fewer documents than files."""
+
+
 def write_documents(
     documents: Iterable[tuple[str, bool]],
     names: list[str],
@@ -277,7 +281,7 @@ def write_documents(
         holdout_path: file for held-out documents.
 
     Raises:
-        ValueError: a file would stay empty.
+        TooFewDocumentsError: a file would stay empty.
     """
     counts = dict.fromkeys([*names, *filter(None, [holdout_path])], 0)
     total = Written()
@@ -299,7 +303,7 @@ def write_documents(
             total.words += document.count(" ") + num_sentences
         empty = [path for path, count in counts.items() if not count]
         if empty:
-            raise ValueError(
+            raise TooFewDocumentsError(
                 f"{total.documents} documents are too few: "
                 f"{', '.join(empty)} would be empty. Check the counts of "
                 "dropped text, --num_output_files and --holdout_every."

@@ -327,6 +327,7 @@ def log_reports(
                 f"{total.num_shards} shards",
             )
     if not total.num_documents and not total.num_reused:
+        _log_dropped(total, text)
         # Differs: the release writes files without a record, and only training
         # fails on them (docs/differences.md).
         raise ValueError(
@@ -439,16 +440,7 @@ def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
         total.num_documents,
         total.num_sentences,
     )
-    if total.num_tokenless:
-        logging.warning(
-            "Dropped %d sentences without a token, such as those of control "
-            "characters.",
-            total.num_tokenless,
-        )
-    if text.rules is not None:
-        logging.info(
-            "%s", preparation.describe_dropped(total.dropped, text.rules)
-        )
+    _log_dropped(total, text)
     logging.info(
         "Created %d instances, %.1f %% with a random next sentence.",
         total.num_instances,
@@ -472,3 +464,16 @@ def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
         ),
     ):
         logging.warning("%s", warning)
+
+
+def _log_dropped(total: Report, text: Text) -> None:
+    if total.num_tokenless:
+        logging.warning(
+            "Dropped %d sentences without a token, such as those of control "
+            "characters.",
+            total.num_tokenless,
+        )
+    if text.rules is not None:
+        logging.info(
+            "%s", preparation.describe_dropped(total.dropped, text.rules)
+        )

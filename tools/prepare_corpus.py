@@ -128,9 +128,13 @@ def run(options: Options) -> preparation.Written:
             _documents(options, files, rules, total)
         ) as documents,
     ):
-        written = preparation.write_documents(
-            documents, output_paths, options.holdout_file
-        )
+        try:
+            written = preparation.write_documents(
+                documents, output_paths, options.holdout_file
+            )
+        except preparation.TooFewDocumentsError:
+            progress.log_paragraph(preparation.describe_dropped(total, rules))
+            raise
     progress.log_paragraph(
         f"Wrote {written.documents} of {total.documents_read} documents "
         f"({written.held_out} held out): {written.sentences} sentences, "

@@ -216,6 +216,18 @@ def test_sentences_without_a_token_are_counted(tmp_path, caplog):
     assert "Dropped 2 sentences without a token" in caplog.text
 
 
+def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
+    text = tmp_path / "text"
+    text.write_text("1.\n")
+    with pytest.raises(ValueError, match="at least one sentence"):
+        _run(text, tmp_path / "a", input_format="book")
+    assert "Left out: sentences without a letter: 1; " in caplog.text
+    text.write_bytes(b"\x01\n")
+    with pytest.raises(ValueError, match="at least one sentence"):
+        _run(text, tmp_path / "a")
+    assert "Dropped 1 sentences without a token" in caplog.text
+
+
 def _command(text, output):
     return [
         sys.executable,

@@ -81,6 +81,13 @@ def test_wrong_options_are_errors_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
+def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
+    options = _options(tmp_path, "1.\n", input_format="book")
+    with pytest.raises(ValueError, match="0 documents are too few"):
+        prepare_corpus.run(options)
+    assert "Left out: sentences without a letter: 1; " in caplog.text
+
+
 @pytest.mark.parametrize(
     ("output", "name"),
     [("out-%03d.txt", "out-{:03d}.txt"), ("out", "out-0000{}")],
