@@ -14,8 +14,8 @@ from commands import flags
 from corpus import cleaning, formats
 from files import paths, processes, writing
 
-# The place of the file number in an output path.
-_PLACE = re.compile(r"(%0?\d*d)")
+# The place of the file number in the name of an output file.
+_PLACE = re.compile(r"(%(?:0\d+)?d)(?=[^/]*\Z)")
 # Formats for which a flag has no effect.
 _WITHOUT = {
     "language": ("text",),
@@ -185,8 +185,9 @@ def _sentences_of(
 def output_paths(output_file: str, num_files: int) -> list[str]:
     """Names the output files.
 
-    `%05d` in the path is replaced by the number. Without it, a single file
-    keeps its name, and several are named `OUT-00000.txt` and so on.
+    `%d` or `%05d` in the last part of the path is replaced by the number.
+    Without it, a single file keeps its name, and several are named
+    `OUT-00000.txt` and so on.
 
     Raises:
         ValueError: `num_files` is below 1, or the path has two placeholders.

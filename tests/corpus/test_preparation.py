@@ -120,6 +120,9 @@ def test_output_paths():
     assert paths("a/out.txt", 1) == ["a/out.txt"]
     assert paths("out.txt", 2) == ["out-00000.txt", "out-00001.txt"]
     assert paths("o.%03d", 2) == ["o.000", "o.001"]
+    assert paths("%d/o%d", 2) == ["%d/o0", "%d/o1"]
+    assert paths("50%d/o", 1) == ["50%d/o"]
+    assert paths("o%5d", 2) == ["o%5d-00000", "o%5d-00001"]
     with pytest.raises(ValueError, match="one number; has 2"):
         paths("a-%d-%d", 2)
     with pytest.raises(ValueError, match="must be 1 or more; got 0"):
