@@ -184,7 +184,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
-    writing.warn_of_others(store.others(written))
+    writing.warn_of_others(store.others(list(written)), text.paths)
     logging.debug("Took %.1f seconds.", time.monotonic() - started)
 
 

@@ -207,9 +207,10 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
 
 
 def others(output_file: str, written: Iterable[str]) -> list[str]:
-    """Lists numbered output files of other runs, on local disks."""
+    """Lists output files of other runs, on local disks."""
     before, place, after = _around_number(output_file)
     found = paths.numbered(before, after, int(place[1:-1] or 0))
+    found += paths.local_files([output_file])
     return sorted(set(found).difference(written))
 
 

@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 # Of files that accompany records, which a glob over their folder also matches.
@@ -79,6 +79,11 @@ def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
         if number.isdecimal() and number == f"{int(number):0{num_digits}d}":
             found.append(path)
     return sorted(found)
+
+
+def local_files(names: Iterable[str]) -> list[str]:
+    """Lists the paths of local files that exist."""
+    return [path for path in names if not is_remote(path) and exists(path)]
 
 
 def exists(path: str) -> bool:

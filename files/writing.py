@@ -80,17 +80,23 @@ def check_file(path: str) -> None:
     check_folder(os.path.dirname(os.path.realpath(path)))
 
 
-def warn_of_others(names: Iterable[str]) -> None:
-    """Warns of numbered files of an earlier run with more files.
+def warn_of_others(names: Iterable[str], inputs: Iterable[str]) -> None:
+    """Warns of files of an earlier run with other numbers.
 
     A glob over the files of this run would match them too.
+
+    Args:
+        names: the files.
+        inputs: the files that this run has read, which are not named.
     """
+    read = set(map(_identity, inputs))
     for path in names:
-        logging.warning(
-            "%s is from an earlier run with more files. Delete it, or a glob "
-            "will match the files of both runs.",
-            path,
-        )
+        if _identity(path) not in read:
+            logging.warning(
+                "%s is from an earlier run with other files. Delete it, or a "
+                "glob will match the files of both runs.",
+                path,
+            )
 
 
 def check_seekable(names: Iterable[str]) -> None:

@@ -143,7 +143,8 @@ def run(options: Options) -> preparation.Written:
     )
     progress.log_paragraph(preparation.describe_dropped(total, rules))
     writing.warn_of_others(
-        preparation.others(options.output_file, output_paths + holdout_paths)
+        preparation.others(options.output_file, output_paths + holdout_paths),
+        input_paths,
     )
     return written
 

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class PretrainingRecords:
         """
         records_of = [*self.paths_of(0)]
         if self.is_sharded:
-            records_of += self.others(records_of)
+            records_of += self._numbered_except(records_of)
         sidecars = [
             records.metadata_path(path)
             for path in records_of
@@ -67,8 +67,14 @@ class PretrainingRecords:
         ]
         return records_of + sidecars
 
-    def others(self, written: Iterable[str]) -> list[str]:
-        """Lists existing numbered files on local disks except `written`."""
+    def others(self, written: Collection[str]) -> list[str]:
+        """Lists existing files on local disks except `written`."""
+        plain = set(paths.local_files(self.record_paths))
+        return sorted(
+            plain.difference(written).union(self._numbered_except(written))
+        )
+
+    def _numbered_except(self, written: Collection[str]) -> list[str]:
         found = itertools.chain.from_iterable(
             paths.numbered(f"{stem}-", ending)
             for stem, ending in map(os.path.splitext, self.record_paths)

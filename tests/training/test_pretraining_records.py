@@ -116,6 +116,11 @@ def test_others_are_the_numbered_files_not_written(tmp_path):
     names = [str(tmp_path / f"a-{k:05d}.rec") for k in range(3)]
     assert store.others(names) == []
     assert store.others(names[:1]) == names[1:]
+    plain = str(tmp_path / "a.rec")
+    _store(plain, is_sharded=False).write(0, _batches(), "text")
+    assert store.others(names) == [plain]
+    assert plain not in store.outputs()
+    assert _store(plain, is_sharded=False).others([plain]) == names
     assert _store("gs://bucket/a.rec").others([]) == []
 
 
