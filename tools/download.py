@@ -99,6 +99,12 @@ def run(options: Options, names: Sequence[str]) -> None:
             "--sha256 is the hash of one file; the number of files is "
             f"{sum(len(item.urls) for item in items)}."
         )
+    packages = [i.name for i in items if i.kind == download_table.PACKAGE]
+    if options.mirror and packages:
+        raise ValueError(
+            f"--mirror has no effect for {', '.join(packages)}, which pip "
+            "downloads; set the index of pip instead (PIP_INDEX_URL)."
+        )
     failures = []
     for item in items:
         try:
