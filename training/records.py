@@ -309,14 +309,21 @@ class Metadata:
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def vocab_sha256(tokens: Iterable[str]) -> str:
+def vocab_sha256(vocab: Mapping[str, int]) -> str:
     """Hashes a vocabulary: its tokens in order, each followed by a line feed.
 
-    For a vocabulary file without repeated lines this is its SHA-256.
+    For a vocabulary file without repeated lines this is its SHA-256. With
+    repeated lines, whose tokens have the id of the last one, the ids follow.
+
+    Args:
+        vocab: token -> id.
     """
     digest = hashlib.sha256()
-    for token in tokens:
+    for token in vocab:
         digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
+    ids = list(vocab.values())
+    if ids != list(range(len(ids))):
+        digest.update(json.dumps(ids).encode())
     return digest.hexdigest()
 
 
