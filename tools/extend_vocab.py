@@ -139,7 +139,8 @@ def check_words(
     """Checks words that the user chose.
 
     Args:
-        words: one each; white space around them and empty ones are ignored.
+        words: one each; white space around them, byte-order marks and empty
+            ones are ignored.
         tokenizer: of the old vocabulary.
 
     Returns:
@@ -151,7 +152,7 @@ def check_words(
     """
     checked: dict[str, None] = {}
     for text in words:
-        word = text.strip()
+        word = text.removeprefix("\ufeff").strip()
         if not word:
             continue
         parts = tokenizer.basic_tokenizer.tokenize(word)
@@ -305,6 +306,12 @@ def run(options: Options) -> None:
     """
     if bool(options.input_file) == bool(options.words_file):
         raise ValueError("Pass one of --input_file and --words_file.")
+    for name in ("num_words", "min_count") if options.words_file else ():
+        if getattr(options, name) != getattr(Options, name):
+            raise ValueError(
+                f"--{name} has no effect with --words_file, whose words are "
+                f"all added; got {getattr(options, name)}."
+            )
     source, target = options.init_checkpoint, options.output_checkpoint
     if bool(source) != bool(target):
         raise ValueError(

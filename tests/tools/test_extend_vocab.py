@@ -34,10 +34,14 @@ def options(tmp_path):
 
 
 def test_given_words_come_in(options, tmp_path, caplog):
-    (tmp_path / "words.txt").write_text("uned\n")
+    (tmp_path / "words.txt").write_text("uned\n", encoding="utf-8-sig")
     caplog.set_level("INFO")
     extend_vocab.run(
-        options(input_file=None, words_file=str(tmp_path / "words.txt"))
+        options(
+            input_file=None,
+            words_file=str(tmp_path / "words.txt"),
+            min_count=extend_vocab.Options.min_count,
+        )
     )
     entries = (tmp_path / "more.txt").read_text().splitlines()
     assert entries[1] == "uned"
@@ -168,6 +172,14 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
     ("changes", "message"),
     [
         ({"input_file": None}, "Pass one of --input_file and --words_file"),
+        (
+            {"input_file": None, "words_file": "x"},
+            "--min_count has no effect with --words_file",
+        ),
+        (
+            {"input_file": None, "words_file": "x", "num_words": 9},
+            "--num_words has no effect with --words_file",
+        ),
         ({"init_checkpoint": "x"}, "--output_checkpoint together"),
         ({"min_count": 99}, "There is no word to add"),
     ],
