@@ -152,12 +152,17 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
     )
     vocabulary = special + _ordered(alphabet, pieces)
     if len(vocabulary) < options.vocab_size:
+        is_whole = len(words) == len(counts.words)
         logging.warning(
-            "The text has only %d entries of the %d requested: every word is "
+            "The text has only %d entries of the %d requested: every word%s is "
             "an entry. Learn from more text, or use vocab_size = "
             "%d, in the configuration of the model too.",
             len(vocabulary),
             options.vocab_size,
+            ""
+            if is_whole
+            else " without a rare character (min_character_"
+            f"count = {options.min_character_count})",
             len(vocabulary),
         )
     return vocabulary
@@ -272,14 +277,14 @@ class WordCounts:
         """Drops the rarest words until at most half of `max_words` are left.
 
         All words of equal count are dropped or kept together, so the result
-        does not depend on their order. If there are at most `max_words`, all
-        are kept.
+        does not depend on their order. The most frequent words are kept, and
+        if there are at most `max_words`, all are.
         """
         if len(self.words) <= max_words:
             return
         words_by_count = collections.Counter(self.words.values())
-        num_left = len(self.words)
-        for rarest in sorted(words_by_count):
+        num_left, most_forgotten = len(self.words), 0.0
+        for rarest in sorted(words_by_count)[:-1]:
             if num_left <= max_words // 2:
                 break
             num_left -= words_by_count[rarest]

@@ -106,7 +106,8 @@ def _characters_of_text():
 def test_too_little_text_gives_every_word_and_a_warning(tmp_path, caplog):
     vocabulary = _learn(tmp_path, "ab ab", vocab_size=500)
     assert vocabulary == [*_SPECIAL, "a", "b", "ab", "##a", "##b"]
-    assert "only 109 entries of the 500 requested" in caplog.text
+    told = "only 109 entries of the 500 requested: every word is an entry"
+    assert told in caplog.text
 
 
 def test_rare_characters_can_be_left_out(tmp_path, caplog):
@@ -124,6 +125,10 @@ def test_rare_characters_can_be_left_out(tmp_path, caplog):
     ]
     assert "1 of 4 words have a character without an entry" in caplog.text
     assert "only 111 entries" in caplog.text
+    assert (
+        "every word without a rare character (min_character_count = 3) is an "
+        "entry" in caplog.text
+    )
 
 
 def test_processes_and_order_of_words_change_no_entry(tmp_path, monkeypatch):
@@ -245,7 +250,9 @@ def test_rarest_words_are_forgotten_by_whole_levels(caplog):
     assert counts.num_forgotten == 6
     assert "dropped the 6 rarest words" in caplog.text
     assert set(counts.characters) == set("abcdefgh")
-    assert _count(["a b c d"], max_words=1).words == {}
+    # The most frequent words are never forgotten.
+    assert _count(["a b c d"], max_words=1).words == dict.fromkeys("abcd", 1)
+    assert _count(["a a b b c"], max_words=1).words == {"a": 2, "b": 2}
 
 
 # -------------------------------------------------------- Byte-pair encoding
