@@ -237,9 +237,10 @@ def _lines_of(text: str) -> list[str]:
 def read_json(source: sources.Source, rules: Rules) -> _Documents:
     """Yields one document per string in the text field of a JSON file.
 
-    The file is an array of objects, or concatenated objects. A dotted
-    `rules.text_field` is a path, in which `item` stands for the elements of
-    an array: `data.item.body` for `{"data": [{"body": "..."}]}`.
+    The file is an array of objects, which may be empty, or concatenated
+    objects. A dotted `rules.text_field` is a path, in which `item` stands
+    for the elements of an array: `data.item.body` for
+    `{"data": [{"body": "..."}]}`.
 
     Raises:
         ValueError: not JSON, no such field, or its value is not a string.
@@ -248,6 +249,7 @@ def read_json(source: sources.Source, rules: Rules) -> _Documents:
 
     places = (rules.text_field, f"item.{rules.text_field}")
     num_documents = 0
+    kinds: set[str] = set()
     seen: set[str] = set()
     chunks = sources.utf8_chunks(source, rules.encoding, _JSON_BUFFER_BYTES)
     events = ijson.parse(
@@ -260,6 +262,7 @@ def read_json(source: sources.Source, rules: Rules) -> _Documents:
         for place, event, value in events:
             if len(place) > _LONGEST_PLACE:
                 raise ijson.JSONError("nested too deep")
+            kinds.add(event)
             if event == "map_key":
                 if len(seen) < messages.MOST_VALUES:
                     seen.add(f"{place}.{value}".removeprefix("."))
@@ -277,7 +280,7 @@ def read_json(source: sources.Source, rules: Rules) -> _Documents:
             f"{source.name}, after document {num_documents}: not JSON "
             f"({message})."
         ) from error
-    if not num_documents:
+    if not num_documents and kinds != {"start_array", "end_array"}:
         raise ValueError(
             f"{source.name}: no text in {rules.text_field!r}. Fields here: "
             f"{messages.listed(sorted(seen)) or 'none'} (choose with "

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import gzip
+import itertools
 import lzma
 import tarfile
 import zlib
@@ -177,10 +178,10 @@ def utf8_chunks(source: Source, encoding: str, size: int) -> Iterator[bytes]:
         encoding: of the source.
         size: number of bytes read at a time.
     """
-    if codecs.lookup(encoding).name == "utf-8":
-        encoding = "utf-8-sig"
     chunks = iter(functools.partial(source.file.read, size), b"")
-    yield from codecs.iterencode(codecs.iterdecode(chunks, encoding), "utf-8")
+    texts = codecs.iterdecode(chunks, encoding)
+    first = next(texts, "").removeprefix("\ufeff")
+    yield from codecs.iterencode(itertools.chain([first], texts), "utf-8")
 
 
 @contextlib.contextmanager

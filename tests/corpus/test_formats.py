@@ -299,9 +299,15 @@ def test_half_characters_of_json_are_replaced_in_any_chunks(
         caplog.clear()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_json_is_read_in_its_encoding(tmp_path, encoding):
-    content = '[{"text": "\xe9t\xe9"}]'.encode(encoding)
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [
+        *(("utf-8", ""), ("utf-8-sig", ""), ("utf-16", ""), ("cp1252", "")),
+        ("utf-16-le", "\ufeff"),
+    ],
+)
+def test_json_is_read_in_its_encoding(tmp_path, encoding, mark):
+    content = f'{mark}[{{"text": "\xe9t\xe9"}}]'.encode(encoding)
     path = _written(tmp_path, "x.json", content)
     told = encoding.removesuffix("-sig")
     documents = _documents("json", path, encoding=told)
@@ -328,6 +334,10 @@ def test_json_is_read_in_its_encoding(tmp_path, encoding):
 def test_json_without_such_strings_names_file_and_place(text, message):
     with pytest.raises(ValueError, match=message):
         _read("json", text)
+
+
+def test_an_empty_array_of_json_has_no_documents():
+    assert _read("json", " []\n") == []
 
 
 def _cirrus(*pages):
