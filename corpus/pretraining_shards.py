@@ -28,7 +28,7 @@ from tasks.masked_lm import (
 )
 from vocab import word_memory
 
-_COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2")
+_COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2", ".parquet")
 _NUM_EXAMPLES = 20  # Source: the release logs as many.
 # Source: measured on 20 and 60 MB of English Wikipedia, sequences of 32 to 512,
 # 1 to 10 passes: the estimate is between the peak and 26 % above it.

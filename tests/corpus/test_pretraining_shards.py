@@ -376,7 +376,8 @@ def test_estimate_of_memory_is_the_peak_that_was_measured(tmp_path):
 
 def test_memory_of_compressed_text_is_that_of_more_text(tmp_path):
     plain = _memory(tmp_path, 90_000_000)
-    assert _memory(tmp_path, 30_000_000, "text.gz") == plain
+    for name in ("text.gz", "text.parquet"):
+        assert _memory(tmp_path, 30_000_000, name) == plain
     assert _memory(tmp_path, 9, shard_documents=5) is None
 
 
