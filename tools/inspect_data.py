@@ -134,7 +134,9 @@ def _inspect_text(
     if not text.num_sentences:
         raise ValueError(f"There must be text in {', '.join(names)}.")
     name = f"{options.input_file}"
-    if text.num_documents == options.max_documents:
+    if text.num_documents == options.max_documents and _has_more(
+        names, options.max_documents
+    ):
         name += f" (the first {text.num_documents:,} documents)"
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
     instances = fast_masked_pairs.create_instances(
@@ -163,6 +165,14 @@ def _inspect_text(
             *pairs.warnings,
         ],
     )
+
+
+def _has_more(names: Sequence[str], num_documents: int) -> bool:
+    """Returns whether a text has more than so many documents."""
+    rest = itertools.islice(
+        encoded_corpus.read_documents(names), num_documents, None
+    )
+    return next(rest, None) is not None
 
 
 def _pretraining_findings(
