@@ -182,6 +182,8 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             text,
             options.max_seq_length,
         )
+        if text.is_sharded:
+            beam.remove_parts(recipe, total.num_shards)
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
     writing.warn_of_others(store.others(list(written)), text.paths)

@@ -121,6 +121,12 @@ def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
     return os.path.join(folder, f".{name}.text")
 
 
+def remove_parts(recipe: pretraining_shards.Recipe, num_shards: int) -> None:
+    """Removes the text of completed shards that a killed run left."""
+    for number in range(num_shards):
+        paths.remove(_part_of(recipe, number))
+
+
 def _read_part(part: str) -> list[formats.Document]:
     with paths.open_to_read(part) as file:
         return [

@@ -324,6 +324,16 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
     assert "Shard 0" not in caplog.text
 
 
+def test_remains_of_a_killed_run_of_beam_are_removed(tmp_path, text):
+    (tmp_path / "out").mkdir()
+    for number in (0, 2):
+        (tmp_path / f"out/.x-0000{number}.rec.text").touch()
+    (tmp_path / "out/.x-00000.text").touch()
+    _run(text, tmp_path / "out/x.rec", shard_documents=4)
+    hidden = [path.name for path in (tmp_path / "out").glob(".*")]
+    assert hidden == [".x-00000.text"]
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize(
     "shards", [{"shard_documents": 2}, {"shard_by_file": True}]
