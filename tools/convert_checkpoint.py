@@ -229,12 +229,16 @@ def _casing(
     lower = options.do_lower_case
     if lower is not None:
         tokenization.validate_case_matches_checkpoint(lower, options.input)
-        model_folder.check_casing(folder, lower)
     elif known := model_folder.casing(folder):
         lower = known.do_lower_case
-    if vocab_file is None:
-        return lower
-    shown = model_folder.is_vocabulary_lower_case(vocab_file)
+    shown = None
+    if vocab_file is not None:
+        shown = model_folder.is_vocabulary_lower_case(vocab_file)
+    if lower is None:
+        lower = shown
+    if lower is not None:
+        # The output states only the casing, so all else must be BERT's.
+        model_folder.check_casing(folder, lower)
     if None not in (lower, shown) and shown != lower:
         logging.warning(
             "do_lower_case is %s, but the entries of %s suggest %s.",
@@ -242,7 +246,7 @@ def _casing(
             vocab_file,
             shown,
         )
-    return shown if lower is None else lower
+    return lower
 
 
 # ---------------------------------------------------------------- The output

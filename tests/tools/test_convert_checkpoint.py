@@ -310,3 +310,13 @@ def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
         )
     with pytest.raises(ValueError, match="do_lower_case must be True"):
         _convert(folder, tmp_path / "b/x.ckpt", "release", do_lower_case=False)
+
+
+def test_a_tokenizer_other_than_berts_is_refused(tmp_path):
+    folder = _from_golden("model", tmp_path, "huggingface")
+    path = tmp_path / "out/tokenizer_config.json"
+    values = json.loads(path.read_text())
+    for option in ("strip_accents", "tokenize_chinese_chars"):
+        path.write_text(json.dumps({**values, option: False}))
+        with pytest.raises(ValueError, match=f"{option} must be True"):
+            _convert(folder, tmp_path / "b/x.ckpt", "release")
