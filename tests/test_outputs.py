@@ -276,6 +276,17 @@ def test_an_input_is_not_an_output(name, named, inputs, capsys):
     assert _content(inputs) == before
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["extract_features, jsonl", "tools.plot_attention", "tools.predict_masked"],
+)
+def test_a_file_of_the_checkpoint_is_not_an_output(name, inputs, capsys):
+    before = _content(inputs)
+    message = _refusal(_PROGRAMS[name].command.format("./tiny.ckpt.index"))
+    assert "it is the input tiny.ckpt.index" in (message or "not refused")
+    assert _content(inputs) == before
+
+
 @pytest.mark.parametrize("name", [n for n, p in _PROGRAMS.items() if p.second])
 def test_two_outputs_are_two_files(name, inputs):
     row = _PROGRAMS[name]

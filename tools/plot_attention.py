@@ -139,6 +139,9 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    writing.check_files(
+        [options.output_file], checkpoints.files(options.init_checkpoint)
+    )
     lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)

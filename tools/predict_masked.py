@@ -181,6 +181,10 @@ def run(options: Options) -> None:
         options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    if options.output_file is not None:
+        writing.check_files(
+            [options.output_file], checkpoints.files(options.init_checkpoint)
+        )
     from modeling import heads  # Late: these import TensorFlow.
     from training import initialization
 
