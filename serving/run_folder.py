@@ -26,6 +26,7 @@ _OUTPUT_LAYER = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _BILSTM = "bilstm/"
 BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
+_BEST_RECORD = "best.json"  # In the folder of a run's best checkpoint.
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
@@ -269,7 +270,7 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     """Reads the existing files of a model's folder.
 
     Args:
-        folder: of a run.
+        folder: of a run, or of its best checkpoint.
         checkpoint: the prefix of the selected one, whose state replaces that
             of the folder's; None for the latter.
 
@@ -306,12 +307,15 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
                 found["labels"] = found["labels"].for_checkpoint(checkpoint)
     for path in filter(None, (folder, checkpoint)):
         found |= _of_checkpoint(path)
-    folders = [folder]
-    parent = _parent(folder)
+    run, folders = folder, [folder]
+    if paths.exists(os.path.join(folder, _BEST_RECORD)):
+        run = _parent(folder)  # The records and the card are there.
+        folders.append(run)
+    parent = _parent(run)
     if paths.exists(os.path.join(parent, run_files.TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in reversed(folders):  # The card of a trial replaces the run's.
-        found |= _of_card(place, folder)
+        found |= _of_card(place, run)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         name = f"{split}{ending}{paths.SIDECAR_ENDING}"
         if sidecar := model_folder.read(place, name, **_SIDECAR):
@@ -363,7 +367,7 @@ def _of_card(place: str, folder: str) -> dict[str, Any]:
 
     Args:
         place: the folder of the card.
-        folder: the model's: the same, or that of a trial in it.
+        folder: of the run: the same, or that of a trial in it.
     """
     card = model_folder.read(
         place, run_files.RUN_CARD, flags=dict, written=dict

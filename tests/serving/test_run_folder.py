@@ -158,6 +158,24 @@ def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):
     }
 
 
+def test_the_best_checkpoint_of_a_trial_has_the_settings_of_its_run(tmp_path):
+    (tmp_path / "trials.json").write_text("{}")
+    sidecar = {"flags": {"doc_stride": 9}}
+    (tmp_path / "train.tf_record.meta.json").write_text(json.dumps(sidecar))
+    trial = tmp_path / "trial-1"
+    (trial / "best").mkdir(parents=True)
+    search = _write_card(trial, "auto", "eval_results.txt")
+    (trial / "eval_results.txt").write_text("null_score_diff_threshold = -2\n")
+    (trial / "best/best.json").write_text("{}")
+    for folder in (trial, trial / "best"):
+        assert run_folder.read(str(folder)) == {
+            **search,
+            "null_score_diff_threshold": -2,
+            "doc_stride": 9,
+            "is_tagger": False,
+        }
+
+
 def test_a_remote_trial_has_the_records_and_the_card_of_its_run():
     run = "ram://run_folder/run"
     tf.io.gfile.makedirs(f"{run}/trial-1")
