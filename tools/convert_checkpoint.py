@@ -101,7 +101,8 @@ class Model:
         vocab_file: its vocabulary, or None.
         do_lower_case: whether it reads lower-cased text, or None if unknown.
         labels: content of a `labels.json`, or None.
-        huggingface: Hugging Face's `config.json`, possibly empty.
+        huggingface: Hugging Face's `config.json`, possibly empty, or only its
+            architectures.
     """
 
     variables: Mapping[str, Spec]
@@ -176,10 +177,13 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     theirs = theirs if "model_type" in theirs else {}
     hint = options.architecture
     if hint is None and name_tables.TOKEN_CLASSIFICATION in (
-        *model_folder.architectures(source),
-        *(theirs.get("architectures") or ()),
+        model_folder.architectures(source)
     ):
         hint = name_tables.TOKEN_CLASSIFICATION
+    architectures = name_tables.architectures(variables, hint)
+    if hint in architectures:
+        # Variable names do not show it in any format.
+        theirs = {**theirs, "architectures": architectures}
 
     def read(name: str) -> np.ndarray:
         return source.read(name).astype(variables[name][1], copy=False)
@@ -188,7 +192,7 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         variables=variables,
         read=read,
         config=config,
-        architectures=name_tables.architectures(variables, hint),
+        architectures=architectures,
         vocab_file=vocab_file,
         do_lower_case=_casing(options, folder, vocab_file),
         labels=model_folder.labels(folder),

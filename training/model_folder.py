@@ -23,6 +23,10 @@ from modeling import config as config_lib
 from training import flags as training_flags
 
 _OUTPUT_LAYER = "output_weights"
+_LABELING = (
+    name_tables.SEQUENCE_CLASSIFICATION,
+    name_tables.TOKEN_CLASSIFICATION,
+)
 _TAGS = "tags, "  # The prefix of run_ner.py's objectives.
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -488,15 +492,18 @@ def architectures(source: Any) -> tuple[str, ...]:
         source: an open `checkpoints.Source`.
 
     Returns:
-        The architectures of its `config.json`, or the class that labels words
-        or sentences according to the state of the run that wrote it; empty if
-        unknown.
+        The architectures of a Hugging Face folder; otherwise the class that
+        labels words or sentences, according to the state of the run that wrote
+        it or a `config.json` beside it. Empty if unknown.
     """
     if source.architectures or _OUTPUT_LAYER not in source.variables:
         return tuple(source.architectures)
     found = identity(source.origin)
     if not found.get("objective"):
-        return ()
+        folder = config_lib.folder_of(source.origin)
+        stated = read(folder, huggingface_config.CONFIG).get("architectures")
+        names = stated if isinstance(stated, list) else []
+        return tuple(name for name in names if name in _LABELING)
     if is_tagger(found):
         return (name_tables.TOKEN_CLASSIFICATION,)
     return (name_tables.SEQUENCE_CLASSIFICATION,)

@@ -205,14 +205,18 @@ def test_a_run_that_tagged_words_says_so(tmp_path):
     pathlib.Path(f"{prefix}.state.json").write_text(
         json.dumps({"identity": {"objective": "tags, fine-tuned: O B-X I-X"}})
     )
-    for source, target in ((prefix, "hf"), (tmp_path / "hf", "hf2")):
-        _convert(
+    source = prefix
+    for number, form in enumerate(
+        ("huggingface", "huggingface", "release", "keras", "huggingface")
+    ):
+        source = _convert(
             source,
-            tmp_path / target,
-            "huggingface",
+            tmp_path / str(number) / _OUTPUTS[form],
+            form,
             bert_config_file=_CONFIG_FILE,
         )
-        values = json.loads((tmp_path / target / "config.json").read_text())
+        path = config_lib.folder_of(source) + "/config.json"
+        values = json.loads(pathlib.Path(path).read_text())
         assert values["architectures"] == ["BertForTokenClassification"]
 
 
