@@ -10,7 +10,6 @@ import importlib.util
 import logging
 import os
 import platform
-import shutil
 import tempfile
 import unicodedata
 from collections.abc import Iterator
@@ -92,11 +91,11 @@ def write(
     try:
         with writing.whole_folder(folder) as aside:
             if converted:
-                os.makedirs(aside)
-                shutil.copy(
+                writing.copy_file(
                     vocab_file, os.path.join(aside, run_files.VOCABULARY)
                 )
-                with open(os.path.join(aside, converted.name), "wb") as file:
+                path = os.path.join(aside, converted.name)
+                with writing.whole_file(path, "wb") as file:
                     file.write(converted.content)
             else:
                 _save(servable, aside, vocab_file)

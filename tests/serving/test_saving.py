@@ -118,3 +118,24 @@ def test_what_exists_is_not_written_again_and_failure_leaves_nothing(
             _servable(), str(tmp_path / "name/1"), vocab_file, {"a": object()}
         )
     assert os.listdir(tmp_path / "name") == ["3"]
+
+
+def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = f"ram://{tmp_path.name}"
+    tf.io.gfile.makedirs(store)
+    with tf.io.gfile.GFile(f"{store}/words.txt", "w") as file:
+        file.write("[PAD]\n")
+    converted = exporting.Converted(
+        name="model.tflite", content=b"network", description={}
+    )
+    for folder in (f"{store}/name/3", str(tmp_path / "name/3")):
+        exporting.write(
+            _servable(), folder, f"{store}/words.txt", {}, converted
+        )
+        assert sorted(tf.io.gfile.listdir(folder)) == [
+            *("model.json", "model.tflite", "vocab.txt")
+        ]
+        with tf.io.gfile.GFile(f"{folder}/model.tflite", "rb") as file:
+            assert file.read() == b"network"
+    assert os.listdir(tmp_path) == ["name"]
