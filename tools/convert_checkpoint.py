@@ -38,6 +38,12 @@ from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"
+# Files that describe a model in any format.
+_DESCRIPTIONS = (
+    *(config_lib.FILE, model_folder.VOCABULARY, model_folder.TOKENIZER),
+    *(model_folder.LABELS, huggingface_config.CONFIG),
+    huggingface_config.TOKENIZER,
+)
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
 _KINDS = (
     (
@@ -413,9 +419,19 @@ def _write_sidecars(
         for path, data in sidecars.items()
         if not paths.exists(path) or _content(path) != data
     }
+    # They would be taken for the description of this model.
+    others = [
+        path
+        for name in _DESCRIPTIONS
+        if paths.exists(path := os.path.join(folder, name))
+        and path not in sidecars
+    ]
+    origin = config_lib.folder_of(options.input)
+    if os.path.realpath(folder) == os.path.realpath(origin):
+        others = []
     inputs = checkpoints.files(options.input)
     inputs += filter(None, (options.bert_config_file, options.vocab_file))
-    writing.check_files([*weights, *changed], inputs)
+    writing.check_files([*weights, *changed, *others], inputs)
     writing.check_seekable(weights)
     for path in () if options.overwrite else (*weights, *changed):
         if paths.exists(path):
@@ -424,6 +440,14 @@ def _write_sidecars(
                 f"{path} already exists{which}. Choose another --output, or "
                 "pass --overwrite."
             )
+    for path in others:
+        if not options.overwrite:
+            raise FileExistsError(
+                f"{path} already exists, and the converted model has no such "
+                "file. Choose another --output, or pass --overwrite to remove "
+                "it."
+            )
+        paths.remove(path)
     for path, data in changed.items():
         with writing.whole_file(path, "wb") as file:
             file.write(data)

@@ -254,6 +254,21 @@ def test_nothing_is_replaced_unasked_and_the_input_never(tmp_path):
     assert [p.name for p in folder.iterdir()] == ["bert_config.json"]
 
 
+def test_the_labels_of_another_model_are_not_adopted(tmp_path):
+    target = tmp_path / "out/bert_model.ckpt"
+    _from_golden("classifier", tmp_path, "release")
+    labels = tmp_path / "out/labels.json"
+    values = {"problem_type": "single_label", "labels": ["a", "b"]}
+    labels.write_text(json.dumps(values, indent=2) + "\n")
+    with pytest.raises(FileExistsError, match=r"labels\.json already exists"):
+        _from_golden("model", tmp_path, "keras")
+    # Beside the input they are those of the model.
+    _convert(target, tmp_path / "out/x.weights.h5", "keras")
+    assert labels.exists()
+    _from_golden("model", tmp_path, "release", overwrite=True)
+    assert not labels.exists()
+
+
 @pytest.mark.parametrize("output_format", _OUTPUTS)
 def test_nothing_in_a_remote_store_is_replaced_unasked(tmp_path, output_format):
     options = {"bert_config_file": _CONFIG_FILE, "vocab_file": _VOCABULARY}
