@@ -28,6 +28,19 @@ from training import model_folder, records
 
 AUTO = "auto"
 _SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
+# Flags by the tasks that they are for.
+_FLAGS = {
+    (run_folder.CLASSIFY, run_folder.SCORE, run_folder.EMBED): (
+        *("long_text", "window_stride"),
+    ),
+    (run_folder.ANSWER,): (
+        *("doc_stride", "max_query_length", "max_answer_length"),
+        *("n_best_size", "version_2_with_negative"),
+        "null_score_diff_threshold",
+    ),
+    (run_folder.EMBED,): ("layers",),
+    (run_folder.FILL_MASK,): ("top_k",),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,13 +129,18 @@ def run(options: Options) -> str:
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the folder has no model, or one for another task; files
-            are missing or do not fit together; the version exists; the
-            converter is not installed.
+            are missing or do not fit together; a flag has no effect; the
+            version exists; the converter is not installed.
     """
     if not (options.model_dir or options.init_checkpoint):
         raise ValueError(
             "Pass the folder of a run, --model_dir, or a checkpoint, "
             "--init_checkpoint; got neither."
+        )
+    if options.use_best_checkpoint and options.init_checkpoint:
+        raise ValueError(
+            "--use_best_checkpoint and --init_checkpoint both name weights; "
+            "pass one of them."
         )
     if options.quantize and options.format == _SAVED_MODEL:
         raise ValueError(
@@ -144,7 +162,14 @@ def run(options: Options) -> str:
         task = found.task
         logging.info("Task of %s: %s.", found.checkpoint, task)
     found.check_task(task)
+    _check_flags(options, task)
     settings = _settings(options, found, task)
+    stride, long_text = options.window_stride, settings.truncation.long_text
+    if stride and long_text != sentence_pairs.WINDOWS:
+        raise ValueError(
+            "--window_stride is for --long_text=windows; got --long_text="
+            f"{long_text}."
+        )
     described = {
         "do_lower_case": settings.do_lower_case,
         "vocab_size": settings.config.vocab_size,
@@ -169,6 +194,23 @@ def run(options: Options) -> str:
     exporting.write(servable, target, settings.vocab_file, described, converted)
     logging.info("Wrote %s", target)
     return target
+
+
+def _check_flags(options: Options, task: str) -> None:
+    """Checks that no flag is given that has no effect on a task."""
+    for tasks, names in _FLAGS.items():
+        for name in names:
+            is_given = getattr(options, name) != getattr(Options, name)
+            if is_given and task not in tasks:
+                raise ValueError(
+                    f"--{name} is for --task={' or '.join(tasks)}; the task of "
+                    f"this model is {task}."
+                )
+    if options.layers != Options.layers and options.format != _SAVED_MODEL:
+        raise ValueError(
+            f"--layers is for --format={_SAVED_MODEL}; got --format="
+            f"{options.format}, whose vectors are those of the highest layer."
+        )
 
 
 def _settings(

@@ -51,6 +51,22 @@ def test_what_does_not_fit_the_checkpoint_or_is_missing_is_refused():
         _refused(f"--{name} must be given; or a folder", **files)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"doc_stride": 3}, "doc_stride is for --task=answer; .* is embed"),
+        ({"top_k": 9}, "--top_k is for --task=fill_mask"),
+        ({"task": "answer", "layers": "0"}, "--layers is for --task=embed"),
+        ({"task": "answer", "long_text": "tail"}, "classify or score or embed"),
+        ({"window_stride": 3}, "for --long_text=windows; got --long_text=head"),
+        ({"layers": "0", "format": "litert"}, "is for --format=saved_model"),
+        ({"use_best_checkpoint": True}, "both name weights"),
+    ],
+)
+def test_flags_without_effect_are_refused(options, message):
+    _refused(message, **{"task": "embed", **_FILES, **options})
+
+
 @pytest.mark.slow
 def test_layers_that_the_model_lacks_windows_and_vocabulary_are_refused(
     tmp_path,
