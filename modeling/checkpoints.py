@@ -505,6 +505,25 @@ def _check_types(prefix: str, held: Mapping[str, str]) -> None:
         )
 
 
+def check_finite(model: "keras.Model", path: str) -> None:
+    """Checks that the loaded weights of a model are finite.
+
+    Args:
+        model: after `load`.
+        path: of the checkpoint, for the message.
+
+    Raises:
+        ValueError: a weight is infinite or not a number.
+    """
+    for variable in model.weights:
+        if not np.isfinite(np.asarray(variable)).all():
+            raise ValueError(
+                f"Weights must be finite; those of {variable.path} in {path} "
+                "are not. Did the training diverge? Use an earlier "
+                "checkpoint."
+            )
+
+
 def save(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
     """Atomically writes a checkpoint in the release's format.
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -56,13 +55,7 @@ def _filled(model: Any, path: str) -> Any:
     """Loads the weights of a model, which must be finite."""
     report = checkpoints.load(model, path, new=model.optional_variables)
     logging.info("%s: %s", path, report)
-    for variable in model.variables:
-        if not np.isfinite(np.asarray(variable)).all():
-            raise ValueError(
-                f"Weights must be finite; those of {variable.path} in {path} "
-                "are not. Did the training diverge? Use an earlier "
-                "checkpoint."
-            )
+    checkpoints.check_finite(model, path)
     return model
 
 

@@ -273,7 +273,7 @@ def test_weights_that_are_not_finite_are_noticed(tmp_path):
         for name, variable in checkpoints.variables_by_name(model).items()
     }
     checkpoints.save(str(tmp_path / "broken.ckpt"), tensors)
-    with pytest.raises(ValueError, match=r"Line 6 of the input.*finite"):
+    with pytest.raises(ValueError, match="Weights must be finite"):
         _run(tmp_path, init_checkpoint=tmp_path / "broken.ckpt")
 
 

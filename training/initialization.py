@@ -263,7 +263,7 @@ def load_pretrained(
 
     Raises:
         ValueError: the checkpoint is not of BERT, was trained with another
-            vocabulary or casing, or lacks a weight.
+            vocabulary or casing, lacks a weight, or has one that is not finite.
     """
     path = options.init_checkpoint
     model_folder.check_bidirectional(path)
@@ -271,6 +271,7 @@ def load_pretrained(
     model_folder.check_casing(folder, options.do_lower_case)
     model_folder.check_vocabulary(folder, options.vocab_file)
     report = checkpoints.load(model, path, new=model.optional_variables)
+    checkpoints.check_finite(model, path)
     logging.info("%s: %s", path, report)
 
 

@@ -173,3 +173,11 @@ def test_vocabulary_and_casing_must_be_the_model_s(tmp_path):
     expected = "1201 entries, but the model's vocab_size is 1200"
     with pytest.raises(ValueError, match=expected):
         _run(vocab_file=str(vocab), text="[MASK]")
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    weights = checkpoints.read(_FILES["init_checkpoint"])
+    weights["bert/embeddings/LayerNorm/beta"][0] = np.nan
+    checkpoints.save(str(tmp_path / "x.ckpt"), weights)
+    with pytest.raises(ValueError, match=r"must be finite.*LayerNorm/beta"):
+        _run(init_checkpoint=str(tmp_path / "x.ckpt"), text="[MASK]")
