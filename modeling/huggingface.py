@@ -29,10 +29,11 @@ from modeling.name_tables import Spec
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 OTHERS = "release_variables.safetensors"
+_KERAS_INDEX = "tf_model.h5.index.json"
 # In order of preference: a pickle is read last.
 FILES = (
     *(WEIGHTS, INDEX),
-    *("tf_model.h5", "tf_model.h5.index.json"),
+    *("tf_model.h5", _KERAS_INDEX),
     *("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
 
@@ -209,7 +210,8 @@ class Reader:
 
     Raises:
         FileNotFoundError: a shard is missing.
-        ValueError: the model is not BERT, or a file is broken.
+        ValueError: the model is not BERT, a file is broken, or a shard lacks a
+            weight of the index.
     """
 
     kind = "Hugging Face"
@@ -217,10 +219,17 @@ class Reader:
 
     def __init__(self, path: str, opened: contextlib.ExitStack):
         self.origin = path
-        folder = _split(path)[0]
+        folder, name = _split(path)
         config = huggingface_config.read(folder)
         self.architectures = tuple(config.get("architectures") or ())
         weights = self._open(files(path), opened)
+        absent = sorted(_weight_map(path).keys() - weights.keys())
+        # Names in HDF5 files depend on the class that was saved.
+        if absent and name != _KERAS_INDEX:
+            raise ValueError(
+                f"{folder!r} must contain all weights listed in its {name}; "
+                f"missing: {messages.names(absent)}. Copy its files again."
+            )
         self._check_tied(weights)
         self._places = self._named(weights)
         others = os.path.join(folder, OTHERS)
@@ -330,19 +339,9 @@ def files(path: str) -> list[str]:
         ValueError: the index is broken.
     """
     folder, name = _split(path)
-    path = os.path.join(folder, name)
-    if not name.endswith(".json"):
-        return [path]
-    index = json_text.read_object(path)
-    suffix = os.path.splitext(name.removesuffix(".index.json"))[1]
-    names = []
-    if json_text.has_shape(index, {"weight_map": {"*": str}}):
-        names = sorted(set(index["weight_map"].values()))
-    if not names or not all(_is_file_name(name, suffix) for name in names):
-        raise ValueError(
-            f"{path} must be JSON with a weight_map to {suffix} files of the "
-            f"same folder; got {messages.short(index.get('weight_map'))}."
-        )
+    names = sorted(set(_weight_map(path).values()))
+    if not names:
+        return [os.path.join(folder, name)]
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:
         raise FileNotFoundError(
@@ -350,6 +349,25 @@ def files(path: str) -> list[str]:
             f"{messages.names(absent)}. Copy them there too."
         )
     return [os.path.join(folder, name) for name in names]
+
+
+def _weight_map(path: str) -> dict[str, str]:
+    """Returns the file of each weight in an index; empty without an index."""
+    folder, name = _split(path)
+    if not name.endswith(".json"):
+        return {}
+    path = os.path.join(folder, name)
+    index = json_text.read_object(path)
+    suffix = os.path.splitext(name.removesuffix(".index.json"))[1]
+    names: dict[str, str] = {}
+    if json_text.has_shape(index, {"weight_map": {"*": str}}):
+        names = index["weight_map"]
+    if not names or not all(_is_file_name(n, suffix) for n in names.values()):
+        raise ValueError(
+            f"{path} must be JSON with a weight_map to {suffix} files of the "
+            f"same folder; got {messages.short(index.get('weight_map'))}."
+        )
+    return names
 
 
 def _is_file_name(name: object, suffix: str) -> bool:

@@ -118,6 +118,9 @@ def test_weights_in_parts_are_one_model(tmp_path):
     for given in (folder, str(path)):
         got = checkpoints.read(given)
         np.testing.assert_equal(got, want)
+    _write(tmp_path / "m-2.safetensors", {n: weights[n] for n in names[10:]})
+    with pytest.raises(ValueError, match=f"index.json; missing: {names[9]}"):
+        checkpoints.read(folder)
     (tmp_path / "m-2.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="missing: m-2"):
         checkpoints.read(folder)
