@@ -431,7 +431,14 @@ def _write_sidecars(
         others = []
     inputs = checkpoints.files(options.input)
     inputs += filter(None, (options.bert_config_file, options.vocab_file))
-    writing.check_files([*weights, *changed, *others], inputs)
+    removed = []
+    if options.output_format == checkpoints.HUGGINGFACE:
+        removed = [os.path.join(folder, huggingface.OTHERS)]
+    if checkpoints.find(options.input).format == checkpoints.HUGGINGFACE:
+        for name in (huggingface.INDEX, huggingface.OTHERS):
+            path = os.path.join(origin, name)
+            inputs += [path] if paths.exists(path) else []
+    writing.check_files([*weights, *changed, *others, *removed], inputs)
     writing.check_seekable(weights)
     for path in () if options.overwrite else (*weights, *changed):
         if paths.exists(path):

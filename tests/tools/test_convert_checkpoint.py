@@ -5,8 +5,10 @@ import logging
 import pathlib
 import shutil
 
+import h5py
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from files import paths
 from modeling import checkpoints, heads, tagging
@@ -252,6 +254,26 @@ def test_nothing_is_replaced_unasked_and_the_input_never(tmp_path):
     with pytest.raises(FileExistsError, match="with other content"):
         _from_golden("model", folder.parent, "keras")
     assert [p.name for p in folder.iterdir()] == ["bert_config.json"]
+
+
+@pytest.mark.parametrize("weights", ["model-1.safetensors", "tf_model.h5"])
+def test_no_file_of_a_folder_is_removed_that_is_read(tmp_path, weights):
+    folder = pathlib.Path(_from_golden("slots", tmp_path, "huggingface"))
+    whole = folder / "model.safetensors"
+    if weights.endswith(".h5"):  # Only its beginning is read here.
+        with h5py.File(folder / weights, "w") as file:
+            file["bert/pooler/dense/bias:0"] = np.zeros([2], np.float32)
+        whole.unlink()
+    else:
+        names = safetensors.numpy.load_file(whole)
+        index = {"weight_map": dict.fromkeys(names, weights)}
+        whole.rename(folder / weights)
+        path = folder / "model.safetensors.index.json"
+        path.write_text(json.dumps(index))
+    before = sorted(folder.iterdir())
+    with pytest.raises(ValueError, match="must not be written: it is the inp"):
+        _convert(folder, folder, "huggingface", overwrite=True)
+    assert sorted(folder.iterdir()) == before
 
 
 def test_the_labels_of_another_model_are_not_adopted(tmp_path):
