@@ -534,4 +534,8 @@ def save(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
 
 def is_training_state(name: str, names: Collection[str]) -> bool:
     """Returns whether a name is the step or a slot, as `VARIABLE/adam_m`."""
-    return name == _GLOBAL_STEP or name.rpartition("/")[0] in names
+    return (
+        name == _GLOBAL_STEP
+        or name.rpartition("/")[0] in names
+        or release_format.is_garden_training_state(name)
+    )

@@ -41,6 +41,7 @@ _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _GARDEN_SCOPE = "model_garden/"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _OPTIMIZER = re.compile(r"^optimizer/|/\.OPTIMIZER_SLOT/")
+_GLOBAL_STEP = "global_step"
 _LAYER, _OURS = r"transformer/layer_(\d+)", r"bert/encoder/layer_\1"
 # Source: the names of tf-models-official 2.20.
 _GARDEN_NAMES = (
@@ -156,6 +157,12 @@ class Reader:
                 f"{self.origin!r} is broken, or not a checkpoint (TensorFlow: "
                 f"{error}). If it was copied, copy it again."
             ) from error
+
+
+def is_garden_training_state(name: str) -> bool:
+    """Returns whether a name is of the Model Garden's optimizer or step."""
+    key = name.removeprefix(_GARDEN_SCOPE)
+    return key != name and (key == _GLOBAL_STEP or bool(_OPTIMIZER.search(key)))
 
 
 def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:

@@ -119,6 +119,16 @@ def test_the_optimizer_can_be_left_out(tmp_path, output_format):
     assert not (tmp_path / "out/release_variables.safetensors").exists()
 
 
+def test_the_optimizer_of_the_model_garden_can_be_left_out(tmp_path):
+    source = _GOLDEN / "foreign/model_garden_pretrainer/bert_model.ckpt"
+    target = tmp_path / "x.ckpt"
+    _convert(source, target, "release", strip_optimizer=True)
+    held = checkpoints.list_variables(str(target))
+    others = [n for n in held if not n.startswith(("bert/", "cls/"))]
+    pooler = "model_garden/model/encoder_network/_pooler_layer"
+    assert others == [f"{pooler}/bias", f"{pooler}/kernel"]
+
+
 def test_what_belongs_to_the_model_goes_along(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         folder = pathlib.Path(_from_golden("slots", tmp_path, "huggingface"))
