@@ -176,8 +176,7 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     if vocab_file is not None:
         model_folder.check_vocabulary(folder, vocab_file)
         if config is not None:
-            vocab = tokenization.load_vocab(vocab_file)
-            size = 1 + max(vocab.values(), default=-1)
+            size = tokenization.FullTokenizer(vocab_file).vocab_size
             config.check_vocabulary(size, vocab_file)
     theirs = model_folder.read(folder, huggingface_config.CONFIG)
     theirs = theirs if "model_type" in theirs else {}

@@ -349,6 +349,13 @@ def test_what_does_not_fit_the_weights_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_blank_line_at_the_end_of_the_vocabulary_is_no_entry(tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_bytes(pathlib.Path(_VOCABULARY).read_bytes() + b"\n")
+    _from_golden("model", tmp_path, "huggingface", vocab_file=str(vocab))
+    assert (tmp_path / "out/vocab.txt").read_bytes() == vocab.read_bytes()
+
+
 def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
     folder = _from_golden("model", tmp_path, "huggingface")
     lines = pathlib.Path(_VOCABULARY).read_text(encoding="utf-8").split("\n")
