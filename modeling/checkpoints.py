@@ -402,7 +402,7 @@ def load(
                 source.origin, source.num_attention_heads
             )
         common = [name for name in variables if name in shapes]
-        _check_types(
+        check_types(
             source.origin, {name: source.variables[name][1] for name in common}
         )
         for name in common:
@@ -490,8 +490,18 @@ def check_variables(
         )
 
 
-def _check_types(prefix: str, held: Mapping[str, str]) -> None:
-    # Quantized weights are wrong without their scales.
+def check_types(prefix: str, held: Mapping[str, str]) -> None:
+    """Checks that weights are floating-point numbers.
+
+    Quantized weights are wrong without their scales.
+
+    Args:
+        prefix: of the checkpoint, for messages.
+        held: types by name.
+
+    Raises:
+        ValueError: a weight has another type.
+    """
     wrong = [
         f"{name} ({dtype})"
         for name, dtype in held.items()

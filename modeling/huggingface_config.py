@@ -26,6 +26,7 @@ _ACTIVATIONS = {
 }
 _DEFAULT_ACTIVATION = "gelu"
 _EPSILON = 1e-12  # Source: the release.
+_HALF = ("float16", "bfloat16")
 # Options that change the computation, and their required values.
 _FIXED = {
     "layer_norm_eps": _EPSILON,
@@ -191,8 +192,8 @@ def from_release(
         labels: `problem_type` and `labels` of the output layer, if known.
         pad_token_id: id of [PAD].
         theirs: the `config.json` that the model was loaded with, possibly
-            empty. Its other fields are kept, as is another name of the same
-            activation.
+            empty. Its other fields are kept, except 16-bit types, as is another
+            name of the same activation.
     """
     act = (config["hidden_act"] or "linear").lower()
     names_of_act = [t for t, ours in _ACTIVATIONS.items() if ours == act]
@@ -211,6 +212,9 @@ def from_release(
         ),
         "pad_token_id": pad_token_id,
     }
+    for name in ("dtype", "torch_dtype"):
+        if values.get(name) in _HALF:  # The written weights are float32.
+            del values[name]
     if names := labels.get("labels"):
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}

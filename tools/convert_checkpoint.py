@@ -38,6 +38,7 @@ from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"
+_OF_BERT = ("bert/", "cls/", "output_")
 # Files that describe a model in any format.
 _DESCRIPTIONS = (
     *(config_lib.FILE, model_folder.VOCABULARY, model_folder.TOKENIZER),
@@ -134,7 +135,12 @@ def convert(options: Options) -> None:
         logging.info(
             "%s is a checkpoint in the %s format.", source.origin, source.kind
         )
-        for note in source.notes:
+        half = [d for _, d in source.variables.values() if d in _HALF]
+        notes = source.notes
+        if half and source.kind != huggingface.Reader.kind:  # It has the note.
+            widened = f"{len(half)} variables are stored in 16 bits and widened"
+            notes = (*notes, widened)
+        for note in notes:
             logging.info("%s: %s.", source.origin, note)
         model = _understand(options, source)
         written = _write(options, model)
@@ -159,6 +165,14 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     """Checks a checkpoint against the files next to it and the flags."""
     # The output does not record how the model was trained.
     model_folder.check_bidirectional(options.input)
+    checkpoints.check_types(
+        source.origin,
+        {
+            name: dtype
+            for name, (_, dtype) in source.variables.items()
+            if name.startswith(_OF_BERT)
+        },
+    )
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()

@@ -488,5 +488,7 @@ def test_fields_of_an_earlier_config_stay():
     ours = made({})
     theirs = {"hidden_act": "gelu_fast", "custom": 3, "vocab_size": 10}
     assert made(theirs) == {**ours, "custom": 3, "hidden_act": "gelu_fast"}
+    # The weights are written in 32 bits.
+    assert made({"dtype": "bfloat16", "torch_dtype": "float16"}) == ours
     # The name of another form does not stay.
     assert made({"hidden_act": "gelu"}) == ours

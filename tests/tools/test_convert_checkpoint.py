@@ -232,7 +232,7 @@ def test_a_run_that_tagged_words_says_so(tmp_path):
         assert values["architectures"] == ["BertForTokenClassification"]
 
 
-def test_half_precision_is_widened(tmp_path):
+def test_half_precision_is_widened(tmp_path, caplog):
     model = heads.BertForPreTraining(
         config_lib.BertConfig.from_json_file(_CONFIG_FILE)
     )
@@ -241,10 +241,24 @@ def test_half_precision_is_widened(tmp_path):
         for name, variable in checkpoints.variables_by_name(model).items()
     }
     checkpoints.save(str(tmp_path / "half.ckpt"), arrays)
-    target = _convert(
-        tmp_path / "half.ckpt", tmp_path / "x.weights.h5", "keras"
-    )
+    with caplog.at_level(logging.INFO):
+        target = _convert(
+            tmp_path / "half.ckpt", tmp_path / "x.weights.h5", "keras"
+        )
+    assert f"{len(arrays)} variables are stored in 16 bits" in caplog.text
     _assert_same(target, {n: a.astype(np.float32) for n, a in arrays.items()})
+
+
+@pytest.mark.parametrize("output_format", _OUTPUTS)
+def test_8_bit_weights_are_refused(tmp_path, output_format):
+    folder = pathlib.Path(_from_golden("model", tmp_path, "huggingface"))
+    weights = safetensors.numpy.load_file(folder / "model.safetensors")
+    name = "bert.pooler.dense.bias"
+    weights[name] = weights[name].astype("float8_e4m3fn")
+    safetensors.numpy.save_file(weights, folder / "model.safetensors")
+    target = tmp_path / "b" / _OUTPUTS[output_format]
+    with pytest.raises(ValueError, match="must contain floating-point weights"):
+        _convert(folder, target, output_format)
 
 
 def test_nothing_is_replaced_unasked_and_the_input_never(tmp_path):
