@@ -401,10 +401,12 @@ def _huggingface_sidecars(model: Model) -> dict[str, bytes]:
     labels = dict(model.labels or {})
     if "output_bias" in model.variables and model.architectures:
         (num_labels,), _ = model.variables["output_bias"]
-        # Missing names become placeholders.
-        labels["labels"] = huggingface_config.label_names(
-            num_labels, labels.get("labels", ())
-        )
+        names = labels.pop("labels", ())
+        held = model.huggingface.get("id2label") or ()
+        # The name of a score is only in Hugging Face's files. Other missing
+        # names become placeholders.
+        if names or len(held) != num_labels:
+            labels["labels"] = huggingface_config.label_names(num_labels, names)
     values = huggingface_config.from_release(
         sizes, model.architectures, labels, pad_token_id, model.huggingface
     )

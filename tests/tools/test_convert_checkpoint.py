@@ -185,11 +185,29 @@ def test_what_outputs_answer_survives_hugging_face(tmp_path, problem_type):
     prefix = str(tmp_path / "run/model.ckpt-3")
     checkpoints.save(prefix, checkpoints.variables_by_name(model))
     labels = {"problem_type": problem_type, "labels": names}
+    if names:
+        labels["thresholds"] = [0.25, 0.75]
     (tmp_path / "run/labels.json").write_text(json.dumps(labels))
     there = tmp_path / "hf"
     _convert(prefix, there, "huggingface", bert_config_file=_CONFIG_FILE)
     _convert(there, tmp_path / "back/x.ckpt", "release")
     assert json.loads((tmp_path / "back/labels.json").read_text()) == labels
+
+
+def test_the_name_of_a_score_survives(tmp_path):
+    config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    model = heads.BertForSequenceClassification(config, num_labels=1)
+    prefix = str(tmp_path / "run/x.ckpt")
+    checkpoints.save(prefix, checkpoints.variables_by_name(model))
+    first = tmp_path / "first"
+    _convert(prefix, first, "huggingface", bert_config_file=_CONFIG_FILE)
+    values = json.loads((first / "config.json").read_text())
+    values |= {"id2label": {"0": "stars"}, "label2id": {"stars": 0}}
+    (first / "config.json").write_text(json.dumps(values))
+    _convert(first, tmp_path / "back/x.ckpt", "release")
+    _convert(tmp_path / "back/x.ckpt", tmp_path / "again", "huggingface")
+    again = json.loads((tmp_path / "again/config.json").read_text())
+    assert again == {**values, "problem_type": "regression"}
 
 
 @pytest.mark.parametrize("by_way_of", ["release", "keras"])
