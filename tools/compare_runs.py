@@ -11,6 +11,7 @@ tool shows its summary.
 """
 
 import dataclasses
+import itertools
 import os
 import pathlib
 import sys
@@ -188,12 +189,22 @@ def _environment(card: _Values) -> _Values:
 def _differing(columns: Sequence[_Values]) -> _Rows:
     """Returns a row for each value that differs between runs that have any."""
     known = [column for column in columns if column]
-    return [
-        (name, *(_cell(c.get(name)) if c else _UNKNOWN for c in columns))
-        for name in _names(known)
-        if any(column.get(name) != known[0].get(name) for column in known)
-        and name != "output_dir"  # Each run has its own.
-    ]
+    rows = []
+    for name in _names(known):
+        values = [column.get(name) for column in known]
+        is_same = all(value == values[0] for value in values)
+        if is_same or name == "output_dir":  # Each run has its own.
+            continue
+        look_alike = any(
+            one != other and _cell(one) == _cell(other)
+            for one, other in itertools.combinations(values, 2)
+        )
+        cells = [
+            _cell(c.get(name), is_whole=look_alike) if c else _UNKNOWN
+            for c in columns
+        ]
+        rows.append((name, *cells))
+    return rows
 
 
 def _all(columns: Sequence[_Values]) -> _Rows:
@@ -218,9 +229,11 @@ def _change(before: Any, after: Any) -> str:
     return ""
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, *, is_whole: bool = False) -> str:
     if value is None:
         return _ABSENT
+    if is_whole:
+        return str(value)
     text = run_card.number_text(value)
     if len(text) > _MAX_CHARACTERS:
         return f"...{text[3 - _MAX_CHARACTERS :]}"

@@ -301,7 +301,10 @@ def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
     for axis, name in zip(axes, names, strict=True):
         for number, (run, records) in enumerate(runs.items()):
             colors = (f"C{number}",) * 2 if len(runs) > 1 else ("C0", "C1")
-            _draw_run(axis, name, records, run if len(runs) > 1 else "", colors)
+            label = run if len(runs) > 1 else ""
+            if label.startswith("_"):  # Else matplotlib omits it.
+                label = os.path.join(os.curdir, label)
+            _draw_run(axis, name, records, label, colors)
         axis.set_ylabel(name.replace("_", " "))
         axis.grid(alpha=0.3)
         if axis.get_legend_handles_labels()[0]:

@@ -133,6 +133,18 @@ def test_three_runs_have_no_change_and_one_is_summarized(runs):
     assert "held out, step 2" in text
 
 
+def test_values_that_differ_do_not_look_alike(tmp_path):
+    rates = (1.00001e-5, 1.00002e-5)
+    text = _output(
+        [
+            _make_run(tmp_path / f"run{i}", learning_rate=rate, loss=2.0)
+            for i, rate in enumerate(rates)
+        ]
+    )
+    row = ["learning_rate", "1.00001e-05", "1.00002e-05"]
+    assert _row(text, "learning_rate") == row
+
+
 def test_a_run_without_a_card_is_compared_as_far_as_it_goes(runs, tmp_path):
     (tmp_path / "b" / "run_card.json").unlink()
     text = _output(runs)

@@ -233,13 +233,14 @@ def test_training_and_evaluation_share_a_panel(tmp_path, monkeypatch):
 
 def test_each_run_has_its_color(tmp_path, monkeypatch):
     drawn = _figure(
-        monkeypatch, {"a": _RECORDS, "b": _RECORDS[:2]}, tmp_path / "b.png"
+        monkeypatch, {"a": _RECORDS, "_b": _RECORDS[:2]}, tmp_path / "b.png"
     )
     lines = drawn.axes[0].lines
-    assert [line.get_label() for line in lines] == [
+    legend = drawn.axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == [
         "a, training",
         "a, held out",
-        "b, training",
+        "./_b, training",
     ]
     colors = [line.get_color() for line in lines]
     assert colors[0] == colors[1] != colors[2]
