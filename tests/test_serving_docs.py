@@ -78,3 +78,9 @@ def test_the_server_of_the_page_answers_over_http(tmp_path):
         status, reply = _post(port, signature_name="pairs", inputs=uneven)
         assert status == 400
         assert "text_b must have as many texts as text_a" in reply["error"]
+        names = ("input_ids", "input_mask", "segment_ids")
+        ids = {name: [[1]] for name in names}
+        assert _post(port, signature_name="ids", inputs=ids)[0] == 200
+        ids["input_ids"] = [[2**32 + 1]]
+        status, reply = _post(port, signature_name="ids", inputs=ids)
+        assert (status, "out of bounds" in reply["error"]) == (400, True)
