@@ -137,6 +137,7 @@ class SentenceClassification(predictions.LabeledTask):
                 self.tokenizer,
             ),
             has_labels=has_labels,
+            held_out_rows=file.held_out_rows(),
             content=file,
         )
 

@@ -39,6 +39,8 @@ class DataSet:
         examples: yields the records of each example, any number of them; called
             only if the records are created.
         has_labels: whether the ground truth is known.
+        held_out_rows: the rows of the training file that are held out. A model
+            trained with others, or with all rows, is not evaluated on these.
         content: task-specific data for evaluating and writing answers.
         examples_of_files: number of examples per file, if several files are
             trained on in order. An example then counts once per epoch,
@@ -54,6 +56,7 @@ class DataSet:
     features: Sequence[Any]
     examples: Callable[[], Iterable[Sequence[Any]]]
     has_labels: bool = True
+    held_out_rows: str | None = None
     content: Any = None
     examples_of_files: Sequence[int] | None = None
 
@@ -121,6 +124,14 @@ class Task(abc.ABC):
     def identity(self) -> Mapping[str, Any]:
         """Values that must match when resuming, in addition to flags."""
         return self.options.ablation
+
+    @property
+    def fixed(self) -> Sequence[str]:
+        """Names of `identity`, or "objective", on which the weights depend.
+
+        A checkpoint with other values is neither trained further nor evaluated.
+        """
+        return ()
 
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:

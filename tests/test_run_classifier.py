@@ -315,6 +315,35 @@ def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
     assert toy.results(out) == results
 
 
+def test_rows_held_out_of_a_training_are_those_of_its_evaluation(
+    tmp_path, caplog
+):
+    data = toy.write_data(tmp_path / "data", train=toy.sentences(40, seed=1))
+    split = {"do_eval": True, "dev_fraction": 0.25}
+    out = toy.run(tmp_path, do_train=True, num_train_epochs=0.6, **split)
+    refusal = r"held_out_rows was '10 rows, .* and is '10 rows, "
+    for stages in ({}, {"do_train": True}):
+        with pytest.raises(ValueError, match=refusal):
+            toy.run(tmp_path, **split, **stages, split_seed=2)
+    rows = (data / "train.tsv").read_text()
+    toy.write_tsv(data / "train.tsv", toy.sentences(40, seed=2))
+    with pytest.raises(ValueError, match=refusal):
+        toy.run(tmp_path, **split)
+    (data / "train.tsv").write_text(rows)
+    state = out / "model.ckpt-1.state.json"
+    values = json.loads(state.read_text())
+    del values["identity"]["held_out_rows"]
+    state.write_text(json.dumps(values))
+    assert "does not record" not in caplog.text
+    toy.run(tmp_path, **split)
+    assert "does not record held_out_rows" in caplog.text
+
+    whole = {"do_train": True, "output_dir": tmp_path / "whole"}
+    toy.run(tmp_path, **whole, num_train_epochs=0.4)
+    with pytest.raises(ValueError, match="held_out_rows was None and is '10"):
+        toy.run(tmp_path, **{**whole, "do_train": False}, **split)
+
+
 def test_scores(tmp_path):
     _write_labels(tmp_path, 320, {"yes": "4.5", "no": "-1"})
     out = toy.run(

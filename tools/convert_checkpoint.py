@@ -41,8 +41,8 @@ _BILSTM = "bilstm/"
 _OF_BERT = ("bert/", "cls/", "output_")
 # Files that describe a model in any format.
 _DESCRIPTIONS = (
-    *(config_lib.FILE, model_folder.VOCABULARY, model_folder.TOKENIZER),
-    *(model_folder.LABELS, huggingface_config.CONFIG),
+    *(run_files.VOCABULARY, run_files.TOKENIZER, run_files.LABELS),
+    *(config_lib.FILE, huggingface_config.CONFIG),
     huggingface_config.TOKENIZER,
 )
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.

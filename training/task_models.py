@@ -137,8 +137,11 @@ class FineTuner:
                 contains another run.
         """
         (train,) = data[task_lib.TRAIN]
-        parts = task_data.parts(train, options.num_train_epochs)
+        latest = next(checkpointing.readable_states(options.output_dir), None)
+        if latest is not None:
+            self._check_trained(latest[0], train.data_set)
         length = task_data.length(task_data.num_examples(train), options)
+        parts = task_data.parts(train, options.num_train_epochs)
         evaluates = options.evaluates_while_training
         every = options.eval_every_steps
         if options.eval_every_epoch:
@@ -166,11 +169,19 @@ class FineTuner:
     def _identity(self, options, train, parts) -> dict[str, object]:
         """Returns the values that must stay the same when a run resumes."""
         return {
-            "objective": self._task.name,
+            **self._identity_of_weights(train.data_set),
             "num_records": [part.num_records for part in parts]
             or len(train.source.files),
             "records_fingerprint": train.source.files.fingerprint(),
             **{name: getattr(options, name) for name in _IDENTITY},
+        }
+
+    def _identity_of_weights(
+        self, data_set: task_lib.DataSet
+    ) -> dict[str, object]:
+        return {
+            "objective": self._task.name,
+            "held_out_rows": data_set.held_out_rows,
             **self._task.identity,
         }
 
@@ -211,7 +222,7 @@ class FineTuner:
             task_lib.PREDICT: options.do_predict and predicts,
         }
         splits = [split for split in wanted if wanted[split] and split in data]
-        step = self._restore(options) if splits else 0
+        step = self._restore(options, data[splits[0]][0]) if splits else 0
         answers: dict[str, Any] = {}  # By data set.
         for split in splits:
             scores: dict[str, float] = {}
@@ -263,7 +274,9 @@ class FineTuner:
                 )
         return self._task.decode(data, outputs)
 
-    def _restore(self, options: training_flags.FineTuningOptions) -> int:
+    def _restore(
+        self, options: training_flags.FineTuningOptions, data: task_lib.Data
+    ) -> int:
         """Loads the best or latest checkpoint, or else `init_checkpoint`.
 
         Returns:
@@ -272,9 +285,41 @@ class FineTuner:
         prefix = checkpointing.best_or_latest(
             options.output_dir, best=options.use_best_checkpoint
         )
+        if prefix is not None:
+            self._check_trained(prefix, data.data_set)
         return initialization.load_for_evaluation(
             self._strategy, self._objective.model, prefix, options
         )
+
+    def _check_trained(self, prefix: str, data_set: task_lib.DataSet) -> None:
+        """Checks that a checkpoint was trained as this run would train it.
+
+        Raises:
+            ValueError: a value that the task fixes, or the held-out rows of
+                the data set, differ.
+        """
+        fixed = [*self._task.fixed]
+        if data_set.held_out_rows is not None:
+            fixed.append("held_out_rows")
+        now = self._identity_of_weights(data_set)
+        saved = model_folder.identity(prefix)
+        missing = [name for name in fixed if name not in saved]
+        if missing:
+            logging.warning(
+                "%s does not record %s. Make sure that this run has the same "
+                "data and flags as its training.",
+                *(prefix, ", ".join(missing)),
+            )
+        differing = ", ".join(
+            f"{name} was {saved[name]!r} and is {now[name]!r}"
+            for name in fixed
+            if name in saved and saved[name] != now[name]
+        )
+        if differing:
+            raise ValueError(
+                f"{prefix} was trained with other data or flags: {differing}. "
+                "Pass those of its training, or choose another --output_dir."
+            )
 
 
 def _copy_weights(source: keras.Model, target: keras.Model) -> None:

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import hashlib
 import itertools
 import os
 import random
@@ -167,6 +168,17 @@ class TextFile:
             **dataclasses.asdict(self.truncation),
             **(self.part.origin() if self.part else {}),
         }
+
+    def held_out_rows(self) -> str | None:
+        """Describes the held-out rows of the file, if any, by number and hash.
+
+        Rows of another file, or other rows of this one, differ.
+        """
+        if not self.part:
+            return None
+        rows = self.part.held_out
+        digest = hashlib.sha256(f"{paths.sha256(self.path)}{rows}".encode())
+        return f"{len(rows)} rows, sha256 {digest.hexdigest()[:16]}"
 
     def examples(
         self, *, with_labels: bool
