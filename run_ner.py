@@ -16,6 +16,7 @@ the same command again: training resumes from the last checkpoint.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -201,6 +202,7 @@ class FeatureBasedTagging(Tagging):
 
     # The weights of the encoder are loaded where features are computed.
     init_checkpoint = None
+    fixed = ("objective", "encoder_sha256")
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         option_checks.check_features(options)
@@ -209,6 +211,17 @@ class FeatureBasedTagging(Tagging):
 
     def _approach(self) -> str:
         return f"{self.options.features}, {self.options.lstm_units} units"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {**super().identity, "encoder_sha256": self._encoder_sha256}
+
+    @functools.cached_property
+    def _encoder_sha256(self) -> str:
+        from modeling import checkpoints
+
+        path = flags.given(self.options.init_checkpoint, "init_checkpoint")
+        return checkpoints.sha256(path)
 
     def _records(self, file, label_ids) -> Iterator[list[ner.Window]]:
         return self._windows(file, label_ids)

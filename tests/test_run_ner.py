@@ -5,8 +5,10 @@ import os
 import shutil
 
 import pytest
+import tensorflow as tf
 
 import run_ner
+from modeling import checkpoints
 from tasks.classification import labels
 from tasks.tagging import conll, entities
 from tests import programs
@@ -191,6 +193,20 @@ def test_features_are_computed_once(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"embeddings.*last"):
         toy.run(folder, **{**changes, "features": "last"})
     assert len(made) == 4
+
+
+def test_a_tagger_is_evaluated_on_the_features_of_its_training(folder):
+    flags = {"do_eval": True, "do_predict": False, **_FEATURES}
+    toy.run(folder, do_train=True, num_train_epochs=0.1, **flags)
+    with pytest.raises(ValueError, match=r"was 'tags, last, .* embeddings, "):
+        toy.run(folder, **{**flags, "features": "embeddings"})
+    other = folder / "other.ckpt"
+    values = checkpoints.read(str(folder / "bert.ckpt"))
+    checkpoints.save(
+        str(other), {k: tf.Variable(-v) for k, v in values.items()}
+    )
+    with pytest.raises(ValueError, match=r"trained with .* encoder_sha256 was"):
+        toy.run(folder, init_checkpoint=other, **flags)
 
 
 @pytest.mark.slow
