@@ -103,8 +103,10 @@ class SentenceClassification(predictions.LabeledTask):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        weights = {"class_weights": list(self._class_weights)}
-        return {**super().identity, **(weights if self._class_weights else {})}
+        return {
+            **super().identity,
+            "class_weights": list(self._class_weights),
+        }
 
     def data_sets(self, split: str) -> list[task.DataSet]:
         return self.folds(split)[0]

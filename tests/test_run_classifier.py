@@ -166,7 +166,9 @@ def test_packing_changes_no_weight(
         )
 
 
-def test_another_training_file_is_warned_of(trained, out, tmp_path, caplog):
+def test_other_training_data_and_weights_are_warned_of(
+    trained, out, tmp_path, caplog
+):
     data = toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
     toy.run(
         trained,
@@ -174,8 +176,10 @@ def test_another_training_file_is_warned_of(trained, out, tmp_path, caplog):
         output_dir=out,
         do_train=True,
         eval_every_epoch=True,
+        class_weights="1,9",
     )
     assert "records_fingerprint was" in caplog.text
+    assert "class_weights was [] and is [1.0, 9.0]" in caplog.text
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
 
 
 @pytest.mark.slow
-def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path):
+def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
     names = ("whole", "stopped")
     for name in names:
         (tmp_path / name).mkdir()
@@ -128,6 +128,10 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path):
             toy.run(stopped, **_FLAGS)
     toy.run(stopped, **_FLAGS)
     toy.check_same_run(stopped, whole, 13)
+    assert "different settings" not in caplog.text
+    toy.write_unmasked_records(whole / "records", masked_lm_prob=0.4)
+    toy.run(whole, **_FLAGS)
+    assert "masking was [[0.15, False, " in caplog.text
 
 
 def _kill_when_reported(process, folder, step):

@@ -33,6 +33,11 @@ class Masking:
     vocab_size: int
     mask_id: int
 
+    def identity(self) -> list[Any]:
+        """Returns the rates, and whether whole words are masked, as JSON."""
+        rates = [getattr(self.options, name) for name in _RATES]
+        return [*rates, *self.options.masking_rates]
+
     def apply(
         self, batch: Mapping[str, tf.Tensor], seeds: tf.Tensor
     ) -> dict[str, tf.Tensor]:

@@ -38,13 +38,19 @@ _WITHOUT_POOLER = {
 
 # Settings that distribute a batch over devices; its examples do not depend on
 # them.
-_BATCH_SPLIT = {"num_replicas", "num_accumulation_steps"}
+_BATCH_SPLIT = {
+    "num_replicas",
+    "num_accumulation_steps",
+    "accumulation_of_phases",
+}
 # Options of any run that must stay the same when it resumes.
 _IDENTITY = (
     *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
     *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
     "max_seq_length",
 )
+# Values that earlier versions saved only if they were others.
+_DEFAULTS: Mapping[str, object] = {"class_weights": [], "workers_reading": 1}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -392,6 +398,7 @@ def _check_identity(
     prefix: str, saved: Mapping[str, object], plan: Plan
 ) -> None:
     now = plan.identity
+    saved = {**_DEFAULTS, **saved}
     # Runs of earlier versions did not save all of these values.
     differing = [n for n in now if n in saved and saved[n] != now[n]]
     described = ", ".join(

@@ -132,13 +132,30 @@ def _count(name: str, value: str) -> int:
     return int(value)
 
 
-def identity(phases: Sequence[Phase]) -> Mapping[str, object]:
-    """Returns the phases that a resumed run must keep; nothing for one."""
-    if len(phases) == 1:
-        return {}
+def identity(
+    phases: Sequence[Phase], options: training_flags.PretrainingOptions
+) -> Mapping[str, list[Any]]:
+    """Returns the values of phases that a resumed run must keep.
+
+    Args:
+        phases: of the run.
+        options: of the run; the values of a single phase with these are empty
+            lists.
+    """
+    *of_data, accumulation = _COUNTS
+    differs = any(
+        getattr(phase.options, name) != getattr(options, name)
+        for phase in phases
+        for name in _COUNTS
+    )
+    kept = phases if differs or len(phases) > 1 else ()
     return {
         "phases": [
-            [phase.end, *(getattr(phase.options, name) for name in _COUNTS[:3])]
-            for phase in phases
-        ]
+            [phase.end, *(getattr(phase.options, name) for name in of_data)]
+            for phase in kept
+        ],
+        # Earlier versions did not save it.
+        "accumulation_of_phases": [
+            getattr(phase.options, accumulation) for phase in kept
+        ],
     }

@@ -254,8 +254,9 @@ def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
 def _identity(sources, phases, options) -> dict[str, object]:
     """Returns the values that must stay the same when a run resumes."""
     records: dict[str, Any]
+    workers_reading = 1
     if options.shard_input_files:
-        records = {"workers_reading": len(workers.cluster().names)}
+        workers_reading, records = len(workers.cluster().names), {}
     else:
         records = {
             "num_records": [len(source.files) for source in sources],
@@ -266,7 +267,12 @@ def _identity(sources, phases, options) -> dict[str, object]:
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
         **records,
-        **phases_lib.identity(phases),
+        "workers_reading": workers_reading,
+        "masking": [
+            source.masking.identity() if source.masking else None
+            for source in sources
+        ],
+        **phases_lib.identity(phases, options),
     }
 
 

@@ -184,6 +184,25 @@ def test_other_settings_are_warned_of_and_another_objective_refused(
         )
 
 
+def test_values_that_a_checkpoint_lacks_are_those_of_earlier_versions(
+    objective, tmp_path, caplog
+):
+    state, _ = _start(objective, tmp_path)
+    _save(objective, state, tmp_path)
+    usual = {
+        "objective": "mlm_nsp",
+        "class_weights": [],
+        "workers_reading": 1,
+        "masking": [None],
+    }
+    _start(objective, tmp_path, identity=usual)
+    assert "different settings" not in caplog.text
+    now = {"class_weights": [1.0, 9.0], "workers_reading": 2}
+    _start(objective, tmp_path, identity={**usual, **now})
+    assert "class_weights was [] and is [1.0, 9.0]" in caplog.text
+    assert "workers_reading was 1 and is 2" in caplog.text
+
+
 @pytest.mark.parametrize("scale_loss", [True, False])
 def test_the_loss_scale_of_another_precision_is_not_taken_up(
     objective, tmp_path, scale_loss

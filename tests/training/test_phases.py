@@ -6,22 +6,42 @@ from tests import toy_pretraining
 from training import phases as phases_lib
 
 
-def _phases(tmp_path, **changes):
-    options = toy_pretraining.parse(
+def _options(tmp_path, **changes):
+    return toy_pretraining.parse(
         toy_pretraining.flags_of(tmp_path, num_train_steps=1000, **changes)
     )
-    return phases_lib.parse(options)
+
+
+def _phases(tmp_path, **changes):
+    return phases_lib.parse(_options(tmp_path, **changes))
 
 
 def test_without_phases_a_run_is_one(tmp_path):
     (phase,) = _phases(tmp_path)
     assert phase.end == 1000
     assert phase.options.max_seq_length == 10
-    assert phases_lib.identity((phase,)) == {}
+    assert _identity(tmp_path) == ([], [])
+
+
+def _identity(tmp_path, **changes):
+    options = _options(tmp_path, **changes)
+    found = phases_lib.identity(phases_lib.parse(options), options)
+    return found["phases"], found["accumulation_of_phases"]
+
+
+def test_a_value_of_a_phase_must_stay_the_same(tmp_path):
+    assert _identity(tmp_path, phases="steps=1000") == ([], [])
+    assert _identity(tmp_path, phases="steps=100% train_batch_size=8") == (
+        [[1000, 10, 2, 8]],
+        [1],
+    )
+    assert _identity(
+        tmp_path, phases="steps=300; steps=700 num_accumulation_steps=2"
+    ) == ([[300, 10, 2, 4], [1000, 10, 2, 4]], [1, 2])
 
 
 def test_phases_change_what_they_name(tmp_path):
-    first, second = phases = _phases(
+    first, second = _phases(
         tmp_path,
         phases="steps=90%; steps=10% max_seq_length=12 train_batch_size=2 "
         "max_predictions_per_seq=3 num_accumulation_steps=2 "
@@ -37,9 +57,6 @@ def test_phases_change_what_they_name(tmp_path):
     assert second.options.num_accumulation_steps == 2
     # The schedule is that of the whole run.
     assert second.options.num_train_steps == 1000
-    assert phases_lib.identity(phases) == {
-        "phases": [[900, 10, 2, 4], [1000, 12, 3, 2]]
-    }
 
 
 @pytest.mark.parametrize(
