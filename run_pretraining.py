@@ -65,11 +65,13 @@ def run(options: Options) -> None:
         options.objective,
     )
     objective = objectives.Pretraining(model, options.objective)
-    evaluate = pretraining.evaluation(strategy, objective, held_out, options)
+    evaluation = pretraining.make_evaluation(
+        strategy, objective, held_out, options
+    )
     results = None
     if options.do_train:
         trained = pretraining.train(
-            strategy, objective, sources, phases, options, evaluate
+            strategy, objective, sources, phases, options, evaluation
         )
         step, results = trained.step, trained.metrics
     else:
@@ -80,14 +82,14 @@ def run(options: Options) -> None:
             options,
         )
     if options.do_eval:
-        results = {**(results or evaluate()), "global_step": step}
+        results = {**(results or evaluation.run()), "global_step": step}
         if workers.cluster().is_chief:
             result_files.write(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:
         pretraining.evaluate_checkpoints(
-            strategy, model, options.output_dir, evaluate
+            strategy, model, options.output_dir, evaluation.run
         )
 
 

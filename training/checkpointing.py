@@ -320,6 +320,7 @@ class BestCheckpoint:
         patience: evaluations without improvement after which to stop; 0 for
             never.
         identity: that of the run, saved with the weights.
+        held_out: identifies the data and settings of the evaluations.
     """
 
     def __init__(
@@ -330,6 +331,7 @@ class BestCheckpoint:
         higher_is_better: bool = True,
         patience: int = 0,
         identity: Mapping[str, object] | None = None,
+        held_out: Mapping[str, object] | None = None,
     ):
         self._output_dir = output_dir
         self.folder = best_folder(output_dir)
@@ -337,8 +339,9 @@ class BestCheckpoint:
         self._sign = 1 if higher_is_better else -1
         self._patience = patience
         self._identity = dict(identity or {})
+        self._held_out = dict(held_out or {})
         self._path = os.path.join(self.folder, _BEST_RECORD)
-        self.record = self._read()
+        self.record = self._comparable(self._read())
 
     def offer(
         self,
@@ -378,6 +381,7 @@ class BestCheckpoint:
                     "value": value,
                     "evaluations_since": 0,
                     "last_step": step,
+                    "held_out": self._held_out,
                 }
             )
             logging.info(
@@ -428,6 +432,24 @@ class BestCheckpoint:
                     "checkpoint is chosen anew."
                 )
         return record
+
+    def _comparable(self, record: dict[str, Any] | None) -> dict | None:
+        """Returns a record, unless it is of another evaluation."""
+        now = {"metric": self.metric, "held_out": self._held_out}
+        # Records of earlier versions do not have `held_out`.
+        differing = ", ".join(
+            f"{name} was {record[name]!r} and is {now[name]!r}"
+            for name in now
+            if record and name in record and record[name] != now[name]
+        )
+        if not differing:
+            return record
+        logging.warning(
+            "%s is of another evaluation: %s. Its value is not compared with "
+            "those of this run.",
+            *(self._path, differing),
+        )
+        return None
 
     def _write(self, record: dict[str, Any]) -> None:
         self.record = record

@@ -74,6 +74,8 @@ class Plan:
         best_metric: the held-out metric that selects the weights in `best/`;
             None to keep none.
         higher_is_better: False for losses.
+        held_out: identifies the data and the settings of `evaluate`. Values of
+            others are not compared.
         make_sanity_check: creates the check of each report for the schedule of
             the run; called if steps remain.
     """
@@ -88,6 +90,7 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
+    held_out: Mapping[str, object] | None = None
     make_sanity_check: (
         Callable[[optimization.Schedule], reporting.SanityCheck] | None
     ) = None

@@ -266,6 +266,7 @@ class _Recorder:
                     higher_is_better=plan.higher_is_better,
                     patience=options.early_stopping_patience,
                     identity=plan.identity,
+                    held_out=plan.held_out,
                 )
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving(first_step)

@@ -1,5 +1,6 @@
 """Pre-training: records, devices, training and evaluation of a run."""
 
+import dataclasses
 import json
 import math
 import operator
@@ -139,20 +140,35 @@ def _warn_of_casings(
         )
 
 
-def evaluation(
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The evaluation on held-out records.
+
+    Attributes:
+        source: the records.
+        run: evaluates the current weights; returns the release's metrics.
+    """
+
+    source: input_pipeline.RecordSource
+    run: Callable[[], dict[str, float]]
+
+
+def make_evaluation(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     source: input_pipeline.RecordSource,
     options: training_flags.PretrainingOptions,
-) -> Callable[[], dict[str, float]]:
-    """Returns a function that evaluates and returns the release's metrics."""
+) -> Evaluation:
+    """Prepares the evaluation on records according to the options."""
     evaluator = steps.Evaluator(strategy, objective)
     batches = input_pipeline.evaluation_dataset(
         source,
         batch_size=options.eval_batch_size,
         num_batches=options.max_eval_steps,
     )
-    return lambda: loop.evaluate(evaluator, batches)
+    return Evaluation(
+        source=source, run=lambda: loop.evaluate(evaluator, batches)
+    )
 
 
 def train(
@@ -161,7 +177,7 @@ def train(
     sources: Sequence[input_pipeline.RecordSource],
     phases: Sequence[phases_lib.Phase],
     options: training_flags.PretrainingOptions,
-    evaluate: Callable[[], Mapping[str, float]],
+    evaluation: Evaluation,
 ) -> loop.Result:
     """Trains a model, resuming from the latest checkpoint of its folder.
 
@@ -171,7 +187,7 @@ def train(
         sources: the records of each phase.
         phases: the phases of the run.
         options: the options of the run.
-        evaluate: returns held-out metrics.
+        evaluation: of `options.eval_every_steps`.
 
     Raises:
         ValueError: the folder holds another run, or a checkpoint has other
@@ -191,10 +207,16 @@ def train(
         num_warmup_steps=options.num_warmup_steps,
         identity=_identity(sources, phases, options),
         new_variables=[f"{head}.*" for head in new_heads],
-        evaluate=evaluate if options.eval_every_steps else None,
+        evaluate=evaluation.run if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss" if options.keep_best_checkpoint else None,
         higher_is_better=False,
+        held_out={
+            "records_fingerprint": evaluation.source.files.fingerprint(),
+            "masking": _masking_of(evaluation.source),
+            "eval_batch_size": options.eval_batch_size,
+            "max_eval_steps": options.max_eval_steps,
+        },
         make_sanity_check=lambda schedule: _sanity_checks(
             sources, phases, schedule, new_heads
         ),
@@ -268,12 +290,13 @@ def _identity(sources, phases, options) -> dict[str, object]:
         **{name: getattr(options, name) for name in _IDENTITY},
         **records,
         "workers_reading": workers_reading,
-        "masking": [
-            source.masking.identity() if source.masking else None
-            for source in sources
-        ],
+        "masking": [_masking_of(source) for source in sources],
         **phases_lib.identity(phases, options),
     }
+
+
+def _masking_of(source: input_pipeline.RecordSource) -> list[Any] | None:
+    return source.masking.identity() if source.masking else None
 
 
 def evaluate_checkpoints(

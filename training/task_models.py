@@ -156,6 +156,9 @@ class FineTuner:
             evaluate=(lambda: self._metrics(data)) if evaluates else None,
             eval_every_steps=every,
             best_metric=self._task.metric if evaluates else None,
+            held_out=_description(data[task_lib.EVAL][0])
+            if evaluates
+            else None,
         )
         self._trainer = loop.train(
             self._strategy,
@@ -320,6 +323,12 @@ class FineTuner:
                 f"{prefix} was trained with other data or flags: {differing}. "
                 "Pass those of its training, or choose another --output_dir."
             )
+
+
+def _description(held_out: task_lib.Data) -> dict[str, object]:
+    """Identifies held-out data."""
+    files = held_out.source.files if held_out.source else None
+    return {"records_fingerprint": files.fingerprint() if files else None}
 
 
 def _copy_weights(source: keras.Model, target: keras.Model) -> None:

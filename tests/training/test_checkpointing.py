@@ -1,5 +1,6 @@
 """Checkpoints of steps, and the best one."""
 
+import json
 import math
 import os
 import shutil
@@ -299,6 +300,30 @@ def test_steps_that_were_not_saved_are_repeated_up_to_the_last(tmp_path):
         _offer(resumed, step, value)
         over.append(resumed.is_over(step))
     assert over == [False, False, False, True]
+
+
+def test_values_of_other_held_out_data_are_not_compared(tmp_path, caplog):
+    def best(number):
+        return checkpointing.BestCheckpoint(
+            str(tmp_path), "f1", patience=1, held_out={"number": number}
+        )
+
+    before = best(1)
+    _offer(before, 1, 0.9)
+    _offer(before, 2, 0.1)
+    assert best(1).is_over(2)
+    assert "another evaluation" not in caplog.text
+    other = best(2)
+    assert "held_out was {'number': 1} and is {'number': 2}" in caplog.text
+    assert not other.is_over(2)
+    _offer(other, 3, 0.2)
+    assert _held(tmp_path) == 3.0
+    # A record of an earlier version.
+    path = tmp_path / "best/best.json"
+    record = json.loads(path.read_text())
+    del record["held_out"]
+    path.write_text(json.dumps(record))
+    assert best(1).record == record
 
 
 def test_chooses_the_latest_or_the_best(tmp_path):
