@@ -224,7 +224,7 @@ def _finish(
         "memory": _peak_memory(),
         "model": _model(folder),
         "training": _training(folder, written),
-        "results": found,
+        "results": {name: found[name] for name in found if name in written},
         "written": written,
         "earlier": _earlier(path),
     }

@@ -87,6 +87,14 @@ def test_a_card_keeps_earlier_runs_of_its_folder(out):
     assert len(_card(out)["earlier"]) == 2
 
 
+def test_a_card_has_the_results_of_its_own_run_alone(out):
+    options = _Options(output_dir=str(out))
+    run_card.record(lambda options: _report(out), options)
+    os.utime(out / "eval_results.txt", (1e9, 1e9))
+    run_card.record(lambda options: None, options)
+    assert _card(out)["results"] == {}
+
+
 @pytest.mark.parametrize(
     ("error", "ended"),
     [
