@@ -187,6 +187,12 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
         toy.run(tmp_path, **{**_FLAGS, "do_eval": False})
     assert "Training is already complete: step 13 of 13" in caplog.text
     toy.check_same_run(tmp_path, unbroken, 13)
+    # The best checkpoint of a run that kept none is its last.
+    toy.run(tmp_path, **_FLAGS, keep_best_checkpoint=True)
+    toy.check_same_run(tmp_path, unbroken, 13)
+    best = json.loads((tmp_path / "out/best/best.json").read_text())
+    assert best["step"] == 13
+    assert best["held_out"]["max_eval_steps"] == 0
 
 
 @pytest.mark.parametrize("seq_length", [10, 12])

@@ -406,6 +406,11 @@ class BestCheckpoint:
                 best["evaluations_since"],
             )
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether no weights were kept until now."""
+        return not tf.io.gfile.exists(self._path)
+
     def is_over(self, step: int) -> bool:
         """Returns whether training ends at a step.
 

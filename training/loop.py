@@ -399,7 +399,7 @@ class _Recorder:
                 )
                 with self._explained():
                     self._best.offer(step, results, weights)
-            if self._reporter:
+            if self._reporter and not self._reporter.has_evaluation(step):
                 with self._explained():
                     self._reporter.evaluation(step, results)
             self.is_over = self._has_stopped_improving(step)
@@ -408,11 +408,17 @@ class _Recorder:
     def evaluate_if_missed(
         self, step: int, evaluate: Callable[[], Mapping[str, float]]
     ) -> Mapping[str, float] | None:
-        """Evaluates if a run stopped between saving and evaluating."""
+        """Evaluates if a run stopped between saving and evaluating.
+
+        Also if the best checkpoint is wanted, and none was kept until now.
+        """
         missed = (
             step > 0
             and self._reporter is not None
-            and not self._reporter.has_evaluation(step)
+            and (
+                not self._reporter.has_evaluation(step)
+                or (self._best is not None and self._best.is_missing)
+            )
         )
         if self._communicator.all_reduce_max(int(missed)):
             return self.evaluate(step, evaluate)
