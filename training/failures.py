@@ -33,13 +33,20 @@ class WritingError(RuntimeError):
 
 @contextlib.contextmanager
 def of_memory(
-    strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
+    strategy: tf.distribute.Strategy,
+    phase: input_pipeline.BatchPhase,
+    *,
+    recompute: bool = False,
+    in_phases: bool = False,
 ) -> Iterator[None]:
     """Replaces an out-of-memory error of TensorFlow by advice.
 
     Args:
         strategy: the distribution strategy of the run.
         phase: the shape of the batches.
+        recompute: whether activations are recomputed.
+        in_phases: whether the phase is one of `--phases`, which may have its
+            own `num_accumulation_steps`.
 
     Raises:
         OutOfMemoryError: its message names flags that compute the same update
@@ -50,16 +57,23 @@ def of_memory(
     except _NO_MEMORY as error:
         rows = phase.batch_size // strategy.num_replicas_in_sync
         parts = phase.num_accumulation_steps
+        ways = [] if recompute else ["--recompute"]
         advice = (
-            "That is the minimum: pass --recompute, or a smaller "
-            "--max_seq_length or model."
+            "That is the minimum: pass "
+            f"{', or '.join([*ways, 'a smaller --max_seq_length or model'])}."
         )
         more = [n for n in range(parts + 1, rows + 1) if rows % n == 0]
         if more:
+            flag = f"num_accumulation_steps={more[0]}"
+            flag = (
+                f"{flag} in that phase of --phases"
+                if in_phases
+                else f"--{flag}"
+            )
+            ways.insert(0, f"{flag} ({rows // more[0]} at once)")
             advice = (
                 "The same update needs less memory with "
-                f"--num_accumulation_steps={more[0]} ({rows // more[0]} at "
-                "once), or with --recompute. Run the command again with it: "
+                f"{', or with '.join(ways)}. Run the command again with it: "
                 "training resumes from the last checkpoint."
             )
         raise OutOfMemoryError(

@@ -168,7 +168,12 @@ def _calls(
         while step < end:
             to_events = [each - step % each for each in intervals if each]
             count = min(most, end - step, *to_events)
-            with failures.of_memory(trainer.strategy, phase):
+            with failures.of_memory(
+                trainer.strategy,
+                phase,
+                recompute=options.recompute,
+                in_phases=bool(getattr(options, "phases", "")),
+            ):
                 result = trainer.run(
                     iterator,
                     step,

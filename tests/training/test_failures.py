@@ -1,4 +1,5 @@
 import errno
+import re
 import signal
 
 import pytest
@@ -43,6 +44,24 @@ def test_out_of_memory_names_the_way_out(error, batch_size, parts, advice):
     assert f"{batch_size // parts} of the {batch_size}" in text
     assert ("accumulation" in text) == (batch_size > parts)
     assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("parts", "advice"),
+    [
+        (2, "num_accumulation_steps=3 in that phase of --phases (4 at once)."),
+        (12, "minimum: pass a smaller --max_seq_length or model."),
+    ],
+)
+def test_out_of_memory_names_no_way_that_is_taken(parts, advice):
+    with (
+        pytest.raises(failures.OutOfMemoryError, match=re.escape(advice)) as e,
+        failures.of_memory(
+            _STRATEGY, _phase(12, parts), recompute=True, in_phases=True
+        ),
+    ):
+        raise MemoryError
+    assert "recompute" not in str(e.value)
 
 
 @pytest.mark.slow
