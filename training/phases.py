@@ -5,6 +5,7 @@ This module does not import TensorFlow.
 
 import dataclasses
 import itertools
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,6 +112,9 @@ def _ends(
             shares = [float(length.removesuffix("%")) for length in lengths]
             sums = itertools.accumulate(shares)
             ends = [round(total * share / 100) for share in sums]
+            # Thirds may be rounded to 33.33%.
+            if not math.isclose(sum(shares), 100, abs_tol=0.02):
+                ends = []
         else:
             ends = list(itertools.accumulate(map(int, lengths)))
     except (ValueError, OverflowError):  # Such as inf.

@@ -75,6 +75,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
     [
         ("steps=300;steps=600", r"add up to --num_train_steps \(1000\)"),
         ("steps=90%;steps=9%", "got 90%, 9%"),
+        ("steps=90%;steps=10.04%", "got 90%, 10.04%"),
         ("steps=90%;steps=100", "or percentages"),
         ("steps=inf%;steps=9%", "got inf%, 9%"),
         ("steps=1000;steps=0", "at least one step"),
