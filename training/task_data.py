@@ -21,6 +21,8 @@ from training import (
     workers,
 )
 
+_STEP_LIMIT = 2**63  # Steps are int64.
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setup:
@@ -189,11 +191,17 @@ def length(
         options: the options of the run.
 
     Raises:
-        ValueError: there is less than one step.
+        ValueError: there is less than one step, or too many to count.
     """
     batch_size = options.train_batch_size
     num_train_epochs = options.num_train_epochs
-    num_train_steps = int(num_examples / batch_size * num_train_epochs)
+    num_batches = num_examples / batch_size * num_train_epochs
+    if num_batches >= _STEP_LIMIT:
+        raise ValueError(
+            f"--num_train_epochs={num_train_epochs:g} makes more steps than a "
+            "64-bit integer can count. Choose a smaller number."
+        )
+    num_train_steps = int(num_batches)
     if num_train_steps < 1:
         raise ValueError(
             f"{num_examples} examples in batches of {batch_size} for "

@@ -191,6 +191,8 @@ def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
     assert length.steps_per_epoch == per_epoch
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
         _length(3, 8, 2.0, 0.1)
+    with pytest.raises(ValueError, match="64-bit integer"):
+        _length(30, 8, 1e308, 0.1)
 
 
 def test_files_get_their_share_of_the_stream():
