@@ -152,6 +152,7 @@ _TABLES = {
 --do_train --input_file=nothing | No file matches 'nothing'.
 --do_train --input_file=empty --max_seq_length=33 | up to sequence length 32
 --do_eval --input_file=empty | There is nothing to evaluate
+--do_train --input_file=empty --num_train_steps=-3 | must be 1 or more; got -3
 --do_train --phases=stps=5 | Each of --phases must be key=value pairs
 --do_train --input_file=*.json --output_dir=. | predictions.json must not be
 """,

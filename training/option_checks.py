@@ -204,6 +204,11 @@ def check_pretraining(
         raise ValueError(
             "At least one of `do_train` or `do_eval` must be True."
         )
+    if options.do_train and options.num_train_steps < 1:
+        raise ValueError(
+            "--num_train_steps must be 1 or more; got "
+            f"{options.num_train_steps}."
+        )
     if options.keep_best_checkpoint and not options.eval_every_steps:
         raise ValueError("--keep_best_checkpoint needs --eval_every_steps.")
     if options.early_stopping_patience and not options.keep_best_checkpoint:
@@ -240,13 +245,21 @@ def _check_record_files(
     phases: Sequence[phases_lib.Phase],
 ) -> None:
     """Checks that all names match files; warns about overlapping data."""
-    trained_on = {name for phase in phases for name in phase.record_files}
+    trained_on = {
+        _real(name) for phase in phases for name in phase.record_files
+    }
     if not options.eval_input_file:
         return
-    both = trained_on.intersection(paths.expand(options.eval_input_file))
+    held_out = paths.expand(options.eval_input_file)
+    both = {name for name in held_out if _real(name) in trained_on}
     if both and options.do_train:
         logging.warning(
             "--eval_input_file and --input_file overlap: %s. The evaluation "
             "uses records of the training data.",
             ", ".join(sorted(both)),
         )
+
+
+def _real(path: str) -> str:
+    """Returns the same spelling for each path of a file."""
+    return path if paths.is_remote(path) else os.path.realpath(path)

@@ -47,7 +47,7 @@ def test_held_out_records_that_are_trained_on_are_warned_of(
     options = _pretraining(
         tmp_path,
         input_file=tmp_path / "a*",
-        eval_input_file=tmp_path / name,
+        eval_input_file=f"{tmp_path}/./{name}",
     )
     option_checks.check_pretraining(options)
     is_warned = "The evaluation uses records of the training data" in (
