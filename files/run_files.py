@@ -7,6 +7,7 @@ TOKENIZER = "tokenizer.json"
 LABELS = "labels.json"
 RUN_CARD = "run_card.json"
 TRIALS = "trials.json"
+BEST_RECORD = "best.json"  # In the folder of the best checkpoint.
 _ANY_TRIAL = "trial-[0-9]*"
 
 

@@ -9,12 +9,11 @@ docs/reproducing_the_paper.md lists the contents of --data_dir.
 """
 
 import dataclasses
-import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 
-from absl import flags as absl_flags
 from absl import logging
 
 from commands import flags, program
@@ -160,33 +159,29 @@ def _more_flags(given: Sequence[str]) -> recipes.Flags:
 
 
 def _check_training_flags(table: tables.Table, folders: jobs.Folders) -> None:
-    """Parses the command of every script that trains, as the script does.
+    """Lets every script that trains check the flags of its first command.
 
     Raises:
         ValueError: a script refuses its flags.
     """
+    first: dict[str, jobs.Job] = {}
     for job in table.jobs():
-        if "do_train" not in job.flags:
-            continue
-        script = importlib.import_module(job.program.removesuffix(".py"))
-        values = absl_flags.FlagValues()
-        flags.define(script.Options, values)
-        # Every program has absl's flags, such as --verbosity.
-        common = {*absl_flags.FLAGS} - {*values}
-        try:
-            values(
-                [
-                    word
-                    for word in jobs.arguments(job, folders)
-                    if word.lstrip("-").partition("=")[0] not in common
-                ]
-            )
-            flags.read(script.Options, values)
-        except absl_flags.Error as error:
+        if "do_train" in job.flags:
+            first.setdefault(job.program, job)
+    for program_name, job in first.items():
+        words = [*jobs.arguments(job, folders), "--only_check_args"]
+        checked = subprocess.run(
+            [sys.executable, *words],
+            cwd=jobs.ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if checked.returncode:
+            message = checked.stderr.strip().splitlines()[-1]
             raise ValueError(
-                f"{job.program} refuses --training_flags: "
-                f"{flags.error_message(error)}"
-            ) from error
+                f"{program_name} refuses --training_flags: {message}"
+            )
 
 
 def main(options: Options) -> int:

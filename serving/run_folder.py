@@ -26,7 +26,6 @@ _OUTPUT_LAYER = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _BILSTM = "bilstm/"
 BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
-_BEST_RECORD = "best.json"  # In the folder of a run's best checkpoint.
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
@@ -308,7 +307,7 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     for path in filter(None, (folder, checkpoint)):
         found |= _of_checkpoint(path)
     run, folders = folder, [folder]
-    if paths.exists(os.path.join(folder, _BEST_RECORD)):
+    if paths.exists(os.path.join(folder, run_files.BEST_RECORD)):
         run = _parent(folder)  # The records and the card are there.
         folders.append(run)
     parent = _parent(run)

@@ -24,7 +24,6 @@ from modeling import config as config_lib
 
 _NAME = "model.ckpt"
 _BEST = "best"
-_BEST_RECORD = "best.json"
 # The files with which `model_folder` describes a model.
 _COMPANIONS = (
     *(config_lib.FILE, run_files.VOCABULARY),
@@ -296,7 +295,7 @@ def best_folder(output_dir: str) -> str:
 def remove_best(output_dir: str) -> None:
     """Removes the best checkpoint that an earlier run left in a folder."""
     folder = best_folder(output_dir)
-    record = os.path.join(folder, _BEST_RECORD)
+    record = os.path.join(folder, run_files.BEST_RECORD)
     if paths.exists(record) or latest(folder):
         logging.warning(
             "%s belongs to an earlier run; its checkpoint is removed.", folder
@@ -340,7 +339,7 @@ class BestCheckpoint:
         self._patience = patience
         self._identity = dict(identity or {})
         self._held_out = dict(held_out or {})
-        self._path = os.path.join(self.folder, _BEST_RECORD)
+        self._path = os.path.join(self.folder, run_files.BEST_RECORD)
         self.record = self._comparable(self._read())
 
     def offer(
