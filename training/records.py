@@ -309,21 +309,14 @@ class Metadata:
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def vocab_sha256(vocab: Mapping[str, int]) -> str:
+def vocab_sha256(tokens: Iterable[str]) -> str:
     """Hashes a vocabulary: its tokens in order, each followed by a line feed.
 
-    For a vocabulary file without repeated lines this is its SHA-256. With
-    repeated lines, whose tokens have the id of the last one, the ids follow.
-
-    Args:
-        vocab: token -> id.
+    For a vocabulary file without repeated lines this is its SHA-256.
     """
     digest = hashlib.sha256()
-    for token in vocab:
+    for token in tokens:
         digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
-    ids = list(vocab.values())
-    if ids != list(range(len(ids))):
-        digest.update(json.dumps(ids).encode())
     return digest.hexdigest()
 
 
