@@ -39,8 +39,9 @@ class DataSet:
         examples: yields the records of each example, any number of them; called
             only if the records are created.
         has_labels: whether the ground truth is known.
-        held_out_rows: the rows of the training file that are held out. A model
-            trained with others, or with all rows, is not evaluated on these.
+        held_out_rows: the rows of the training file that are held out. The
+            model in a run's folder that was trained with others, or with all
+            rows, is not evaluated on these.
         content: task-specific data for evaluating and writing answers.
         examples_of_files: number of examples per file, if several files are
             trained on in order. An example then counts once per epoch,

@@ -329,11 +329,14 @@ def test_rows_held_out_of_a_training_are_those_of_its_evaluation(
     # As --init_checkpoint, these weights would be no better.
     refusal = (
         r"held_out_rows was '10 rows, .* and is '10 rows, .*'\. Pass those of "
-        "its training, or choose another --output_dir.$"
+        r"its training .*--split_seed.*, or choose another --output_dir\.$"
     )
+    sidecars = {path: path.read_text() for path in out.glob("*.meta.json")}
     for stages in ({}, {"do_train": True}):
         with pytest.raises(ValueError, match=refusal):
             toy.run(tmp_path, **split, **stages, split_seed=2)
+    assert sidecars
+    assert all(path.read_text() == text for path, text in sidecars.items())
     rows = (data / "train.tsv").read_text()
     toy.write_tsv(data / "train.tsv", toy.sentences(40, seed=2))
     with pytest.raises(ValueError, match=refusal):

@@ -12,7 +12,7 @@ import itertools
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -20,9 +20,6 @@ from files import json_text, paths, run_files, writing
 from tasks import task as task_lib
 from training import flags as training_flags
 from training import option_checks
-
-if TYPE_CHECKING:
-    from training import task_data
 
 _Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
@@ -52,16 +49,26 @@ def run(
     from training import task_models
 
     setup = task_models.prepare(task, config)
-    folds = _make_data(task, setup)
+    folds = _folds(task, options)
     plan = plan_run(
         dataclasses.replace(options, init_checkpoint=task.init_checkpoint),
         len(folds),
     )
     answers_everything = task.writes_everything or len(plan) == 1
     fine_tuner = task_models.FineTuner(task, setup)
+    # Before the records of the checkpoints are replaced.
+    for trial in plan:
+        fine_tuner.check_trained(trial.options, folds[trial.fold])
+    made = [
+        {
+            split: [task.make_data(setup, data_set) for data_set in data_sets]
+            for split, data_sets in fold.items()
+        }
+        for fold in folds
+    ]
     results = []
     for trial in plan:
-        data = folds[trial.fold]
+        data = made[trial.fold]
         fine_tuner.start(trial.options)
         if trial.options.do_train:
             fine_tuner.train(trial.options, data)
@@ -72,27 +79,21 @@ def run(
         )
     if len(plan) == 1:
         return
-    constants = [task.constant_score(data[task_lib.EVAL][0]) for data in folds]
+    constants = [task.constant_score(data[task_lib.EVAL][0]) for data in made]
     best = _summarize(task, plan, results, constants)
     if options.do_predict and not answers_everything:
-        data = {task_lib.PREDICT: folds[0][task_lib.PREDICT]}
+        data = {task_lib.PREDICT: made[0][task_lib.PREDICT]}
         fine_tuner.evaluate(best, data, predicts=True)
 
 
-def _make_data(
-    task: task_lib.Task, setup: "task_data.Setup"
-) -> list[dict[str, list[task_lib.Data]]]:
-    """Creates the data of each fold by split, or reuses existing records."""
-    made = {
-        split: [
-            [task.make_data(setup, data_set) for data_set in data_sets]
-            for data_sets in task.folds(split)
-        ]
-        for split in setup.options.needed_splits
-    }
+def _folds(
+    task: task_lib.Task, options: training_flags.FineTuningOptions
+) -> list[dict[str, Sequence[task_lib.DataSet]]]:
+    """Lists the data sets of each fold by split."""
+    folds_of = {split: task.folds(split) for split in options.needed_splits}
     return [
-        dict(zip(made, fold, strict=True))
-        for fold in zip(*made.values(), strict=True)
+        dict(zip(folds_of, fold, strict=True))
+        for fold in zip(*folds_of.values(), strict=True)
     ]
 
 

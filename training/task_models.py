@@ -29,6 +29,7 @@ from training import (
 from training import flags as training_flags
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
+_HELD_OUT = "held_out_rows"  # In the identity of a checkpoint.
 # Options of fine-tuning that must stay the same when a run resumes.
 _IDENTITY = (
     *("num_train_epochs", "warmup_proportion"),
@@ -79,6 +80,51 @@ class FineTuner:
         self._communicator = workers.Communicator(setup.strategy)
         self._has_network = False
         self._trainer: steps.Trainer | None = None
+
+    def check_trained(
+        self,
+        options: training_flags.FineTuningOptions,
+        data_sets: Mapping[str, Sequence[task_lib.DataSet]],
+    ) -> None:
+        """Checks that this run would train the checkpoint of its folder alike.
+
+        Args:
+            options: the options of the trial.
+            data_sets: those of its fold by split.
+
+        Raises:
+            ValueError: a value that the task fixes, or the held-out rows of
+                the data sets, differ.
+        """
+        latest = next(checkpointing.readable_states(options.output_dir), None)
+        if latest is None:
+            return
+        prefix, saved = latest[0], model_folder.identity(latest[0])
+        (first, *_), *_ = data_sets.values()
+        fixed = [*self._task.fixed]
+        if first.held_out_rows is not None:
+            fixed.append(_HELD_OUT)
+        now = self._identity_of_weights(first)
+        missing = [name for name in fixed if name not in saved]
+        if missing:
+            logging.warning(
+                "%s does not record %s. Make sure that this run has the same "
+                "data and flags as its training.",
+                *(prefix, ", ".join(missing)),
+            )
+        differing = ", ".join(
+            f"{name} was {saved[name]!r} and is {now[name]!r}"
+            for name in fixed
+            if name in saved and saved[name] != now[name]
+        )
+        if differing:
+            raise ValueError(
+                f"{prefix} was trained with other data or flags: {differing}. "
+                "Pass those of its training (held_out_rows depend on the "
+                "training file, --dev_fraction, --num_folds and --split_seed, "
+                "encoder_sha256 on --init_checkpoint), or choose another "
+                "--output_dir."
+            )
 
     def start(self, options: training_flags.FineTuningOptions) -> None:
         """Starts a trial with new weights, and describes the model.
@@ -137,9 +183,6 @@ class FineTuner:
                 contains another run.
         """
         (train,) = data[task_lib.TRAIN]
-        latest = next(checkpointing.readable_states(options.output_dir), None)
-        if latest is not None:
-            self._check_trained(latest[0], train.data_set)
         length = task_data.length(task_data.num_examples(train), options)
         parts = task_data.parts(train, options.num_train_epochs)
         evaluates = options.evaluates_while_training
@@ -184,7 +227,7 @@ class FineTuner:
     ) -> dict[str, object]:
         return {
             "objective": self._task.name,
-            "held_out_rows": data_set.held_out_rows,
+            _HELD_OUT: data_set.held_out_rows,
             **self._task.identity,
         }
 
@@ -225,7 +268,7 @@ class FineTuner:
             task_lib.PREDICT: options.do_predict and predicts,
         }
         splits = [split for split in wanted if wanted[split] and split in data]
-        step = self._restore(options, data[splits[0]][0]) if splits else 0
+        step = self._restore(options) if splits else 0
         answers: dict[str, Any] = {}  # By data set.
         for split in splits:
             scores: dict[str, float] = {}
@@ -277,9 +320,7 @@ class FineTuner:
                 )
         return self._task.decode(data, outputs)
 
-    def _restore(
-        self, options: training_flags.FineTuningOptions, data: task_lib.Data
-    ) -> int:
+    def _restore(self, options: training_flags.FineTuningOptions) -> int:
         """Loads the best or latest checkpoint, or else `init_checkpoint`.
 
         Returns:
@@ -288,41 +329,9 @@ class FineTuner:
         prefix = checkpointing.best_or_latest(
             options.output_dir, best=options.use_best_checkpoint
         )
-        if prefix is not None:
-            self._check_trained(prefix, data.data_set)
         return initialization.load_for_evaluation(
             self._strategy, self._objective.model, prefix, options
         )
-
-    def _check_trained(self, prefix: str, data_set: task_lib.DataSet) -> None:
-        """Checks that a checkpoint was trained as this run would train it.
-
-        Raises:
-            ValueError: a value that the task fixes, or the held-out rows of
-                the data set, differ.
-        """
-        fixed = [*self._task.fixed]
-        if data_set.held_out_rows is not None:
-            fixed.append("held_out_rows")
-        now = self._identity_of_weights(data_set)
-        saved = model_folder.identity(prefix)
-        missing = [name for name in fixed if name not in saved]
-        if missing:
-            logging.warning(
-                "%s does not record %s. Make sure that this run has the same "
-                "data and flags as its training.",
-                *(prefix, ", ".join(missing)),
-            )
-        differing = ", ".join(
-            f"{name} was {saved[name]!r} and is {now[name]!r}"
-            for name in fixed
-            if name in saved and saved[name] != now[name]
-        )
-        if differing:
-            raise ValueError(
-                f"{prefix} was trained with other data or flags: {differing}. "
-                "Pass those of its training, or choose another --output_dir."
-            )
 
 
 def _description(held_out: task_lib.Data) -> dict[str, object]:
