@@ -194,11 +194,10 @@ class SentenceClassification(predictions.LabeledTask):
         from modeling import checkpoints
         from training import checkpointing
 
-        folder = output_dir
-        if self.options.use_best_checkpoint:
-            folder = checkpointing.best_folder(output_dir)
-        start = self.options.init_checkpoint
-        return checkpointing.latest(folder) or checkpoints.find(start).path
+        prefix = checkpointing.best_or_latest(
+            output_dir, best=self.options.use_best_checkpoint
+        )
+        return prefix or checkpoints.find(self.options.init_checkpoint).path
 
     def _chooses_thresholds(self, data: task.Data) -> bool:
         is_evaluated = data.data_set.split == task.EVAL

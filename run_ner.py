@@ -249,9 +249,12 @@ def _find_labels(
 ) -> tuple[str, ...]:
     path = os.path.join(options.output_dir, run_files.LABELS)
     if train is None:
-        saved = labels.load_beside(options.init_checkpoint)
-        if paths.exists(path):
-            saved = labels.load(path)
+        is_known = paths.exists(path)
+        saved = (
+            labels.load(path)
+            if is_known
+            else labels.load_beside(options.init_checkpoint)
+        )
         if saved is not None:
             _check_tags(saved.names)
             return saved.names

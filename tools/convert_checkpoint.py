@@ -33,16 +33,16 @@ from modeling import (
 )
 from modeling import config as config_lib
 from modeling.name_tables import Spec
+from tasks.classification import labels
 from training import model_folder, records
 from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"
 _OF_BERT = ("bert/", "cls/", "output_")
-# Files that describe a model in any format.
+# Files from which labels and casing of a model are read.
 _DESCRIPTIONS = (
-    *(run_files.VOCABULARY, run_files.TOKENIZER, run_files.LABELS),
-    *(config_lib.FILE, huggingface_config.CONFIG),
+    *(run_files.LABELS, huggingface_config.CONFIG),
     huggingface_config.TOKENIZER,
 )
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
@@ -214,9 +214,18 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         architectures=architectures,
         vocab_file=vocab_file,
         do_lower_case=_casing(options, folder, vocab_file),
-        labels=model_folder.labels(folder),
+        labels=_labels(folder, source.origin),
         huggingface=theirs,
     )
+
+
+def _labels(folder: str, checkpoint: str) -> dict[str, Any] | None:
+    """Reads the labels of a folder; drops thresholds of other weights."""
+    held = model_folder.labels(folder)
+    if held is None or "thresholds_step" not in held:
+        return held
+    path = os.path.join(folder, run_files.LABELS)
+    return labels.load(path).for_checkpoint(checkpoint).to_dict()
 
 
 def _check_config(

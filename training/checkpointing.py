@@ -407,8 +407,8 @@ class BestCheckpoint:
 
     @property
     def is_missing(self) -> bool:
-        """Whether no weights were kept until now."""
-        return not tf.io.gfile.exists(self._path)
+        """Whether no weights were kept for this evaluation until now."""
+        return self.record is None
 
     def is_over(self, step: int) -> bool:
         """Returns whether training ends at a step.

@@ -50,7 +50,11 @@ _IDENTITY = (
     "max_seq_length",
 )
 # Values that earlier versions saved only if they were others.
-_DEFAULTS: Mapping[str, object] = {"class_weights": [], "workers_reading": 1}
+_DEFAULTS: Mapping[str, object] = {
+    "class_weights": [],
+    "workers_reading": 1,
+    "phases": [],
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -240,7 +244,8 @@ def load_for_evaluation(
 
     Raises:
         ValueError: there is no checkpoint, it lacks a weight, its output layer
-            belongs to another task, or workers have loaded different weights.
+            belongs to another task, a weight is not finite, or workers have
+            loaded different weights.
     """
     path = prefix or options.init_checkpoint
     if not path:
@@ -255,6 +260,7 @@ def load_for_evaluation(
         load_weights(model, path)
         if order is not None:
             _reorder_outputs(model, order)
+    checkpoints.check_finite(model, path)
     workers.Communicator(strategy).check_same_weights(
         checkpointing.weights(model)
     )

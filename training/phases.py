@@ -113,8 +113,8 @@ def _ends(
             sums = itertools.accumulate(shares)
             ends = [round(total * share / 100) for share in sums]
             # Thirds may be rounded to 33.33%.
-            if not math.isclose(sum(shares), 100, abs_tol=0.02):
-                ends = []
+            is_whole = math.isclose(sum(shares), 100, abs_tol=0.02)
+            ends = [*ends[:-1], total] if is_whole else []
         else:
             ends = list(itertools.accumulate(map(int, lengths)))
     except (ValueError, OverflowError):  # Such as inf.

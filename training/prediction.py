@@ -16,7 +16,6 @@ from modeling import layers as layers_lib
 from tasks import task
 from training import input_pipeline, objectives
 
-# The score of truncated padding; below any real score.
 # With more lengths, compiling the arithmetic takes more time than it saves.
 _MAX_LENGTHS = 16
 # Batches of texts are padded to a multiple of at least this.

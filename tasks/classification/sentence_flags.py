@@ -179,14 +179,12 @@ def find_dataset(
     """
     if datasets.key(options.task_name) == CUSTOM:
         saved = os.path.join(output_dir, run_files.LABELS)
-        start = None
-        if not is_training:
+        beside = None
+        if not (is_training or options.label_names or paths.exists(saved)):
             start = getattr(options, "init_checkpoint", None)
+            beside = labels.load_beside(start)
         label_set = find_labels(
-            options,
-            saved,
-            is_training=is_training,
-            beside=labels.load_beside(start),
+            options, saved, is_training=is_training, beside=beside
         )
         info = custom_dataset(options, label_set)
     else:
