@@ -146,8 +146,8 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     ]
     if unexpected:
         raise ValueError(
-            "Only flags, --NAME=VALUE with the equals sign, are expected, and "
-            "with --runner Apache Beam options after --; got "
+            "Only flags are expected, and with --runner Apache Beam options "
+            "after --, each as --NAME=VALUE with the equals sign; got "
             f"{' '.join(unexpected)}."
         )
     instances = options.instances
@@ -182,7 +182,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             text,
             options.max_seq_length,
         )
-        if text.is_sharded:
+        if text.is_sharded and not paths.is_remote(store.paths_of(0)[0]):
             beam.remove_parts(recipe, total.num_shards)
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))

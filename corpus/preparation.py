@@ -62,10 +62,13 @@ class RawTextOptions:
                 and input_format not in _WITHOUT.get(field.name, ())
             )
             value = getattr(self, field.name)
-            if not has_effect and value != field.default:
+            is_default = value == field.default or (
+                field.name == "encoding" and value.lower() in ("utf-8", "utf8")
+            )
+            if not (has_effect or is_default):
                 raise ValueError(
-                    f"{field.name} has no effect for "
-                    f"input_format={input_format}; got {value!r}."
+                    f"--{field.name} has no effect for "
+                    f"--input_format={input_format}; got {value!r}."
                 )
 
     def rules(self, input_format: str) -> formats.Rules:

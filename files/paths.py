@@ -111,7 +111,8 @@ def open_to_read(path: str) -> BinaryIO:
         return open(path, "rb")
     with remote_errors(path):
         file = _gfile().GFile(path, "rb")
-        file.seek(0)  # Opens it.
+        file.read(1)  # Opens it, also on Google Cloud Storage.
+        file.seek(0)
         return file
 
 
@@ -191,7 +192,7 @@ def remote_errors(path: str) -> Iterator[None]:
         message = os.strerror(errno.ENOENT)
         raise FileNotFoundError(errno.ENOENT, message, path) from error
     except tf.errors.OpError as error:
-        raise OSError(f"{path}: {error.message}.") from error
+        raise OSError(f"{path}: {error.message.rstrip('.')}.") from error
 
 
 def _gfile():

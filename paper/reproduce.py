@@ -150,16 +150,15 @@ def write_report(
 
 
 def _more_flags(given: Sequence[str]) -> recipes.Flags:
-    """Splits `name=value`, with or without leading dashes; sorts by name."""
+    """Splits `name=value`, with or without leading dashes."""
     parted = [text.lstrip("-").partition("=") for text in given]
-    return {
-        name: True if value.lower() in ("", "true") else value
-        for name, _, value in sorted(parted, key=lambda part: part[0])
-    }
+    return {name: value if sign else True for name, sign, value in parted}
 
 
 def _check_training_flags(table: tables.Table, folders: jobs.Folders) -> None:
-    """Lets every script that trains check the flags of its first command.
+    """Lets every script that trains parse the flags of its first command.
+
+    Names and types of values are checked, not combinations of flags.
 
     Raises:
         ValueError: a script refuses its flags.

@@ -359,5 +359,5 @@ def test_options_of_beam_need_a_runner():
 def test_arguments_that_are_no_options_of_beam_are_refused():
     given = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
     options = _options(**given, runner="DirectRunner")
-    with pytest.raises(ValueError, match=r"after --; got False\."):
+    with pytest.raises(ValueError, match=r"equals sign; got False\."):
         create_pretraining_data.run(options, ["False", "--x=1"])

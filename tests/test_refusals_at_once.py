@@ -178,18 +178,18 @@ _TABLES = {
 --masking=80,10            | masking must be
 --min_paragraph_words=3    | is for formats that are
 --runner=x --num_workers=2 | num_workers has no effect with runner
---encoding=latin-1         | has no effect for input_format=text; got 'latin-1'.
---text_field=body          | text_field has no effect for input_format=text
---language=de              | language has no effect for input_format=text
---input_format=parquet --encoding=latin-1 | for input_format=parquet
+--encoding=latin-1         | has no effect for --input_format=text; got 'latin
+--text_field=body          | text_field has no effect for --input_format=text
+--language=de              | language has no effect for --input_format=text
+--input_format=parquet --encoding=latin-1 | for --input_format=parquet
 --shard_documents=1 --shard_by_file | pass one of them
 --masked_lm_prob=15        | must be from 0 to 1; got 15.0.
 """,
     "tools.prepare_corpus --input_format=book --output_file=text.txt": """
                            | --input_format=book needs --input_file.
 --input_file=./text.txt    | text.txt must not be written: it is the input
---text_field=body          | text_field has no effect for input_format=book
---input_format=text --language=de | has no effect for input_format=text
+--text_field=body          | text_field has no effect for --input_format=book
+--input_format=text --language=de | has no effect for --input_format=text
 """,
     "tools.learn_vocab --input_file=text.txt --output_file=folder": """
                            | it is a folder.
