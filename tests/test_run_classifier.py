@@ -89,6 +89,21 @@ def test_predicts_with_the_files_beside_the_model(trained, out):
     ).read_text()
 
 
+def test_weights_that_are_not_finite_are_not_evaluated(trained, tmp_path):
+    weights = checkpoints.read(str(trained / "out/model.ckpt-60"))
+    weights["bert/pooler/dense/bias"][0] = np.nan
+    start = str(tmp_path / "x.ckpt")
+    checkpoints.save(start, weights)
+    with pytest.raises(ValueError, match=r"must be finite.*pooler"):
+        toy.run(
+            trained,
+            output_dir=tmp_path / "evaluation",
+            do_eval=True,
+            label_names="no,yes",
+            init_checkpoint=start,
+        )
+
+
 def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     for file in out.glob("model.ckpt-60*"):
         file.unlink()

@@ -316,6 +316,7 @@ def test_values_of_other_held_out_data_are_not_compared(tmp_path, caplog):
     other = best(2)
     assert "held_out was {'number': 1} and is {'number': 2}" in caplog.text
     assert not other.is_over(2)
+    assert other.is_missing and not before.is_missing
     _offer(other, 3, 0.2)
     assert _held(tmp_path) == 3.0
     # A record of an earlier version.

@@ -8,7 +8,9 @@ from training import phases as phases_lib
 
 def _options(tmp_path, **changes):
     return toy_pretraining.parse(
-        toy_pretraining.flags_of(tmp_path, num_train_steps=1000, **changes)
+        toy_pretraining.flags_of(
+            tmp_path, **{"num_train_steps": 1000, **changes}
+        )
     )
 
 
@@ -68,6 +70,15 @@ def test_phases_change_what_they_name(tmp_path):
 )
 def test_steps_are_numbers_or_shares(tmp_path, text, ends):
     assert [phase.end for phase in _phases(tmp_path, phases=text)] == ends
+
+
+def test_rounded_shares_end_with_the_run(tmp_path):
+    phases = _phases(
+        tmp_path,
+        phases="steps=33.33%;steps=33.33%;steps=33.33%",
+        num_train_steps=1_000_000,
+    )
+    assert [phase.end for phase in phases] == [333_300, 666_600, 1_000_000]
 
 
 @pytest.mark.parametrize(
