@@ -185,7 +185,7 @@ def test_a_script_behind_a_link_refuses_in_one_line(tmp_path):
     given = ("--input_file=a", "--output_file=b", "--vocab_file=c")
     done = programs.python(str(link), *given, "stray")
     assert done.returncode == 1
-    assert done.stderr.startswith("link: Only flags,")
+    assert done.stderr.startswith("link: Only flags are expected")
     assert done.stderr.count("\n") == 1
 
 

@@ -45,6 +45,9 @@ def num_cases(request):
 class _FineTuner:
     """Looks at the records that a model would learn from."""
 
+    def check_trained(self, options, data_sets):
+        pass
+
     def start(self, options):
         pass
 
