@@ -189,9 +189,12 @@ def test_features_are_computed_once(folder, monkeypatch):
     toy.run(folder, **changes)
     assert len(made) == 2
     assert (folder / "out" / "test_results.txt").read_text() == before
-    # Those of other layers are not the same; nor is the model.
+    # Those of other layers are for another model: they replace nothing here.
     with pytest.raises(ValueError, match=r"embeddings.*last"):
         toy.run(folder, **{**changes, "features": "last"})
+    assert len(made) == 2
+    other = {"features": "last", "output_dir": folder / "other"}
+    toy.run(folder, **{**changes, **other})
     assert len(made) == 4
 
 
