@@ -255,15 +255,7 @@ def find_labels(
     if problem_type == task.REGRESSION or options.label_names:
         names = options.label_names
     elif is_training:
-        train = _custom_split(options, "train")
-        path = datasets.find_file(options.data_dir, CUSTOM, train.files)
-        if path is None:
-            raise FileNotFoundError(
-                f"No {' or '.join(train.files)} in {options.data_dir!r}."
-            )
-        names = datasets.discover_labels(
-            path, train.layout, problem_type, options.label_separator
-        ).names
+        names = _names_in_training_file(options, problem_type)
     elif trained is None:
         raise FileNotFoundError(
             f"No {saved}: without training, the labels must be saved "
@@ -287,6 +279,20 @@ def find_labels(
         thresholds=tuned.thresholds if tuned else (),
         thresholds_step=tuned.thresholds_step if tuned else 0,
     )
+
+
+def _names_in_training_file(
+    options: SentenceOptions, problem_type: str
+) -> tuple[str, ...]:
+    train = _custom_split(options, "train")
+    path = datasets.find_file(options.data_dir, CUSTOM, train.files)
+    if path is None:
+        raise FileNotFoundError(
+            f"No {' or '.join(train.files)} in {options.data_dir!r}."
+        )
+    return datasets.discover_labels(
+        path, train.layout, problem_type, options.label_separator
+    ).names
 
 
 def custom_dataset(
