@@ -157,7 +157,11 @@ def find(path: str) -> Place:
     )
     # A wrong path is reported before TensorFlow, which takes seconds to
     # import.
-    if not paths.is_remote(path) and not glob.glob(f"{glob.escape(path)}*"):
+    if not (
+        paths.is_remote(path)
+        or os.path.exists(path)
+        or glob.glob(f"{glob.escape(path)}*")
+    ):
         raise missing
     import tensorflow as tf
 

@@ -229,11 +229,12 @@ def prefix_of(path: str) -> str | None:
     """Returns the prefix of a "V2" checkpoint, or None.
 
     Args:
-        path: a prefix, or one of its files (`.index`, `.data-*`).
+        path: a prefix, or one of its files (`.index`, `.data-*`, `.meta`).
     """
     import tensorflow as tf
 
-    prefix = _DATA_SUFFIX.sub("", path.removesuffix(".index"))
+    prefix = path.removesuffix(".index").removesuffix(".meta")
+    prefix = _DATA_SUFFIX.sub("", prefix)
     return prefix if tf.io.gfile.exists(f"{prefix}.index") else None
 
 

@@ -42,6 +42,9 @@ def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
     first = _copy(tmp_path, "model.ckpt-999")
     want = _copy(tmp_path, "model.ckpt-1000")
     assert checkpoints.find(str(tmp_path)).path == want
+    graph = tmp_path / "model.ckpt-999.meta"  # TensorFlow 1 writes one.
+    graph.touch()
+    assert checkpoints.find(str(graph)).path == first
     # The checkpoint file is obeyed, unless it is damaged.
     for content, found in (
         (b'model_checkpoint_path: "model.ckpt-999"', first),
@@ -50,6 +53,17 @@ def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
     ):
         (tmp_path / "checkpoint").write_bytes(content)
         assert checkpoints.find(str(tmp_path)).path == found
+
+
+@pytest.mark.parametrize("path", [".", "./", "../b"])
+def test_a_folder_may_be_given_relative_to_the_current_one(
+    tmp_path, monkeypatch, path
+):
+    (tmp_path / "b").mkdir()
+    _copy(tmp_path / "b", "model.ckpt-7")
+    monkeypatch.chdir(tmp_path / "b")
+    found = pathlib.Path(checkpoints.find(path).path)
+    assert found.resolve() == tmp_path / "b" / "model.ckpt-7"
 
 
 def test_no_checkpoint_and_several_are_refused(tmp_path):
