@@ -33,8 +33,8 @@ class TextStatistics:
     """Counts and distributions of a text.
 
     Attributes:
-        num_documents: of the text.
-        num_sentences: its lines that are not empty.
+        num_documents: documents with sentences.
+        num_sentences: lines with tokens.
         num_words: words and punctuation marks, as split by `BasicTokenizer`.
         num_pieces: word pieces of the words.
         num_whole: words that are one piece, except `[UNK]`.
@@ -95,9 +95,11 @@ def measure(
         return -1 if is_unknown else len(pieces)
 
     for document in documents:
-        document_sizes.append(len(document))
+        num_before = len(sentence_sizes)
         for sentence in document:
             found = tokenizer.basic_tokenizer.tokenize(sentence)
+            if not found:  # Data creation drops it.
+                continue
             words.update(found)
             sentence_sizes.append(sum(abs(num_pieces(word)) for word in found))
             num_letters += sum(map(str.isalpha, sentence))
@@ -107,6 +109,8 @@ def measure(
                 repeated[sentence] += 1
             elif len(seen) < _MAX_LINES_COMPARED:
                 seen.add(line)
+        if len(sentence_sizes) > num_before:
+            document_sizes.append(len(sentence_sizes) - num_before)
 
     unknown = collections.Counter(
         {word: n for word, n in words.items() if num_pieces(word) < 0}

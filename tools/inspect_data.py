@@ -36,7 +36,7 @@ from tasks.masked_lm import (
 from training import record_files, records
 from vocab import tokenization, word_memory
 
-_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _RECORDS_PER_BATCH = 256
 # The kind of the records of `run_swag.py`, and their features per choice.
 _CHOICES = "multiple choice"
@@ -124,9 +124,9 @@ def _inspect_text(
     instance_options = flags.narrow(
         masked_pairs.InstanceOptions, options, dupe_factor=1
     )
+    limit = options.max_documents or None
 
     def documents() -> Iterator[list[str]]:
-        limit = options.max_documents or None
         return itertools.islice(encoded_corpus.read_documents(names), limit)
 
     max_pieces = options.max_seq_length - masked_pairs.NUM_SPECIAL_TOKENS
@@ -134,10 +134,8 @@ def _inspect_text(
     if not text.num_sentences:
         raise ValueError(f"There must be text in {', '.join(names)}.")
     name = f"{options.input_file}"
-    if text.num_documents == options.max_documents and _has_more(
-        names, options.max_documents
-    ):
-        name += f" (the first {text.num_documents:,} documents)"
+    if limit and _has_more(names, limit):
+        name += f" (the first {limit:,} documents)"
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
     instances = fast_masked_pairs.create_instances(
         encoded_corpus.encode_documents(documents(), memory.encode),

@@ -22,7 +22,7 @@ Batch = Mapping[str, np.ndarray]
 PLAIN, SPECIAL = "plain", "special"
 HIDDEN, SAME, REPLACED = "hidden", "same", "replaced"
 _CONTINUATION = "##"
-_NOT_WORDS = ("[PAD]", "[CLS]", "[SEP]")
+_NOT_WORDS = ("[PAD]", "[CLS]", "[SEP]")  # A vocabulary may lack [PAD].
 
 # About half of the pairs have a random next sentence if documents are long.
 # Slightly more is usual, since the last sentence of a document always gets one.
@@ -161,7 +161,7 @@ def _with_predictions(batch: Batch) -> Batch:
 def _counts(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     original = original_ids(batch)
     is_token = batch["input_mask"] > 0  # [B, T]
-    is_special = np.isin(original, [vocab[token] for token in _NOT_WORDS])
+    is_special = np.isin(original, _ids(_NOT_WORDS, vocab))
     is_word = is_token & ~is_special
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
     places = np.clip(
@@ -189,7 +189,7 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
     length = mask.sum(axis=1, keepdims=True)  # [B, 1]
     is_inside = _is_inside(batch)  # [B, P]
-    is_special = np.isin(labels, [vocab[token] for token in _NOT_WORDS])
+    is_special = np.isin(labels, _ids(_NOT_WORDS, vocab))
     vocab_size = max(vocab.values()) + 1
     sorted_positions = np.sort(
         np.where(is_predicted, positions, -1 - np.arange(positions.shape[1]))
@@ -218,6 +218,10 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     if not labels.shape[1]:
         del found["nothing to predict"]  # Drawn in training.
     return {name: int(rows.sum()) for name, rows in found.items()}
+
+
+def _ids(tokens: Iterable[str], vocab: Mapping[str, int]) -> list[int]:
+    return [vocab[token] for token in tokens if token in vocab]
 
 
 def original_ids(batch: Batch) -> np.ndarray:

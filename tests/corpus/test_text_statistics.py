@@ -49,6 +49,14 @@ def test_a_text_by_hand(tokenizer):
     assert found.repeated_lines == (("Cats sat.", 3),)
 
 
+def test_lines_without_tokens_are_no_sentences(tokenizer):
+    documents = [["\u200b"], ["Cats sat.", "\x01", "cat"], ["\ufeff"]]
+    found = text_statistics.measure(documents, tokenizer, max_pieces=3)
+    assert found.num_documents == 1
+    assert found.num_single == 0
+    assert found.num_sentences == found.pieces_per_sentence.count == 2
+
+
 def test_no_text_is_no_error(tokenizer):
     found = text_statistics.measure([], tokenizer, max_pieces=3)
     assert found.num_documents == found.num_words == found.num_too_long == 0

@@ -87,6 +87,21 @@ def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     assert "dogs (1)" in shown
 
 
+def test_vocabulary_may_lack_pad(look, tmp_path):
+    lines = ["<pad>", *_ENTRIES[1:]]
+    (tmp_path / "vocab.txt").write_text("\n".join(lines) + "\n")
+    text = _write_text(tmp_path / "a.txt", "cats sat .\nw1 w2\n", 9)
+    _, numbers = look(input_file=text, max_seq_length=16)
+    assert numbers["records"]["num_records"] > 0
+    assert numbers["records"]["faults"] == {}
+
+
+def test_lines_without_tokens_are_no_text(look, tmp_path):
+    (tmp_path / "a.txt").write_text("\u200b\n\n\x01\n")
+    with pytest.raises(ValueError, match="There must be text in "):
+        look(input_file=str(tmp_path / "a.txt"))
+
+
 def test_records_are_described(look, tmp_path):
     examples = toy_pretraining.random_examples(40)
     examples["input_ids"][:, 0] = 2
