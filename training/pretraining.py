@@ -340,6 +340,8 @@ def evaluate_checkpoints(
             metrics[_PERPLEXITY],
         )
         results.append({"step": step, **metrics})
+    if not results:
+        logging.warning("No checkpoint in %s could be evaluated.", output_dir)
     if workers.cluster().is_chief:
         path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
         with writing.whole_file(path) as file:

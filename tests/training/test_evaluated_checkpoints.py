@@ -78,6 +78,13 @@ def test_broken_and_stray_checkpoints_are_left_out(
     assert perplexities == [pytest.approx(math.exp(2.0)), None]
 
 
+def test_a_folder_without_checkpoints_is_named(tmp_path, caplog):
+    assert not pretraining.evaluate_checkpoints(
+        tf.distribute.get_strategy(), None, str(tmp_path), pytest.fail
+    )
+    assert f"No checkpoint in {tmp_path} could be evaluated" in caplog.text
+
+
 def test_there_is_nothing_to_evaluate_without_evaluation(tmp_path):
     with pytest.raises(ValueError, match="needs --do_eval"):
         toy.run(tmp_path, eval_all_checkpoints=True)
