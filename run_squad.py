@@ -273,7 +273,7 @@ def _run_without_model(options: Options) -> None:
     if not (given or paths.exists(own)):
         options = fine_tuning.with_best_trial(options)
     option_checks.check_outputs(options)
-    folder, kept = options.output_dir, None
+    folder, kept = options.output_dir, {}
     if options.do_predict:
         questions, answers = _combine(options)
         decisions = squad_results.decide_and_write(
@@ -286,10 +286,8 @@ def _run_without_model(options: Options) -> None:
         kept = squad_results.read_null_threshold(folder)
     if options.do_eval and questions.gold is not None:
         results = squad_results.score(questions.gold, decisions, options)
-        if kept is not None:
-            results[squad_results.THRESHOLD] = kept
         path = os.path.join(folder, squad_results.SCORES)
-        result_files.write(path, results)
+        result_files.write(path, {**results, **kept})
 
 
 def _combine(

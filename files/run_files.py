@@ -1,5 +1,7 @@
 """Names of the files in a run's folder, and of the folders of its trials."""
 
+import re
+
 from files import paths
 
 VOCABULARY = "vocab.txt"
@@ -36,3 +38,20 @@ def checkpoints_in(folder: str, *, in_trials: bool = False) -> list[str]:
     if in_trials:
         return trial_files(folder, "*.index")
     return paths.matching(folder, "*.index")
+
+
+def are_of_other_weights(step: int, checkpoint: str) -> bool:
+    """Returns whether values found at a step are those of another checkpoint.
+
+    Args:
+        step: of the weights with which they were found; 0 if unknown.
+        checkpoint: the prefix of a checkpoint; without a step in its name, it
+            is taken to be the same.
+    """
+    return 0 not in (step, other := step_of(checkpoint)) and step != other
+
+
+def step_of(checkpoint: str) -> int:
+    """Returns the step in the name of a checkpoint, or 0."""
+    match = re.search(r"-(\d+)$", checkpoint)
+    return int(match[1]) if match else 0

@@ -314,7 +314,7 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     if paths.exists(os.path.join(parent, run_files.TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in reversed(folders):  # The card of a trial replaces the run's.
-        found |= _of_card(place, run)
+        found |= _of_card(place, run, checkpoint)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         name = f"{split}{ending}{paths.SIDECAR_ENDING}"
         if sidecar := model_folder.read(place, name, **_SIDECAR):
@@ -361,12 +361,13 @@ def _of_records(sidecar: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _of_card(place: str, folder: str) -> dict[str, Any]:
+def _of_card(place: str, folder: str, checkpoint: str | None) -> dict[str, Any]:
     """Returns the entries of a run card.
 
     Args:
         place: the folder of the card.
         folder: of the run: the same, or that of a trial in it.
+        checkpoint: the prefix of the selected one.
     """
     card = model_folder.read(
         place, run_files.RUN_CARD, flags=dict, written=dict
@@ -381,9 +382,12 @@ def _of_card(place: str, folder: str) -> dict[str, Any]:
             in card.get("written", {})
             for name in names
         )
+        found[_THRESHOLD] = _CHOSEN
         if scores or not predicts:  # Else the scores are of other predictions.
-            threshold = squad_results.read_null_threshold(folder)
-        found[_THRESHOLD] = _CHOSEN if threshold is None else threshold
+            chosen = squad_results.read_null_threshold(folder)
+            step = int(chosen.pop(squad_results.STEP, 0))
+            if not run_files.are_of_other_weights(step, checkpoint or ""):
+                found |= chosen
     elif threshold is not None:
         found[_THRESHOLD] = float(threshold)  # Infinities are text.
     shortening = [given[k] for k in _SHORTENING if k in given]
@@ -459,9 +463,10 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
     if threshold == _CHOSEN:
         raise ValueError(
             "The threshold of --null_score_diff_threshold=auto is not known: "
-            "the last prediction did not write it to eval_results.txt. Run "
-            "run_squad.py again with --do_predict --do_eval, or pass a number "
-            "to tools.export_model."
+            "the last prediction did not write it to eval_results.txt, or had "
+            "other weights. Run run_squad.py again with --do_predict "
+            "--do_eval (for the best weights --use_best_checkpoint, too), or "
+            "pass a number to tools.export_model."
         )
 
     def chosen(*names: str) -> dict[str, Any]:

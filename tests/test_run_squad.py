@@ -209,14 +209,16 @@ def test_scoring_in_the_folder_of_a_model_keeps_its_settings(tmp_path):
     card = {"flags": trained, "written": {"eval_results.txt": 50}}
     toy_squad.write_json(out / "run_card.json", card)
     (out / "eval_results.txt").write_text(
-        "f1 = 1.0\nnull_score_diff_threshold = -1.25\n"
+        "f1 = 1.0\nglobal_step = 7\nnull_score_diff_threshold = -1.25\n"
     )
-    settings = run_folder.read(str(out))
+    prefixes = [str(out / f"model.ckpt-{step}") for step in (7, 8)]
+    settings = [run_folder.read(str(out), prefix) for prefix in prefixes]
+    assert settings[0] != settings[1]
     arguments = [f"--{name}={value}" for name, value in named.items()]
     done = programs.python("-c", _SCORING, *arguments, check=True)
     assert done.stdout == "False\n"  # TensorFlow takes seconds.
     assert toy_squad.results(out)["f1"] == pytest.approx(100 * 3 / 9)
-    assert run_folder.read(str(out)) == settings
+    assert settings == [run_folder.read(str(out), p) for p in prefixes]
 
 
 def test_predictions_of_the_best_trial_are_scored(tmp_path):

@@ -140,7 +140,9 @@ class LabelSet:
     ) -> "LabelSet":
         """Returns the labels with thresholds tuned for a checkpoint."""
         return dataclasses.replace(
-            self, thresholds=thresholds, thresholds_step=_step_of(checkpoint)
+            self,
+            thresholds=thresholds,
+            thresholds_step=run_files.step_of(checkpoint),
         )
 
     def for_checkpoint(self, checkpoint: str) -> "LabelSet":
@@ -149,13 +151,13 @@ class LabelSet:
         Args:
             checkpoint: the prefix of the weights that decide.
         """
-        step = _step_of(checkpoint)
-        if 0 in (self.thresholds_step, step) or self.thresholds_step == step:
+        step = self.thresholds_step
+        if not run_files.are_of_other_weights(step, checkpoint):
             return dataclasses.replace(self, thresholds_step=0)
         logging.warning(
             "The thresholds in labels.json were tuned at step %d. %s decides "
             "with 0.5; --do_eval --tune_thresholds tunes its thresholds.",
-            *(self.thresholds_step, checkpoint),
+            *(step, checkpoint),
         )
         return dataclasses.replace(self, thresholds=(), thresholds_step=0)
 
@@ -210,11 +212,6 @@ def load_beside(checkpoint: str | None) -> LabelSet | None:
     folder = checkpoint if is_folder else os.path.dirname(checkpoint)
     path = os.path.join(folder, run_files.LABELS)
     return load(path).tuned((), "") if paths.exists(path) else None
-
-
-def _step_of(checkpoint: str) -> int:
-    match = re.search(r"-(\d+)$", checkpoint)
-    return int(match[1]) if match else 0
 
 
 def _class_names(

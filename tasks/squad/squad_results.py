@@ -21,6 +21,7 @@ from tasks.squad import (
 
 SCORES = "eval_results.txt"
 THRESHOLD = "null_score_diff_threshold"  # A key of `SCORES`.
+STEP = "global_step"  # Likewise.
 PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
 
@@ -195,15 +196,21 @@ def read_null_odds(path: str) -> dict[str, float]:
     return _read_by_id(path, json_text.is_number, "a finite number")
 
 
-def read_null_threshold(output_dir: str) -> float | None:
+def read_null_threshold(output_dir: str) -> dict[str, float]:
     """Reads the threshold that eval_results.txt in a run's folder reports.
 
     Returns:
-        `null_score_diff_threshold`; None if there is no file, or it has none.
+        `null_score_diff_threshold` and, if known, the `global_step` of its
+        weights; nothing if there is no file, or it has no threshold.
     """
     path = os.path.join(output_dir, SCORES)
     results = result_files.read(path) if paths.exists(path) else {}
-    return float(results[THRESHOLD]) if THRESHOLD in results else None
+    if THRESHOLD not in results:
+        return {}
+    found = {THRESHOLD: float(results[THRESHOLD])}
+    if STEP in results:
+        found[STEP] = int(results[STEP])
+    return found
 
 
 def _read_by_id(

@@ -144,6 +144,26 @@ def test_a_chosen_threshold_is_not_that_of_an_earlier_evaluation(tmp_path):
     assert values == {**search, "null_score_diff_threshold": 0.0}
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "threshold"),
+    [
+        ("model.ckpt-10", 1.97),
+        ("best/model.ckpt-4", "auto"),
+        ("model.ckpt-30", "auto"),
+        ("bert_model.ckpt", 1.97),
+    ],
+)
+def test_a_chosen_threshold_is_not_that_of_other_weights(
+    tmp_path, checkpoint, threshold
+):
+    search = _write_card(tmp_path, "auto", "eval_results.txt")
+    (tmp_path / "eval_results.txt").write_text(
+        "global_step = 10\nnull_score_diff_threshold = 1.97\n"
+    )
+    values = run_folder.read(str(tmp_path), str(tmp_path / checkpoint))
+    assert values == {**search, "null_score_diff_threshold": threshold}
+
+
 def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):
     _write_card(tmp_path, 0.0)
     (tmp_path / "trials.json").write_text("{}")
