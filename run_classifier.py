@@ -34,7 +34,7 @@ from tasks.classification import (
     sentence_flags,
     sentence_pairs,
 )
-from training import fine_tuning, run_card
+from training import fine_tuning, model_folder, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -70,7 +70,12 @@ class SentenceClassification(predictions.LabeledTask):
                 "--tune_thresholds tunes on evaluated data: pass --do_eval too."
             )
         info = sentence_flags.find_dataset(
-            options, options.output_dir, is_training=options.do_train
+            options,
+            options.output_dir,
+            is_training=options.do_train,
+            read_beside=lambda: model_folder.labels_beside(
+                options.init_checkpoint
+            ),
         )
         if options.write_submission and not options.do_predict:
             raise ValueError(

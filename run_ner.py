@@ -28,7 +28,7 @@ from files import messages, paths, run_files, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
-from training import fine_tuning, option_checks, run_card
+from training import fine_tuning, model_folder, option_checks, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -249,11 +249,13 @@ def _find_labels(
 ) -> tuple[str, ...]:
     path = os.path.join(options.output_dir, run_files.LABELS)
     if train is None:
-        is_known = paths.exists(path)
         saved = (
             labels.load(path)
-            if is_known
-            else labels.load_beside(options.init_checkpoint)
+            if paths.exists(path)
+            else labels.of_model(
+                model_folder.labels_beside(options.init_checkpoint),
+                f"{options.init_checkpoint}",
+            )
         )
         if saved is not None:
             _check_tags(saved.names)

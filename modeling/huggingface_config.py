@@ -260,6 +260,11 @@ def labels_of(
     """
     names = values.get("id2label") or {}
     held = names if isinstance(names, dict) else {}
+    # Labels that are numbers.
+    held = {
+        number: str(name) if type(name) is int else name
+        for number, name in held.items()
+    }
     numbers = [str(i) for i in range(len(held))]
     if bool(names) != bool(held) or not all(
         isinstance(held.get(n), str) for n in numbers

@@ -212,6 +212,19 @@ def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
     toy.run(trained, output_dir=out, init_checkpoint=start, do_predict=True)
     predictions = (out / "predictions.jsonl").read_text()
     assert predictions == (start / "predictions.jsonl").read_text()
+    # Hugging Face's config has them.
+    theirs, again = tmp_path / "theirs", tmp_path / "again"
+    convert_checkpoint.convert(
+        programs.parse(
+            convert_checkpoint.Options,
+            input=start,
+            output=theirs,
+            output_format="huggingface",
+        )
+    )
+    assert not (theirs / "labels.json").exists()
+    toy.run(trained, output_dir=again, init_checkpoint=theirs, do_predict=True)
+    assert (again / "predictions.jsonl").read_text() == predictions
 
 
 def test_records_are_made_again_only_if_something_changed(trained, out):

@@ -13,6 +13,7 @@ from tasks.classification import labels
 from tasks.tagging import conll, entities
 from tests import programs
 from tests import toy_tagging as toy
+from tools import convert_checkpoint
 from training import records
 
 # Enough for more than 95 on sentences that were never seen.
@@ -117,6 +118,19 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
     other = {"init_checkpoint": learned, "output_dir": folder / "new"}
     toy.run(folder, **{**_LEARNING, **changes, **other})
     assert (folder / "new/test_predictions.txt").read_text() == after
+    # Hugging Face's config has the tags.
+    convert_checkpoint.convert(
+        programs.parse(
+            convert_checkpoint.Options,
+            input=learned,
+            output=folder / "theirs",
+            output_format="huggingface",
+        )
+    )
+    assert not (folder / "theirs/labels.json").exists()
+    other |= {"init_checkpoint": folder / "theirs", "output_dir": folder / "n2"}
+    toy.run(folder, **{**_LEARNING, **changes, **other})
+    assert (folder / "n2/test_predictions.txt").read_text() == after
     # The scores of the file with tags are not kept beside it.
     assert not list((folder / "out").glob("test_re*.txt"))
     # An unknown tag is named with its file and line.

@@ -436,6 +436,21 @@ def labels(folder: str) -> dict | None:
     )
 
 
+def labels_beside(checkpoint: str | None) -> dict | None:
+    """Reads the labels in the folder of a checkpoint.
+
+    Args:
+        checkpoint: a folder, prefix or file.
+
+    Returns:
+        None if there is no checkpoint, or no file has them.
+    """
+    if not checkpoint:
+        return None
+    is_folder = paths.is_folder(checkpoint)
+    return labels(checkpoint if is_folder else os.path.dirname(checkpoint))
+
+
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
     """Returns whether the model in a folder has other labels.
 

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import math
 import operator
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, messages, paths, run_files, writing
+from files import json_text, messages, run_files, writing
 from tasks import task
 
 # A parsed label: a class name, several of them, or a score.
@@ -173,7 +172,23 @@ def load(path: str) -> LabelSet:
         OSError: the file cannot be opened.
         ValueError: the file has another content.
     """
-    value = json_text.read(path)
+    return _parse(json_text.read(path), path)
+
+
+def of_model(value: Mapping[str, Any] | None, path: str) -> LabelSet | None:
+    """Returns the labels of a model, without thresholds.
+
+    Args:
+        value: labels in the form of `labels.json`; None if there are none.
+        path: of the model, for messages.
+
+    Raises:
+        ValueError: the value has another form.
+    """
+    return None if value is None else _parse(value, path).tuned((), "")
+
+
+def _parse(value: Any, path: str) -> LabelSet:
     try:
         names = value["labels"]
         if not json_text.has_shape(names, [str]):
@@ -192,26 +207,6 @@ def load(path: str) -> LabelSet:
             f"{path}: must contain a problem_type and its labels, as saved "
             f"with a trained model ({error})."
         ) from error
-
-
-def load_beside(checkpoint: str | None) -> LabelSet | None:
-    """Loads the labels in the folder of a checkpoint, without thresholds.
-
-    Args:
-        checkpoint: a folder, prefix or file.
-
-    Returns:
-        None if there is no checkpoint or no file.
-
-    Raises:
-        ValueError: the file has another content.
-    """
-    if not checkpoint:
-        return None
-    is_folder = paths.is_folder(checkpoint)
-    folder = checkpoint if is_folder else os.path.dirname(checkpoint)
-    path = os.path.join(folder, run_files.LABELS)
-    return load(path).tuned((), "") if paths.exists(path) else None
 
 
 def _class_names(

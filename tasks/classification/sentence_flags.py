@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from absl import logging
 
@@ -163,7 +164,11 @@ class SentenceOptions:
 
 
 def find_dataset(
-    options: SentenceOptions, output_dir: str, *, is_training: bool
+    options: SentenceOptions,
+    output_dir: str,
+    *,
+    is_training: bool,
+    read_beside: Callable[[], Mapping[str, Any] | None],
 ) -> datasets.DatasetInfo:
     """Returns the data set given by the flags.
 
@@ -171,6 +176,8 @@ def find_dataset(
         options: the flags.
         output_dir: the run's folder, which may contain the labels of a model.
         is_training: whether the model is trained in this run.
+        read_beside: reads the labels beside the initial checkpoint, in the
+            form of `labels.json`.
 
     Raises:
         OSError: a file of the user's own data is missing.
@@ -181,8 +188,7 @@ def find_dataset(
         saved = os.path.join(output_dir, run_files.LABELS)
         beside = None
         if not (is_training or options.label_names or paths.exists(saved)):
-            start = getattr(options, "init_checkpoint", None)
-            beside = labels.load_beside(start)
+            beside = labels.of_model(read_beside(), "--init_checkpoint")
         label_set = find_labels(
             options, saved, is_training=is_training, beside=beside
         )

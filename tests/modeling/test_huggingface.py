@@ -469,6 +469,7 @@ def test_default_label_names_are_ignored():
             ("single_label", ["LABEL_0", "LABEL_1"]),
         ),
         ({"id2label": {"0": "b", "1": "a"}}, ("single_label", ["b", "a"])),
+        ({"id2label": {"0": 1, "1": 0}}, ("single_label", ["1", "0"])),
     ],
 )
 def test_the_problem_type_is_that_of_the_config_if_any(config, want):
