@@ -80,26 +80,24 @@ def read_version(path: str, *, version_2_with_negative: bool) -> Dataset:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `read_dataset`. Without `version_2_with_negative`: the
-            file has unanswerable questions, or its version field is 2. With it:
-            the file has answers but no `is_impossible`, as in version 1.1,
-            whatever its version field is.
+        ValueError: as `read_dataset`; or, without `version_2_with_negative`,
+            the file has unanswerable questions, or its version field is 2 and
+            it has no answers.
     """
     dataset = read_dataset(path)
     questions = dataset.questions
-    is_version_1 = any(question.answers for question in questions) and all(
-        question.is_impossible is None for question in questions
-    )
     unanswerable = [q for q in questions if q.is_impossible]
+    has_answers = any(question.answers for question in questions)
     is_called_2 = _VERSION_2.fullmatch(dataset.version)
     if version_2_with_negative:
-        if is_version_1:
-            raise ValueError(
-                f"{dataset.path}: with --version_2_with_negative questions "
-                "must have `is_impossible`; none has, so this is a file of "
-                "SQuAD 1.1. Leave the flag out."
+        if has_answers and all(q.is_impossible is None for q in questions):
+            logging.warning(
+                "%s: no question has `is_impossible`, as in SQuAD 1.1, where "
+                "every question has an answer. With --version_2_with_negative "
+                "the model may predict that there is none.",
+                dataset.path,
             )
-    elif unanswerable or (is_called_2 and not is_version_1):
+    elif unanswerable or (is_called_2 and not has_answers):
         raise ValueError(
             f"{dataset.path}: a file of SQuAD 2.0 (version "
             f"{messages.short(dataset.version)}, {len(unanswerable)} "
@@ -272,7 +270,8 @@ def training_examples(
         if version_2_with_negative and question.is_impossible is None:
             raise ValueError(
                 f"{question.where}.is_impossible is missing; with "
-                "--version_2_with_negative every question to train on needs it."
+                "--version_2_with_negative every question to train on needs "
+                "it. Leave the flag out to train on a file of SQuAD 1.1."
             )
         is_impossible = version_2_with_negative and bool(question.is_impossible)
         text, span = "", (-1, -1)

@@ -127,23 +127,25 @@ def test_training_on_version_2_needs_every_is_impossible(tmp_path):
 def test_version_2_file_needs_its_flag(tmp_path, read):
     with pytest.raises(ValueError, match="needs --version_2_with_negative"):
         read(tmp_path, _qa(is_impossible=True))
-    with pytest.raises(ValueError, match="needs --version_2_with_negative"):
-        read(
-            tmp_path,
-            _qa(answers=[_answer("mill")], is_impossible=False),
-            version="v2.0",
-        )
+    # A part of a file of version 2, in which every question has an answer.
+    qa = _qa(answers=[_answer("mill")], is_impossible=False)
+    assert len(read(tmp_path, qa, version="v2.0")) == 1
 
 
 @pytest.mark.parametrize(
     "version", ["1.1", "2020-05-01", "20", "2.0.2020", "v2.0"]
 )
-@pytest.mark.parametrize("read", [_train, _predict])
-def test_a_file_without_is_impossible_is_of_version_1(tmp_path, read, version):
+def test_a_file_without_is_impossible_is_of_version_1(
+    tmp_path, version, caplog
+):
     qa = _qa(answers=[_answer("mill")])
-    assert len(read(tmp_path, qa, version=version)) == 1
-    with pytest.raises(ValueError, match=r"SQuAD 1\.1\. Leave the flag out"):
-        read(tmp_path, qa, version=version, version_2=True)
+    for read in (_train, _predict):
+        assert len(read(tmp_path, qa, version=version)) == 1
+    assert "no question has `is_impossible`" not in caplog.text
+    assert len(_predict(tmp_path, qa, version=version, version_2=True)) == 1
+    assert "no question has `is_impossible`" in caplog.text
+    with pytest.raises(ValueError, match=r"Leave the flag out to train on"):
+        _train(tmp_path, qa, version=version, version_2=True)
 
 
 @pytest.mark.parametrize(
