@@ -53,7 +53,13 @@ def _classifier(folder):
 
 def _trials(folder):
     script, named = _classifier(folder)
-    return script, {**named, "num_trials": 2, "num_train_epochs": 1}
+    return script, {
+        **named,
+        "num_trials": 2,
+        # With the first, the loss is not finite.
+        "learning_rates": "1e30,1e-3",
+        "num_train_epochs": 1,
+    }
 
 
 def _squad(folder):

@@ -31,6 +31,8 @@ def run(
 ) -> None:
     """Trains, evaluates and predicts with a task according to the options.
 
+    A trial whose loss is not finite has no results; the other trials run.
+
     Args:
         make_task: the class of the task, whose constructor checks options and
             data without TensorFlow.
@@ -39,6 +41,7 @@ def run(
             an id below its `vocab_size`.
 
     Raises:
+        NonFiniteLossError: of the last trial, if all failed; see `loop.train`.
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
@@ -46,7 +49,7 @@ def run(
     config = option_checks.check_task(options, tokenizer.vocab_size)
     task = make_task(options, tokenizer)
     option_checks.check_weights(options)
-    from training import task_models
+    from training import loop, task_models
 
     setup = task_models.prepare(task, config)
     folds = _folds(task, options)
@@ -66,12 +69,21 @@ def run(
         }
         for fold in folds
     ]
-    results = []
+    results: list[dict[str, float]] = []  # Empty for a trial that failed.
     for trial in plan:
         data = made[trial.fold]
         fine_tuner.start(trial.options)
-        if trial.options.do_train:
-            fine_tuner.train(trial.options, data)
+        try:
+            if trial.options.do_train:
+                fine_tuner.train(trial.options, data)
+        except loop.NonFiniteLossError as error:
+            if trial is plan[-1] and not any(results):
+                raise
+            logging.error(
+                "%s has failed and has no score: %s", trial.name, error
+            )
+            results.append({})
+            continue
         results.append(
             fine_tuner.evaluate(
                 trial.options, data, predicts=answers_everything
@@ -104,11 +116,12 @@ def _summarize(
     from training import workers
 
     summaries = {}
+    names = next(result for result in results if result).keys()
     for split, prefix in task_lib.RESULTS_PREFIX.items():
         name = f"{prefix}_{task.metric}"
-        if split == task_lib.EVAL and name not in results[0]:
+        if split == task_lib.EVAL and name not in names:
             name = task.metric  # SQuAD's names have no prefix.
-        if name in results[0]:
+        if name in names:
             summaries[prefix] = summarize(plan, results, name, constants)
     if workers.cluster().is_chief:
         path = os.path.join(task.options.output_dir, run_files.TRIALS)
@@ -236,18 +249,20 @@ def summarize(
 
     Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
     section 3: a run has failed, or collapsed, if it is no better than a
-    constant answer to the same data.
+    constant answer to the same data. So has a run without results, whose loss
+    was not finite. The statistics are of the other runs.
 
     Args:
         runs: the runs.
-        results: the results of each, by metric.
+        results: the results of each, by metric; some may be empty, not all.
         metric: the metric that decides; higher is better.
         baselines: the score of the best constant answer to each fold.
     """
-    values = [float(result[metric]) for result in results]
-    best = values.index(max(values))  # The first of equal ones.
+    values = [float(r[metric]) if r else None for r in results]
+    # The first of equal ones.
+    best = values.index(max(value for value in values if value is not None))
     collapsed = [
-        value <= baselines[run.fold]
+        value is None or value <= baselines[run.fold]
         for run, value in zip(runs, values, strict=True)
     ]
 
@@ -274,7 +289,10 @@ def summarize(
         "constant_answer": statistics.fmean(baselines),
         "best_trial": runs[best].name,
         **_statistics(values, collapsed),
-        "best_setting": max(by_setting, key=lambda group: group["mean"]),
+        "best_setting": max(
+            (group for group in by_setting if group["num_scored"]),
+            key=lambda group: group["mean"],
+        ),
         "by_setting": by_setting,
         "by_learning_rate": sorted(
             grouped(["learning_rate"]),
@@ -312,23 +330,28 @@ def table(summary: Mapping[str, Any]) -> str:
         note += "  best" if trial["name"] == best else ""
         lines.append(
             f"{trial['name']:10} {_setting(trial)} {trial['random_seed']:8} "
-            f"{trial.get('fold', ''):>4} {trial[metric]:12.4f}{note}"
+            f"{trial.get('fold', ''):>4} {_score(trial.get(metric))}{note}"
         )
     settings = summary["by_setting"]
     if 1 < len(settings) < summary["num_trials"]:
         for group in settings:
-            note = "  best" if group == summary["best_setting"] else ""
-            lines.append(
-                f"{'mean':10} {_setting(group)} {'':13} {group['mean']:12.4f} "
-                f"± {group['standard_deviation']:.4f}{note}"
-            )
+            text = _score(group.get("mean"))
+            if group["num_scored"]:
+                text += f" ± {group['standard_deviation']:.4f}"
+            if group["num_scored"] < group["num_trials"]:
+                text += f"  {group['num_scored']} of {group['num_trials']} runs"
+            if group == summary["best_setting"]:
+                text += "  best"
+            lines.append(f"{'mean':10} {_setting(group)} {'':13} {text}")
+    failed = summary["num_trials"] - summary["num_scored"]
     lines.append(
         f"{metric}: mean {summary['mean']:.4f} ± "
         f"{summary['standard_deviation']:.4f}, median "
         f"{summary['median']:.4f}, best {summary['best']:.4f} ({best}), "
         f"{summary['num_collapsed']} of "
         f"{summary['num_trials']} collapsed (no better than a constant "
-        f"answer, {summary['constant_answer']:.4f})"
+        f"answer, {summary['constant_answer']:.4f}"
+        f"{', or without a score' if failed else ''})"
     )
     return "\n".join(lines)
 
@@ -340,16 +363,28 @@ def _setting(values: Mapping[str, Any]) -> str:
     )
 
 
+def _score(value: float | None) -> str:
+    return f"{'-':>12}" if value is None else f"{value:12.4f}"
+
+
 def _statistics(
-    values: Sequence[float], collapsed: Sequence[bool]
+    values: Sequence[float | None], collapsed: Sequence[bool]
 ) -> dict[str, Any]:
-    return {
+    """Describes the runs that have a score; only counts them if none has."""
+    scores = [value for value in values if value is not None]
+    counts = {
         "num_trials": len(values),
+        "num_scored": len(scores),
         "num_collapsed": sum(collapsed),
-        "median": statistics.median(values),
-        "mean": statistics.fmean(values),
+    }
+    if not scores:
+        return counts
+    return {
+        **counts,
+        "median": statistics.median(scores),
+        "mean": statistics.fmean(scores),
         "standard_deviation": (
-            statistics.stdev(values) if len(values) > 1 else 0.0
+            statistics.stdev(scores) if len(scores) > 1 else 0.0
         ),
-        "best": max(values),
+        "best": max(scores),
     }

@@ -70,6 +70,7 @@ def train(
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
+            All workers raise it, since they have the same losses.
         OutOfMemoryError, LostWorkerError, WritingError: see `failures`.
         ValueError: the folder contains another run, a checkpoint does not fit,
             or the workers have different records or checkpoints.

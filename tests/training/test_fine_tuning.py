@@ -137,7 +137,7 @@ def test_trials_are_summarized_once_for_each_file(
             fold=0,
             options=types.SimpleNamespace(random_seed=number),
         )
-        for number in (1, 2)
+        for number in (1, 2, 3)
     ]
     learnt = types.SimpleNamespace(
         metric="f1", writes_everything=False, options=_setup(tmp_path).options
@@ -145,10 +145,10 @@ def test_trials_are_summarized_once_for_each_file(
     best = fine_tuning._summarize(
         learnt,
         runs,
-        [dict.fromkeys(names, value) for value in (0.5, 0.75)],
+        [{}, *(dict.fromkeys(names, value) for value in (0.5, 0.75))],
         constants=[0.25],
     )
-    assert best is runs[1].options
+    assert best is runs[2].options
     assert len(logged) == tables
 
 
@@ -347,6 +347,38 @@ def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
     *_, first, second, _ = fine_tuning.table(summary).splitlines()
     assert first.split()[1:] == ["5.0e-05", "32", "3", "0.7000", "±", "0.2828"]
     assert second.endswith("0.7500 ± 0.0707  best")
+
+
+def test_a_run_without_a_score_has_collapsed_and_is_left_out():
+    runs = _plan(rates=(1.0, 5e-5, 2e-5))
+    scores = (None, None, 0.9, None, 0.7, 0.8)
+    results = [{} if x is None else {"f1": x} for x in scores]
+    summary = fine_tuning.summarize(runs, results, "f1", [0.75])
+    assert summary["best_trial"] == "trial-3"
+    assert (summary["mean"], summary["median"]) == pytest.approx((0.8, 0.8))
+    assert summary["standard_deviation"] == pytest.approx(0.1)
+    assert (summary["num_trials"], summary["num_scored"]) == (6, 3)
+    assert summary["num_collapsed"] == 4
+    assert [t["collapsed"] for t in summary["trials"]] == [1, 1, 0, 1, 1, 0]
+    assert ["f1" in t for t in summary["trials"]] == [0, 0, 1, 0, 1, 1]
+    first, second, third = summary["by_setting"]
+    assert first == {
+        **runs[0].setting,
+        **{"num_trials": 2, "num_scored": 0, "num_collapsed": 2},
+    }
+    assert (second["mean"], second["standard_deviation"]) == (0.9, 0.0)
+    assert third["mean"] == pytest.approx(0.75)
+    assert summary["best_setting"] == second
+    lines = [
+        " ".join(line.split()[1:])
+        for line in fine_tuning.table(summary).splitlines()
+    ]
+    assert lines[1] == "1.0e+00 32 3 7 - collapsed"
+    assert lines[3] == "5.0e-05 32 3 7 0.9000 best"
+    assert lines[7] == "1.0e+00 32 3 - 0 of 2 runs"
+    assert lines[8] == "5.0e-05 32 3 0.9000 ± 0.0000 1 of 2 runs best"
+    assert lines[9] == "2.0e-05 32 3 0.7500 ± 0.0707"
+    assert lines[10].endswith("answer, 0.7500, or without a score)")
 
 
 def _folder_of_trials(
