@@ -92,6 +92,8 @@ class Summary:
 def read_trials(folder: str, metric: str) -> list[Trial]:
     """Reads the results of one job.
 
+    A trial whose loss was not finite has no results, and is left out.
+
     Args:
         folder: the output folder of the job.
         metric: the key in its result file.
@@ -109,18 +111,18 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
         runs = [result_files.read(path)]
-    lacking = [run for run in runs if metric not in run]
-    if lacking:
+    scored = [run for run in runs if metric in run]
+    if not scored:
         raise ValueError(
             f"{path}: must contain {metric!r}; got "
-            f"{', '.join(sorted(lacking[0]))}."
+            f"{', '.join(sorted(runs[0]))}."
         )
     return [
         Trial(
             learning_rate=run.get("learning_rate"),
             value=shown(metric, float(run[metric])),
         )
-        for run in runs
+        for run in scored
     ]
 
 

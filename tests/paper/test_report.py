@@ -418,6 +418,7 @@ def test_one_run_is_read_from_its_results(tmp_path, file, metric, value, want):
 def test_several_runs_are_read_from_their_summary(tmp_path, part):
     trials = [
         {"learning_rate": 2e-5, "eval_f1": 0.5, "test_f1": 0.25},
+        {"learning_rate": 1e30},  # Its loss was not finite.
         {"learning_rate": 3e-5, "eval_f1": 0.75, "test_f1": 0.25},
     ]
     content = {"trials": trials}
