@@ -181,7 +181,7 @@ def run(options: Options) -> str:
         model_folder.check_text(options.model_dir, text)
     if options.init_checkpoint:
         folder = config_lib.folder_of(found.checkpoint)
-        model_folder.check_text(folder, text)
+        model_folder.check_text(folder, text, settings.vocab_file)
         if task in ("classify", "score", "tag"):
             _check_labels(folder, settings.known_labels.to_dict())
     model = networks.load(task, settings)

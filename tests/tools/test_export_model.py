@@ -84,6 +84,7 @@ def test_layers_that_the_model_lacks_windows_and_vocabulary_are_refused(
         ({"labels.json": ["1", "0"]}, "the labels are in another order"),
         ({"labels.json": ["a", "b"]}, "this run needs"),
         ({"tokenizer.json": False}, "do_lower_case was False and is True"),
+        ({"vocab.txt": "[PAD]\na\n"}, r"first in line 1: .* there '\[PAD\]'"),
         (
             {"state.json": "tags, fine-tuned: 0 1"},
             "--task=classify .* task is tag",
@@ -104,6 +105,8 @@ def test_a_checkpoint_is_compared_with_the_run_it_is_exported_as(
     (other / "labels.json").write_text(json.dumps(labels))
     lower = {"do_lower_case": beside.get("tokenizer.json", True)}
     (other / "tokenizer.json").write_text(json.dumps(lower))
+    if "vocab.txt" in beside:
+        (other / "vocab.txt").write_text(beside["vocab.txt"])
     if "state.json" in beside:
         identity = {"identity": {"objective": beside["state.json"]}}
         state = other / "mrpc.ckpt-24.state.json"

@@ -310,6 +310,24 @@ def test_unused_entries_may_be_words(tmp_path, caplog):
         )
 
 
+def test_unused_entries_of_a_run_s_vocabulary_may_be_words(tmp_path):
+    folder = str(tmp_path)
+    _entries(tmp_path / "vocab.txt", ["[PAD]", "[unused0]", "a"])
+    _put(
+        tmp_path, "tokenizer.json", {"vocab_sha256": "1", "do_lower_case": True}
+    )
+    now = {"vocab_sha256": "2", "do_lower_case": True}
+    words = _entries(tmp_path / "words", ["[PAD]", "covid", "a"])
+    model_folder.check_text(folder, now, words)
+    other = _entries(tmp_path / "other", ["[PAD]", "covid", "b"])
+    with pytest.raises(ValueError, match="line 3: 'b', there 'a'"):
+        model_folder.check_text(folder, now, other)
+    # Without a vocabulary there, the hashes are compared.
+    (tmp_path / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match="vocab_sha256 was '1' and is '2'"):
+        model_folder.check_text(folder, now, words)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Options(training_flags.AblationOptions, training_flags.TrainingOptions):
     """Those of a script with ablated models."""
