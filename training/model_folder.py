@@ -204,7 +204,7 @@ def validate_output_dir(
         writing.write_json(path, dict(config))
     if vocab_file is not None and text is not None:
         if has_run:
-            check_text(output_dir, text)
+            check_text(output_dir, text, vocab_file, may_replace_unused=False)
         writing.write_json(
             os.path.join(output_dir, run_files.TOKENIZER), dict(text)
         )
@@ -235,7 +235,11 @@ def _holds_model(folder: str) -> bool:
 
 
 def check_text(
-    folder: str, text: Mapping[str, object], vocab_file: str | None = None
+    folder: str,
+    text: Mapping[str, object],
+    vocab_file: str | None = None,
+    *,
+    may_replace_unused: bool = True,
 ) -> None:
     """Compares vocabulary and casing with the files beside a model, if any.
 
@@ -243,7 +247,8 @@ def check_text(
         folder: the model's: of a run, the release or Hugging Face.
         text: `vocab_sha256` and `do_lower_case`.
         vocab_file: compared entry by entry if the folder has a vocabulary;
-            otherwise its hash is compared. See `check_vocabulary`.
+            otherwise its hash is compared.
+        may_replace_unused: as in `check_vocabulary`.
 
     Raises:
         ValueError: they differ; the message names the difference.
@@ -265,7 +270,9 @@ def check_text(
     if "do_lower_case" in text:
         check_casing(folder, bool(text["do_lower_case"]))
     if vocab_file is not None:
-        check_vocabulary(folder, vocab_file)
+        check_vocabulary(
+            folder, vocab_file, may_replace_unused=may_replace_unused
+        )
 
 
 def check_casing(folder: str, do_lower_case: bool) -> None:
@@ -311,11 +318,18 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
         )
 
 
-def check_vocabulary(folder: str, vocab_file: str) -> None:
+def check_vocabulary(
+    folder: str, vocab_file: str, *, may_replace_unused: bool = True
+) -> None:
     """Compares a vocabulary with that of a model's folder, if it has one.
 
-    Any word may replace an `[unusedN]` entry of the model's vocabulary, as the
-    release suggests.
+    Blank lines at the end are ignored.
+
+    Args:
+        folder: the model's.
+        vocab_file: the vocabulary.
+        may_replace_unused: whether any word may replace an `[unusedN]` entry of
+            the model's vocabulary, as the release suggests.
 
     Raises:
         OSError: a file cannot be opened.
@@ -332,7 +346,8 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
     ):
         if one == other:
             continue
-        if one is None or not other or not _UNUSED.fullmatch(other):
+        is_unused = bool(other and _UNUSED.fullmatch(other))
+        if one is None or not (is_unused and may_replace_unused):
             shown, there = (
                 "the end" if entry is None else repr(entry)
                 for entry in (one, other)

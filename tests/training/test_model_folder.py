@@ -224,6 +224,19 @@ def test_vocabulary_is_copied_to_the_folder_byte_for_byte(model):
     assert os.path.getsize(f"{folder}/vocab.txt") == 12
 
 
+def test_a_blank_line_at_the_end_is_no_other_vocabulary(model, tmp_path):
+    folder, described = model
+    blank, other = tmp_path / "blank.txt", tmp_path / "other.txt"
+    blank.write_text("[UNK]\nword\n\n")
+    other.write_text("[UNK]\nother\n")
+    described["text"] = {"vocab_sha256": "b", "do_lower_case": True}
+    described["vocab_file"] = str(other)
+    with pytest.raises(ValueError, match="line 2: 'other', there 'word'"):
+        model_folder.validate_output_dir(folder, **described)
+    described["vocab_file"] = str(blank)
+    model_folder.validate_output_dir(folder, **described)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -322,6 +335,9 @@ def test_unused_entries_of_a_run_s_vocabulary_may_be_words(tmp_path):
     other = _entries(tmp_path / "other", ["[PAD]", "covid", "b"])
     with pytest.raises(ValueError, match="line 3: 'b', there 'a'"):
         model_folder.check_text(folder, now, other)
+    # The weights of a run that resumes were trained with its own vocabulary.
+    with pytest.raises(ValueError, match="line 2: 'covid', there"):
+        model_folder.check_text(folder, now, words, may_replace_unused=False)
     # Without a vocabulary there, the hashes are compared.
     (tmp_path / "vocab.txt").unlink()
     with pytest.raises(ValueError, match="vocab_sha256 was '1' and is '2'"):
