@@ -273,10 +273,9 @@ def _casing(
         model_folder.check_casing(folder, lower)
     if None not in (lower, shown) and shown != lower:
         logging.warning(
-            "do_lower_case is %s, but the entries of %s suggest %s.",
-            lower,
-            vocab_file,
-            shown,
+            "do_lower_case is %s, but the entries of %s suggest %s. If the "
+            "model was trained so, pass --do_lower_case=%s.",
+            *(lower, vocab_file, shown, shown),
         )
     return lower
 

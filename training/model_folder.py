@@ -279,6 +279,9 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
     """Compares the casing with that of a model's folder.
 
     Also refuses a tokenizer of Hugging Face that splits text differently.
+    Lower-casing is accepted with a warning if the vocabulary is lower-case and
+    only a file of another program states the opposite, as in Hugging Face's
+    copy of the release's Chinese model.
 
     Args:
         folder: the model's.
@@ -310,12 +313,27 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
                     "is not supported."
                 )
     found = casing(folder)
-    if found and found.do_lower_case != do_lower_case:
-        raise ValueError(
-            f"do_lower_case must be {found.do_lower_case} for the model in "
-            f"{folder}: {found.reason}. Pass --do_lower_case="
-            f"{found.do_lower_case}."
+    if found is None or found.do_lower_case == do_lower_case:
+        return
+    path = vocabulary(folder)
+    is_recorded = "do_lower_case" in ours  # By the run that trained the model.
+    if (
+        do_lower_case
+        and not is_recorded
+        and path is not None
+        and is_vocabulary_lower_case(path)
+    ):
+        logging.warning(
+            "do_lower_case is True, as the entries of %s suggest, but the "
+            "model there has False: %s.",
+            *(path, found.reason),
         )
+        return
+    raise ValueError(
+        f"do_lower_case must be {found.do_lower_case} for the model in "
+        f"{folder}: {found.reason}. Pass --do_lower_case="
+        f"{found.do_lower_case}."
+    )
 
 
 def check_vocabulary(

@@ -396,6 +396,24 @@ def test_a_blank_line_at_the_end_of_the_vocabulary_is_no_entry(tmp_path):
     assert (tmp_path / "out/vocab.txt").read_bytes() == vocab.read_bytes()
 
 
+def test_casing_is_as_stated_or_as_the_vocabulary_suggests(tmp_path, caplog):
+    folder = _from_golden("model", tmp_path, "huggingface")
+    path = tmp_path / "out/tokenizer_config.json"
+    stated = json.loads(path.read_text()) | {"do_lower_case": False}
+    path.write_text(json.dumps(stated))
+
+    def converted(name, **options):
+        caplog.clear()
+        _convert(folder, tmp_path / name / "x.ckpt", "release", **options)
+        written = (tmp_path / name / "tokenizer.json").read_text()
+        return json.loads(written)["do_lower_case"]
+
+    assert not converted("stated")
+    assert "suggest True. If the model was trained so, pass" in caplog.text
+    assert converted("given", do_lower_case=True)
+    assert "do_lower_case is True, as the entries of" in caplog.text
+
+
 def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
     folder = _from_golden("model", tmp_path, "huggingface")
     lines = pathlib.Path(_VOCABULARY).read_text(encoding="utf-8").split("\n")

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -51,6 +52,34 @@ def test_casing_that_a_file_contradicts_is_refused(tmp_path):
         ValueError, match=r"tokenizer_config.json states it. Pass --do_low"
     ):
         model_folder.check_text(str(tmp_path), {"do_lower_case": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("tokenizer_config.json", {"do_lower_case": False}),
+        ("tokenizer.json", {"normalizer": {"lowercase": False}}),
+    ],
+)
+def test_a_lower_case_vocabulary_may_be_lower_cased(
+    tmp_path, caplog, name, values
+):
+    # As in Hugging Face's bert-base-chinese.
+    folder = str(tmp_path)
+    _vocabulary(tmp_path)
+    _put(tmp_path, name, values)
+    model_folder.check_casing(folder, False)
+    assert not caplog.records
+    model_folder.check_casing(folder, True)
+    assert re.search(
+        rf"do_lower_case is True, .*vocab.txt suggest.* its {name}", caplog.text
+    )
+    # Unless a flag says otherwise, the model reads text as the file states.
+    assert model_folder.casing(folder).do_lower_case is False
+    # The record of the run that trained the model decides.
+    _put(tmp_path, "tokenizer.json", {"do_lower_case": False})
+    with pytest.raises(ValueError, match="must be False for the model"):
+        model_folder.check_casing(folder, True)
 
 
 def test_casing_that_the_vocabulary_contradicts_is_refused(tmp_path):
