@@ -54,7 +54,9 @@ def run(options: Options) -> None:
     workers.Communicator(strategy).run_on_chief(
         options.output_dir,
         lambda: model_folder.validate_output_dir(
-            options.output_dir, config.to_dict()
+            options.output_dir,
+            config.to_dict(),
+            is_training=options.do_train,
         ),
     )
     with strategy.scope():

@@ -173,7 +173,8 @@ def test_a_lost_worker_ends_the_other_which_names_it(tmp_path, lost):
 
 @pytest.mark.slow
 def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
-    toy.run(tmp_path, num_train_steps=1)  # Of a model with dropout.
+    toy.write_config(tmp_path / "config.json", intermediate_size=19)
+    toy.run(tmp_path, num_train_steps=1)
     for number, process in enumerate(_start(tmp_path, workers=2)):
         assert process.wait(120) != 0
         text = (tmp_path / f"log-{number}").read_text()

@@ -30,6 +30,11 @@ _LABELING = (
 _TAGS = "tags, "  # The prefix of run_ner.py's objectives.
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _UNUSED = re.compile(r"\[unused\d+\]")
+# Fields of a configuration that have no effect without training.
+_TRAINING_ONLY = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    *("classifier_dropout_prob", "initializer_range"),
+)
 # Shares of entries that lower-casing and accent stripping would change. They
 # change none of the released uncased vocabulary, 30 % of the cased ones, and 2
 # of 21,128 of the Chinese one, whose model reads lower-cased text.
@@ -164,11 +169,13 @@ def validate_output_dir(
     vocab_file: str | None = None,
     text: Mapping[str, object] | None = None,
     labels: Mapping[str, object] | None = None,
+    is_training: bool = False,
 ) -> None:
     """Checks that a folder has no other model, and writes the description.
 
     A folder without a description, such as one of the release, is accepted:
-    shapes are compared when its weights are loaded.
+    shapes are compared when its weights are loaded. Dropout and the
+    initialization may differ; without training the configuration there stays.
 
     Args:
         output_dir: the run's folder, created if missing.
@@ -177,6 +184,7 @@ def validate_output_dir(
         text: `vocab_sha256` and `do_lower_case`; None without a vocabulary.
         labels: `problem_type` and `labels` of the outputs; None if there are
             none.
+        is_training: whether the model is trained further.
 
     Raises:
         ValueError: the folder has a model with another configuration,
@@ -189,16 +197,20 @@ def validate_output_dir(
     tf.io.gfile.makedirs(output_dir)
     has_run = checkpointing.latest(output_dir) is not None
     held = read(output_dir, config_lib.FILE)
-    differing = ", ".join(
-        f"{key} is {held[key]!r} there and {config[key]!r} here"
-        for key in sorted(config)
-        if key in held and held[key] != config[key]
-    )
-    if differing and has_run:
-        raise ValueError(
-            f"{output_dir} contains another model: {differing}. Choose another "
-            "--output_dir."
-        )
+    if has_run:
+        differing = _differing(held, config)
+        if not differing.keys() <= {*_TRAINING_ONLY}:
+            raise ValueError(
+                f"{output_dir} contains another model: "
+                f"{', '.join(differing.values())}. Choose another --output_dir."
+            )
+        if differing and is_training:
+            logging.warning(
+                "The model in %s was trained with another configuration: %s.",
+                *(output_dir, ", ".join(differing.values())),
+            )
+        if held and not is_training:
+            config = held
     if held != config:
         path = os.path.join(output_dir, config_lib.FILE)
         writing.write_json(path, dict(config))
@@ -222,6 +234,17 @@ def validate_output_dir(
         held = read(output_dir, run_files.LABELS) if has_run else {}
         path = os.path.join(output_dir, run_files.LABELS)
         writing.write_json(path, {**held, **labels})
+
+
+def _differing(
+    held: Mapping[str, object], config: Mapping[str, object]
+) -> dict[str, str]:
+    """Describes the fields of two configurations that differ, by name."""
+    return {
+        key: f"{key} is {held[key]!r} there and {config[key]!r} here"
+        for key in sorted(config)
+        if key in held and held[key] != config[key]
+    }
 
 
 def _holds_model(folder: str) -> bool:

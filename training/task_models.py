@@ -169,6 +169,7 @@ class FineTuner:
                 vocab_file=whole.vocab_file,
                 text=text,
                 labels=self._task.labels,
+                is_training=whole.do_train,
             )
 
     def train(

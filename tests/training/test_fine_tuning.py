@@ -28,6 +28,7 @@ def _setup(tmp_path, **options):
             vocab_file=str(tmp_path / "words.txt"),
             random_seed=3,
             deterministic=False,
+            do_train=True,
             **{"init_checkpoint": None, **options},
         ),
         config=config.BertConfig(vocab_size=2),

@@ -226,6 +226,23 @@ def test_a_folder_belongs_to_one_model(tmp_path):
     assert config.exists()
 
 
+def test_dropout_and_initialization_may_change(tmp_path, caplog):
+    folder, path = str(tmp_path), tmp_path / "bert_config.json"
+    held = {"hidden_size": 4, "hidden_dropout_prob": 0.0}
+    model_folder.validate_output_dir(folder, held)
+    _save(tmp_path)
+    now = {**held, "hidden_dropout_prob": 0.1}
+    model_folder.validate_output_dir(folder, now)
+    assert not caplog.records
+    # It says how the model was trained.
+    assert json.loads(path.read_text()) == held
+    model_folder.validate_output_dir(folder, now, is_training=True)
+    assert "hidden_dropout_prob is 0.0 there and 0.1 here" in caplog.text
+    assert json.loads(path.read_text()) == now
+    with pytest.raises(ValueError, match="another model: hidden_dropout_prob"):
+        model_folder.validate_output_dir(folder, {**held, "hidden_size": 8})
+
+
 @pytest.fixture
 def model(tmp_path):
     """The folder of a model, and its description."""
