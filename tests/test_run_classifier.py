@@ -499,39 +499,49 @@ def _trials(trained, out, **grid):
     return json.loads((out / "trials.json").read_text())
 
 
-def test_trials_go_on_after_one_whose_loss_is_not_finite(tmp_path, caplog):
-    stages = {**programs.STAGES, "num_train_epochs": 1}
-    out, summaries = tmp_path / "out", []
-    # Also when each resumes: the failed ones fail again.
-    for _ in range(2):
+@pytest.mark.parametrize(
+    "num_runs", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
+def test_trials_go_on_after_one_whose_loss_is_not_finite(
+    tmp_path, caplog, num_runs
+):
+    out = tmp_path / "out"
+    named = toy.flags_of(
+        tmp_path,
+        **programs.STAGES,
+        num_train_epochs=0.5,
+        learning_rates="1e30,1e-3,1e29",
+        save_checkpoints_steps=1,
+    )
+    # Trials that resume fail again.
+    for _ in range(num_runs):
         caplog.clear()
-        named = toy.flags_of(
-            tmp_path,
-            **stages,
-            learning_rates="1e30,1e-3,1e29",
-            save_checkpoints_steps=1,
-        )
         run_card.record(run_classifier.run, toy.parse(named))
         failures = [r for r in caplog.messages if "has failed" in r]
         assert [r.partition(" ")[0] for r in failures] == ["trial-1", "trial-3"]
         assert all("The loss of step" in r for r in failures)
-        summaries.append(json.loads((out / "trials.json").read_text()))
-    summary, again = summaries
-    assert again == summary
-    assert summary["best_trial"] == "trial-2"
-    assert (summary["num_trials"], summary["num_scored"]) == (3, 1)
-    assert "eval_accuracy" not in summary["trials"][0]
+        summary = json.loads((out / "trials.json").read_text())
+        assert summary["best_trial"] == "trial-2"
+        assert (summary["num_trials"], summary["num_scored"]) == (3, 1)
+        assert "eval_accuracy" not in summary["trials"][0]
     assert not (out / "trial-1/eval_results.txt").exists()
     assert (out / "trial-1/model.ckpt-1.index").exists()
     assert [path.parent.name for path in out.glob("*/predictions.jsonl")] == [
         "trial-2"
     ]
     assert run_card.read(str(out / "run_card.json"))["ended"] == "finished"
-    # The second trial is as if it were alone.
-    toy.run(tmp_path, output_dir=tmp_path / "alone", **stages)
-    assert toy.results(tmp_path / "alone") == toy.results(out / "trial-2")
 
 
+@pytest.mark.slow
+def test_a_trial_after_one_that_failed_is_as_if_it_were_alone(tmp_path):
+    stages = {**programs.STAGES, "num_train_epochs": 1}
+    toy.run(tmp_path, **stages, learning_rates="1e30,1e-3")
+    toy.run(tmp_path, **stages, output_dir=tmp_path / "alone")
+    trial = tmp_path / "out" / "trial-2"
+    assert toy.results(tmp_path / "alone") == toy.results(trial)
+
+
+@pytest.mark.slow
 def test_a_run_whose_trials_all_fail_ends_with_the_last_error(tmp_path):
     with pytest.raises(loop.NonFiniteLossError):
         toy.run(
