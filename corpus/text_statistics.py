@@ -4,7 +4,7 @@ import array
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -94,12 +94,9 @@ def measure(
         is_unknown = pieces == [tokenizer.wordpiece_tokenizer.unk_token]
         return -1 if is_unknown else len(pieces)
 
-    for document in documents:
-        num_before = len(sentence_sizes)
-        for sentence in document:
-            found = tokenizer.basic_tokenizer.tokenize(sentence)
-            if not found:  # Data creation drops it.
-                continue
+    for document in _in_words(documents, tokenizer.basic_tokenizer):
+        document_sizes.append(len(document))
+        for sentence, found in document:
             words.update(found)
             sentence_sizes.append(sum(abs(num_pieces(word)) for word in found))
             num_letters += sum(map(str.isalpha, sentence))
@@ -109,8 +106,6 @@ def measure(
                 repeated[sentence] += 1
             elif len(seen) < _MAX_LINES_COMPARED:
                 seen.add(line)
-        if len(sentence_sizes) > num_before:
-            document_sizes.append(len(sentence_sizes) - num_before)
 
     unknown = collections.Counter(
         {word: n for word, n in words.items() if num_pieces(word) < 0}
@@ -138,6 +133,20 @@ def measure(
             (line, n + 1) for line, n in repeated.most_common(_MOST_KEPT)
         ),
     )
+
+
+def _in_words(
+    documents: Iterable[list[str]], tokenizer: tokenization.BasicTokenizer
+) -> Iterator[list[tuple[str, list[str]]]]:
+    """Splits sentences into words; drops those without, as data creation does.
+
+    Yields:
+        The sentences of a document that has any, each with its words.
+    """
+    for document in documents:
+        split = ((line, tokenizer.tokenize(line)) for line in document)
+        if kept := [(line, words) for line, words in split if words]:
+            yield kept
 
 
 def warnings(
