@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import itertools
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
@@ -36,6 +36,17 @@ def listed(values: Collection[Any], limit: int = MOST_VALUES) -> str:
     first = [short(value) for value in itertools.islice(values, limit)]
     rest = len(values) - len(first)
     return ", ".join(first) + (f" and {rest} more" if rest else "")
+
+
+def changes(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, str]:
+    """Describes the values that differ, by name, of the names in both."""
+    return {
+        name: f"{name} was {before[name]!r} and is {value!r}"
+        for name, value in now.items()
+        if name in before and before[name] != value
+    }
 
 
 def names(values: Sequence[str]) -> str:

@@ -441,17 +441,13 @@ class BestCheckpoint:
         """Returns a record, unless it is of another evaluation."""
         now = {"metric": self.metric, "held_out": self._held_out}
         # Records of earlier versions do not have `held_out`.
-        differing = ", ".join(
-            f"{name} was {record[name]!r} and is {now[name]!r}"
-            for name in now
-            if record and name in record and record[name] != now[name]
-        )
+        differing = messages.changes(record or {}, now)
         if not differing:
             return record
         logging.warning(
             "%s is of another evaluation: %s. Its value is not compared with "
             "those of this run.",
-            *(self._path, differing),
+            *(self._path, ", ".join(differing.values())),
         )
         return None
 

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from files import progress
+from files import messages, progress
 from modeling import bert, checkpoints, heads, name_tables
 from modeling import config as config_lib
 from training import (
@@ -406,19 +406,16 @@ def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
 def _check_identity(
     prefix: str, saved: Mapping[str, object], plan: Plan
 ) -> None:
-    now = plan.identity
     saved = {**_DEFAULTS, **saved}
     # Runs of earlier versions did not save all of these values.
-    differing = [n for n in now if n in saved and saved[n] != now[n]]
-    described = ", ".join(
-        f"{name} was {saved[name]!r} and is {now[name]!r}" for name in differing
-    )
-    if not set(differing).isdisjoint(plan.fixed):
+    differing = messages.changes(saved, plan.identity)
+    described = ", ".join(differing.values())
+    if not differing.keys().isdisjoint(plan.fixed):
         raise ValueError(
             f"{prefix} belongs to another run: {described}. Choose another "
             "--output_dir, or pass it as --init_checkpoint."
         )
-    if differing and set(differing) <= _BATCH_SPLIT:
+    if differing and differing.keys() <= _BATCH_SPLIT:
         logging.warning(
             "Resuming from %s with a different distribution of the batch: %s. "
             "Each step has the same examples and learning rate. Dropout masks "

@@ -198,7 +198,7 @@ def validate_output_dir(
     has_run = checkpointing.latest(output_dir) is not None
     held = read(output_dir, config_lib.FILE)
     if has_run:
-        differing = _differing(held, config)
+        differing = messages.changes(held, config)
         if not differing.keys() <= {*_TRAINING_ONLY}:
             raise ValueError(
                 f"{output_dir} contains another model: "
@@ -236,17 +236,6 @@ def validate_output_dir(
         writing.write_json(path, {**held, **labels})
 
 
-def _differing(
-    held: Mapping[str, object], config: Mapping[str, object]
-) -> dict[str, str]:
-    """Describes the fields of two configurations that differ, by name."""
-    return {
-        key: f"{key} is {held[key]!r} there and {config[key]!r} here"
-        for key in sorted(config)
-        if key in held and held[key] != config[key]
-    }
-
-
 def _holds_model(folder: str) -> bool:
     try:
         checkpoints.find(folder)
@@ -279,15 +268,11 @@ def check_text(
     held = read(folder, run_files.TOKENIZER)
     if vocab_file is not None and vocabulary(folder) is not None:
         held.pop("vocab_sha256", None)
-    differing = [
-        f"{name} was {held[name]!r} and is {text[name]!r}"
-        for name in text
-        if name in held and held[name] != text[name]
-    ]
+    differing = messages.changes(held, text)
     if differing:
         raise ValueError(
             f"The model in {folder} was trained with another vocabulary or "
-            f"casing: {'; '.join(differing)}. Pass its vocabulary "
+            f"casing: {'; '.join(differing.values())}. Pass its vocabulary "
             f"({run_files.VOCABULARY} there) and its casing."
         )
     if "do_lower_case" in text:
@@ -506,8 +491,7 @@ def labels_beside(checkpoint: str | None) -> dict | None:
     """
     if not checkpoint:
         return None
-    is_folder = paths.is_folder(checkpoint)
-    return labels(checkpoint if is_folder else os.path.dirname(checkpoint))
+    return labels(config_lib.folder_of(checkpoint))
 
 
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from files import result_files
+from files import messages, result_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -104,7 +104,8 @@ class FineTuner:
         fixed = [*self._task.fixed]
         if first.held_out_rows is not None:
             fixed.append(_HELD_OUT)
-        now = self._identity_of_weights(first)
+        identity = self._identity_of_weights(first)
+        now = {name: identity[name] for name in fixed}
         missing = [name for name in fixed if name not in saved]
         if missing:
             logging.warning(
@@ -112,18 +113,14 @@ class FineTuner:
                 "data and flags as its training.",
                 *(prefix, ", ".join(missing)),
             )
-        differing = ", ".join(
-            f"{name} was {saved[name]!r} and is {now[name]!r}"
-            for name in fixed
-            if name in saved and saved[name] != now[name]
-        )
+        differing = messages.changes(saved, now)
         if differing:
             raise ValueError(
-                f"{prefix} was trained with other data or flags: {differing}. "
-                "Pass those of its training (held_out_rows depend on the "
-                "training file, --dev_fraction, --num_folds and --split_seed, "
-                "encoder_sha256 on --init_checkpoint), or choose another "
-                "--output_dir."
+                f"{prefix} was trained with other data or flags: "
+                f"{', '.join(differing.values())}. Pass those of its training "
+                "(held_out_rows depend on the training file, --dev_fraction, "
+                "--num_folds and --split_seed, encoder_sha256 on "
+                "--init_checkpoint), or choose another --output_dir."
             )
 
     def start(self, options: training_flags.FineTuningOptions) -> None:

@@ -215,7 +215,7 @@ def test_a_folder_belongs_to_one_model(tmp_path):
     model_folder.validate_output_dir(
         folder, {"hidden_size": 4, "vocab_size": 9}
     )
-    with pytest.raises(ValueError, match="hidden_size is 4 there and 8 here"):
+    with pytest.raises(ValueError, match="hidden_size was 4 and is 8"):
         model_folder.validate_output_dir(
             folder, {"hidden_size": 8, "vocab_size": 9}
         )
@@ -237,9 +237,9 @@ def test_dropout_and_initialization_may_change(tmp_path, caplog):
     # It says how the model was trained.
     assert json.loads(path.read_text()) == held
     model_folder.validate_output_dir(folder, now, is_training=True)
-    assert "hidden_dropout_prob is 0.0 there and 0.1 here" in caplog.text
+    assert "hidden_dropout_prob was 0.0 and is 0.1" in caplog.text
     assert json.loads(path.read_text()) == now
-    with pytest.raises(ValueError, match="another model: hidden_dropout_prob"):
+    with pytest.raises(ValueError, match="another model: hidden_size was 4"):
         model_folder.validate_output_dir(folder, {**held, "hidden_size": 8})
 
 
@@ -286,7 +286,7 @@ def test_a_blank_line_at_the_end_is_no_other_vocabulary(model, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("config", {"hidden_size": 9}, "hidden_size is 8 there and 9 here"),
+        ("config", {"hidden_size": 9}, "hidden_size was 8 and is 9"),
         ("text", {"do_lower_case": False}, "do_lower_case was True"),
         ("labels", {"labels": ["a"]}, "other labels"),
     ],
