@@ -549,6 +549,26 @@ def test_keras_imports_no_package_that_only_we_need(
     assert done.stdout.split() == found
 
 
+_USE_THAT_COUNTS = """
+import gc
+from commands import program
+program.prepare_imports()
+import keras
+print(gc.isenabled(), gc.get_freeze_count())
+"""
+
+
+def test_garbage_is_collected_after_the_imports_but_not_from_them(tmp_path):
+    (tmp_path / "keras.py").write_text(
+        "import gc\nprint(gc.isenabled())\nmodules = [[] for _ in range(10**6)]"
+    )
+    path = os.pathsep.join([str(tmp_path), str(_ROOT)])
+    done = programs.python("-c", _USE_THAT_COUNTS, env={"PYTHONPATH": path})
+    during, after, frozen = done.stdout.split()
+    assert (during, after) == ("False", "True")
+    assert int(frozen) > 10**6
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_output_to_closed_streams_is_discarded(tmp_path, closed):
     (tmp_path / "text").write_text("the tide .\nthe sea .\n\na cat .\n")
