@@ -112,6 +112,7 @@ def test_weights_that_are_not_finite_are_not_evaluated(trained, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     for file in out.glob("model.ckpt-60*"):
         file.unlink()
@@ -510,7 +511,7 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
         tmp_path,
         **programs.STAGES,
         num_train_epochs=0.5,
-        learning_rates="1e30,1e-3,1e29",
+        learning_rates="1e30,1e-3",
         save_checkpoints_steps=1,
     )
     # Trials that resume fail again.
@@ -518,11 +519,11 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
         caplog.clear()
         run_card.record(run_classifier.run, toy.parse(named))
         failures = [r for r in caplog.messages if "has failed" in r]
-        assert [r.partition(" ")[0] for r in failures] == ["trial-1", "trial-3"]
+        assert [r.partition(" ")[0] for r in failures] == ["trial-1"]
         assert all("The loss of step" in r for r in failures)
         summary = json.loads((out / "trials.json").read_text())
         assert summary["best_trial"] == "trial-2"
-        assert (summary["num_trials"], summary["num_scored"]) == (3, 1)
+        assert (summary["num_trials"], summary["num_scored"]) == (2, 1)
         assert "eval_accuracy" not in summary["trials"][0]
     assert not (out / "trial-1/eval_results.txt").exists()
     assert (out / "trial-1/model.ckpt-1.index").exists()

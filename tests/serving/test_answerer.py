@@ -171,7 +171,9 @@ def _by_the_script(tokenizer, options, texts):
     )
 
 
-@pytest.mark.parametrize("removes_padding", [False, True])
+@pytest.mark.parametrize(
+    "removes_padding", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 def test_padding_competes_unless_the_run_removed_it(tokenizer, removes_padding):
     options = run_folder.Reading(
         windows=squad_features.WindowOptions(
