@@ -203,6 +203,10 @@ def bidirectional_lstm(
         bias_initializer="zeros",
         unit_forget_bias=True,
         return_sequences=True,
+        # cuDNN's LSTM cannot be compiled by XLA, which compiles the steps on a
+        # GPU. Besides, it refuses rows without tokens, and its graphs run only
+        # on GPUs.
+        use_cudnn=False,
         name=inner_name,
     )
     return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)

@@ -124,9 +124,6 @@ def _feature_tagger(
         num_labels=settings.known_labels.num_outputs,
         num_units=width,
     )
-    for layer in tagger.stack:
-        for lstm in (layer.forward_layer, layer.backward_layer):
-            lstm.use_cudnn = False  # The graph runs on any device.
     encoder = bert.BertModel(config, dtype=_DTYPE)
     return FeatureTagger(
         encoder=_filled(encoder, settings.encoder_checkpoint),

@@ -123,6 +123,26 @@ class LstmTaggerTest(tf.test.TestCase, parameterized.TestCase):
         gradients = tape.gradient(loss, [v.value for v in model.weights])
         self.assertTrue(all(np.abs(g).max() > 0 for g in gradients))
 
+    def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(self):
+        real = tf.config.list_logical_devices
+        with mock.patch.object(
+            tf.config,
+            "list_logical_devices",
+            lambda kind=None: real() if kind == "GPU" else real(kind),
+        ):
+            model = _lstm_tagger(is_sum=True)
+
+            @tf.function(autograph=False, jit_compile=True)
+            def gradients():
+                with tf.GradientTape() as tape:
+                    logits = model(_FEATURES, _WORDS)["logits"]
+                variables = [v.value for v in model.trainable_variables]
+                return logits, tape.gradient(logits, variables)
+
+            logits, found = gradients()
+        self.assertAllClose(logits, model(_FEATURES, _WORDS)["logits"])
+        self.assertAllEqual([each is None for each in found], [False] * 16)
+
     def test_there_must_be_a_label(self):
         with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
             tagging.LstmTagger(
