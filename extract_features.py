@@ -71,6 +71,7 @@ class Options(
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
     )
+    tf32: bool = flags.redeclare(training_flags.TrainingOptions, "tf32")
     batch_size: int = flags.Group.SPEED.count(
         32, "Global batch size, in lines."
     )

@@ -26,8 +26,9 @@ _CPU_FLAGS = ("amx_bf16", "avx512_bf16")
 _CPU_INFO = "/proc/cpuinfo"
 _GPU_KINDS = ("mirrored", "multi_worker_mirrored")
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
-# Source: NVIDIA's A100 (compute capability 8.0) was the first with bfloat16.
-_FIRST_GPU_CAPABILITY = (8, 0)
+# The compute capability of NVIDIA's A100, the first with bfloat16 and
+# TensorFloat-32.
+_AMPERE = (8, 0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class DeviceOptions(training_flags.TpuOptions):
     distribution_strategy: str = AUTO
     num_cpu_devices: int = 0
     precision: str = FLOAT32
+    tf32: bool = True
 
 
 def prepare(
@@ -74,6 +76,7 @@ def prepare(
         precision, reason = choose_precision(strategy, output_dir)
         logging.info("--precision=auto: %s, since %s.", precision, reason)
     keras.config.set_dtype_policy(precision)
+    tf.config.experimental.enable_tensor_float_32_execution(chosen.tf32)
     logging.info("%s", describe(strategy))
     return strategy
 
@@ -292,11 +295,21 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes versions and devices in one line for the log."""
     logical = tf.config.list_logical_devices()
     kinds = sorted({device.device_type for device in logical})
+    products = ", products in TensorFloat-32" if _uses_tf32() else ""
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "
         f"{strategy.num_replicas_in_sync} replica(s) on {', '.join(kinds)}, "
-        f"{os.cpu_count()} cores, {keras.config.dtype_policy().name}"
+        f"{os.cpu_count()} cores, {precision_in_use()}{products}"
+    )
+
+
+def _uses_tf32() -> bool:
+    """Returns whether a GPU rounds the factors of float32 products."""
+    return (
+        tf.config.experimental.tensor_float_32_execution_enabled()
+        and precision_in_use() == FLOAT32
+        and any(map(_is_since_ampere, _gpu_capabilities()))
     )
 
 
@@ -330,32 +343,41 @@ def choose_precision(
         return BFLOAT16, "TPUs multiply bfloat16 fastest"
     devices = strategy.extended.worker_devices
     if any("GPU" in device for device in devices):
-        return precision_of_gpus(
-            [
-                tf.config.experimental.get_device_details(gpu)
-                for gpu in tf.config.list_physical_devices("GPU")
-            ]
-        )
+        return precision_of_gpus(_gpu_capabilities())
     return precision_of_cpu(cpu_flags())
 
 
-def precision_of_gpus(details: list[dict[str, Any]]) -> tuple[str, str]:
+def _gpu_capabilities() -> list[tuple[int, int] | None]:
+    """Returns the compute capability of each GPU; None if it is not known."""
+    details = tf.config.experimental.get_device_details
+    return [
+        details(gpu).get("compute_capability")
+        for gpu in tf.config.list_physical_devices("GPU")
+    ]
+
+
+def _is_since_ampere(capability: tuple[int, int] | None) -> bool:
+    return capability is not None and capability >= _AMPERE
+
+
+def precision_of_gpus(
+    capabilities: Sequence[tuple[int, int] | None],
+) -> tuple[str, str]:
     """Chooses the precision for GPUs.
 
     Args:
-        details: the details of each GPU, as TensorFlow returns them.
+        capabilities: the compute capability of each; None if it is not known.
 
     Returns:
         As `choose_precision`.
     """
-    capabilities = [each.get("compute_capability") for each in details]
     shown = ", ".join(
         "unknown" if each is None else ".".join(map(str, each))
         for each in capabilities
     )
-    if all(each and each >= _FIRST_GPU_CAPABILITY for each in capabilities):
+    if all(map(_is_since_ampere, capabilities)):
         return BFLOAT16, f"GPUs of compute capability {shown} support bfloat16"
-    least = ".".join(map(str, _FIRST_GPU_CAPABILITY))
+    least = ".".join(map(str, _AMPERE))
     return FLOAT32, (
         f"bfloat16 needs GPUs of compute capability {least} or more; got "
         f"{shown}; mixed_float16 may be faster"

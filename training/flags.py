@@ -171,6 +171,11 @@ class TrainingOptions(TpuOptions):
         "the device is known to multiply it faster, else float32.",
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
+    tf32: bool = flags.Group.SPEED.flag(
+        True,
+        "In float32, round the factors of matrix products to TensorFloat-32 on "
+        "NVIDIA GPUs since Ampere: faster, with 10 bits of mantissa.",
+    )
 
     causal_flag: ClassVar[str] = f"--attention={CAUSAL}"
 

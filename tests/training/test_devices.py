@@ -167,11 +167,41 @@ def test_a_cpu_multiplies_what_its_flags_say(flags_of_cpu, chosen, monkeypatch):
     ],
 )
 def test_every_gpu_must_have_bfloat16(capabilities, chosen, reason):
-    precision, told = devices.precision_of_gpus(
-        [{"compute_capability": each} if each else {} for each in capabilities]
-    )
+    precision, told = devices.precision_of_gpus(capabilities)
     assert precision == chosen
     assert reason in told
+
+
+@pytest.mark.parametrize(
+    ("named", "capability", "is_told"),
+    [
+        ({}, (8, 0), True),
+        ({}, (7, 5), False),
+        ({}, None, False),
+        ({"tf32": False}, (9, 0), False),
+        ({"precision": "mixed_bfloat16"}, (9, 0), False),
+    ],
+)
+def test_rounded_factors_of_float32_products_are_told(
+    monkeypatch, caplog, named, capability, is_told
+):
+    options = programs.parse(
+        training_flags.PretrainingOptions,
+        input_file="i",
+        output_dir="o",
+        bert_config_file="c",
+        **named,
+    )
+    enabled = tf.config.experimental.tensor_float_32_execution_enabled
+    strategy = _strategy()
+    monkeypatch.setattr(devices, "make_strategy", lambda _: strategy)
+    monkeypatch.setattr(devices, "_gpu_capabilities", lambda: [capability])
+    try:
+        devices.prepare(options)
+        assert enabled() == options.tf32
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+    assert ("products in TensorFloat-32" in caplog.text) == is_told
 
 
 def test_reads_the_flags_of_linux(tmp_path):
