@@ -126,6 +126,10 @@ def compiles_whole_steps(strategy: tf.distribute.Strategy, choice: str) -> bool:
     """
     if choice != "auto":
         return choice == "true"
+    return _runs_on_gpus(strategy)
+
+
+def _runs_on_gpus(strategy: tf.distribute.Strategy) -> bool:
     return any("GPU" in name for name in strategy.extended.worker_devices)
 
 
@@ -295,7 +299,7 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes versions and devices in one line for the log."""
     logical = tf.config.list_logical_devices()
     kinds = sorted({device.device_type for device in logical})
-    products = ", products in TensorFloat-32" if _uses_tf32() else ""
+    products = ", products in TensorFloat-32" if _uses_tf32(strategy) else ""
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "
@@ -304,10 +308,11 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     )
 
 
-def _uses_tf32() -> bool:
+def _uses_tf32(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether a GPU rounds the factors of float32 products."""
     return (
-        tf.config.experimental.tensor_float_32_execution_enabled()
+        _runs_on_gpus(strategy)
+        and tf.config.experimental.tensor_float_32_execution_enabled()
         and precision_in_use() == FLOAT32
         and any(map(_is_since_ampere, _gpu_capabilities()))
     )
@@ -341,8 +346,7 @@ def choose_precision(
                 return kept, f"{prefix} was trained with it"
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return BFLOAT16, "TPUs multiply bfloat16 fastest"
-    devices = strategy.extended.worker_devices
-    if any("GPU" in device for device in devices):
+    if _runs_on_gpus(strategy):
         return precision_of_gpus(_gpu_capabilities())
     return precision_of_cpu(cpu_flags())
 

@@ -173,17 +173,18 @@ def test_every_gpu_must_have_bfloat16(capabilities, chosen, reason):
 
 
 @pytest.mark.parametrize(
-    ("named", "capability", "is_told"),
+    ("named", "device", "capability", "is_told"),
     [
-        ({}, (8, 0), True),
-        ({}, (7, 5), False),
-        ({}, None, False),
-        ({"tf32": False}, (9, 0), False),
-        ({"precision": "mixed_bfloat16"}, (9, 0), False),
+        ({}, "GPU", (8, 0), True),
+        ({}, "GPU", (7, 5), False),
+        ({}, "GPU", None, False),
+        ({}, "CPU", (8, 0), False),
+        ({"tf32": False}, "GPU", (9, 0), False),
+        ({"precision": "mixed_bfloat16"}, "GPU", (9, 0), False),
     ],
 )
 def test_rounded_factors_of_float32_products_are_told(
-    monkeypatch, caplog, named, capability, is_told
+    monkeypatch, caplog, named, device, capability, is_told
 ):
     options = programs.parse(
         training_flags.PretrainingOptions,
@@ -193,7 +194,7 @@ def test_rounded_factors_of_float32_products_are_told(
         **named,
     )
     enabled = tf.config.experimental.tensor_float_32_execution_enabled
-    strategy = _strategy()
+    strategy = tf.distribute.OneDeviceStrategy(f"/{device}:0")
     monkeypatch.setattr(devices, "make_strategy", lambda _: strategy)
     monkeypatch.setattr(devices, "_gpu_capabilities", lambda: [capability])
     try:
