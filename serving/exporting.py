@@ -1,16 +1,11 @@
-"""Writing of models: SavedModels of TensorFlow Serving, LiteRT and ONNX.
-
-The converters are libraries of requirements-export.txt, imported late.
-"""
+"""Writing of models: SavedModels of TensorFlow Serving, and LiteRT."""
 
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import logging
 import os
 import platform
-import tempfile
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -24,8 +19,8 @@ from modeling import layers
 from serving import networks, run_folder, signatures
 
 DESCRIPTION = "model.json"
-LITERT, ONNX = "litert", "onnx"
-_FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
+LITERT = "litert"
+_LITERT_FILE = "model.tflite"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,78 +176,46 @@ def _described(servable) -> dict[str, dict[str, Any]]:
     }
 
 
-def check_installed(target: str, quantize: str | None) -> None:
-    """Checks that the converter is installed, before a model is loaded.
-
-    Raises:
-        ValueError: a package is missing.
-    """
-    needed = [ONNX, *(["onnxruntime"] if quantize else [])]
-    for package in needed if target == ONNX else ():
-        if importlib.util.find_spec(package) is None:
-            raise ValueError(
-                f"--format={ONNX} needs the package {package}; install it with "
-                "pip install -r requirements-export.txt."
-            )
-
-
 def convert(
     task: str,
     model: Any,
     settings: run_folder.Settings,
-    target: str,
     quantize: str | None = None,
 ) -> Converted:
-    """Converts a network, for any number of rows of any length.
+    """Converts a network to LiteRT, for any number of rows of any length.
 
     Args:
         task: one of `run_folder.TASKS`.
-        model: of `networks.load`; for LiteRT its activations are replaced by
-            operations that exist there.
+        model: of `networks.load`; its activations are replaced by operations
+            that exist in LiteRT.
         settings: of the model.
-        target: `LITERT` or `ONNX`.
         quantize: "int8" to store the matrices as 8-bit integers; the other
             factors are quantized at run time (dynamic range).
     """
-    if target == LITERT:
-        _use_gelu_operation(model)
+    _use_gelu_operation(model)
     specs = signatures.id_specs(3 if task == run_folder.CHOOSE else 2)
     network = tf.function(
         networks.outputs_of(task, model, settings),
         input_signature=specs,
         autograph=False,  # No Python here depends on a tensor.
     ).get_concrete_function()
-    inputs = {spec.name: spec.shape.as_list() for spec in specs}
-    outputs = {
-        name: spec.shape.as_list()
-        for name, spec in network.structured_outputs.items()
-    }
-    if target == LITERT:
-        root = tf.Module()
-        # Tracked variables become constants.
-        root.weights = [variable.value for variable in model.variables]
-        converter = tf.lite.TFLiteConverter.from_concrete_functions(
-            [network], root
-        )
-        if quantize:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        with _without_notices():
-            content = converter.convert()
-    else:
-        from serving import onnx_graph
-
-        graph = onnx_graph.write(
-            task, model, settings.problem_type, inputs, outputs
-        )
-        content = _serialized(graph, quantize)
+    root = tf.Module()
+    # Tracked variables become constants.
+    root.weights = [variable.value for variable in model.variables]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([network], root)
+    if quantize:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    with _without_notices():
+        content = converter.convert()
+    outputs = network.structured_outputs
     return Converted(
-        name=_FILES[target],
+        name=_LITERT_FILE,
         content=content,
         description={
-            "format": target,
+            "format": LITERT,
             "quantize": quantize,
-            "inputs": inputs,
-            "outputs": outputs,
+            "inputs": {spec.name: spec.shape.as_list() for spec in specs},
+            "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
         },
     )
 
@@ -268,18 +231,3 @@ def _use_gelu_operation(model: Any) -> None:
             layer.activation = functools.partial(
                 tf.nn.gelu, approximate=forms[layer.activation]
             )
-
-
-def _serialized(graph: Any, quantize: str | None) -> bytes:
-    if not quantize:
-        return graph.SerializeToString()
-    import onnx
-    from onnxruntime import quantization
-
-    with tempfile.TemporaryDirectory() as folder:
-        whole, small = (os.path.join(folder, n) for n in ("whole", "small"))
-        onnx.save(graph, whole)
-        with _without_notices():
-            quantization.quantize_dynamic(whole, small, per_channel=True)
-        with open(small, "rb") as file:
-            return file.read()

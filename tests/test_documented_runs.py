@@ -33,7 +33,6 @@ _SMALL = {
     "--max_seq_length=64 --max_query_length=16",
     "run_swag.py": "--num_train_epochs=1 --max_seq_length=16 "
     "--train_batch_size=4",
-    "tools.compare_runs": "",
     "tools.convert_checkpoint": "",
     "tools.download": "",
     "tools.export_model": "",
@@ -58,8 +57,6 @@ _NOT_RUN = {
     "hf": "needs the network",
     "tools.prepare_corpus --input_format=parquet": "reads what needs the "
     "network; tests/corpus/test_formats.py reads Parquet",
-    "tools.export_model --format=onnx": "needs requirements-export.txt; "
-    "tests/serving converts where it is installed",
     "./run_tests.sh": "runs this test",
     "pytest": "runs tests of its own",
     "pip": "needs the network",

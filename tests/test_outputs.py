@@ -79,9 +79,6 @@ _PROGRAMS = {
     "extract_features, tfrecord": _Program(
         command=f"{_EXTRACT} --output_format=tfrecord", input="text.txt"
     ),
-    "tools.compare_runs": _Program(
-        command="tools.compare_runs run --plot={}", input="run/metrics.jsonl"
-    ),
     "tools.convert_checkpoint, release": _Program(
         command=f"{_CONVERT} --output_format=release --output={{}}",
         input="tiny.ckpt",

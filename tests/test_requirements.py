@@ -64,7 +64,7 @@ def test_the_environment_is_updated_when_an_included_file_changes(tmp_path):
 
     assert [num_installed(), num_installed()] == [1, 1]
     for number, name in enumerate(files, start=2):
-        (tmp_path / name).write_text("onnx==1\n")
+        (tmp_path / name).write_text("tqdm==1\n")
         assert num_installed() == number
 
 

@@ -27,7 +27,7 @@ from tasks.classification import sentence_pairs
 from training import model_folder, records
 
 AUTO = "auto"
-_SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
+_SAVED_MODEL, _LITERT = "saved_model", "litert"
 # Flags by the tasks that they are for.
 _FLAGS = {
     (run_folder.CLASSIFY, run_folder.SCORE, run_folder.EMBED): (
@@ -65,11 +65,11 @@ class Options(flags.RunOptions):
     format: str = flags.Group.FILES.flag(
         _SAVED_MODEL,
         "A SavedModel with text as its input; or only the network, with ids as "
-        "its input, for LiteRT or ONNX runtimes.",
-        choices=(_SAVED_MODEL, _LITERT, _ONNX),
+        "its input, for LiteRT.",
+        choices=(_SAVED_MODEL, _LITERT),
     )
     quantize: str | None = flags.Group.FILES.optional(
-        "litert and onnx: store the matrices as 8-bit integers.",
+        "litert: store the matrices as 8-bit integers.",
         choices=("int8",),
     )
     init_checkpoint: str | None = flags.Group.MODEL.optional(
@@ -144,12 +144,11 @@ def run(options: Options) -> str:
         )
     if options.quantize and options.format == _SAVED_MODEL:
         raise ValueError(
-            f"--quantize requires --format={_LITERT} or {_ONNX}: a SavedModel "
-            "has no operations for 8-bit matrices."
+            f"--quantize requires --format={_LITERT}: a SavedModel has no "
+            "operations for 8-bit matrices."
         )
     from serving import exporting, models, networks
 
-    exporting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
     exporting.check_new(target)
     found = run_folder.find(
@@ -188,9 +187,7 @@ def run(options: Options) -> str:
     servable = models.servable(task, model, settings)
     converted = None
     if options.format != _SAVED_MODEL:
-        converted = exporting.convert(
-            task, model, settings, options.format, options.quantize
-        )
+        converted = exporting.convert(task, model, settings, options.quantize)
     exporting.write(servable, target, settings.vocab_file, described, converted)
     logging.info("Wrote %s", target)
     return target

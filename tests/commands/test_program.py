@@ -347,19 +347,6 @@ def test_errors_of_another_process_are_judged_by_their_place_there():
     assert raised(f"/x/.venv/site-packages{here}", "raise ValueError(") is None
 
 
-@pytest.mark.parametrize("room", ["tools", "paper"])
-def test_a_tool_run_by_its_path_tells_the_command(room, tmp_path):
-    tool = {"tools": "download", "paper": "reproduce"}[room]
-    done = programs.python(
-        str(_ROOT / room / f"{tool}.py"), "--a=b c", cwd=tmp_path
-    )
-    assert done.returncode == 1
-    assert done.stderr == (
-        "Run this as a module, from any folder: "
-        f"PYTHONPATH={_ROOT} python -m {room}.{tool} '--a=b c'\n"
-    )
-
-
 Group = flags_lib.Group
 _NAME = re.compile(r"^  --(?:\[no\])?(\w+)  \(", re.MULTILINE)
 # What absl and `program` define beside a program's own.

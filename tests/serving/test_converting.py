@@ -72,27 +72,17 @@ def _ids(task, batch, length):
 
 def _runner(converted):
     """Opens a converted network in its own runtime."""
-    if converted.description["format"] == exporting.ONNX:
-        runtime = importlib.import_module("onnxruntime")
-        session = runtime.InferenceSession(converted.content)
-        names = [output.name for output in session.get_outputs()]
-        return lambda ids: dict(zip(names, session.run(None, ids), strict=True))
+    pytest.importorskip("ai_edge_litert")
     interpreter = importlib.import_module("ai_edge_litert.interpreter")
     model = interpreter.Interpreter(model_content=converted.content)
     return lambda ids: model.get_signature_runner()(**ids)
 
 
-def _required(target):
-    pytest.importorskip("onnx")
-    name = {"onnx": "onnxruntime", "litert": "ai_edge_litert"}[target]
-    pytest.importorskip(name)
-
-
-def _compare(task, model, settings, target, tolerance, quantize=None):
+def _compare(task, model, settings, tolerance, quantize=None):
     compute = networks.outputs_of(task, model, settings)
     cases = [_ids(task, 3, 7), _ids(task, 2, 11), _ids(task, 1, 4)]
     wanted = [compute(*ids.values()) for ids in cases]
-    converted = exporting.convert(task, model, settings, target, quantize)
+    converted = exporting.convert(task, model, settings, quantize)
     run = _runner(converted)
     for ids, want in zip(cases, wanted, strict=True):
         got = run(ids)
@@ -116,98 +106,41 @@ _CASES = [
         )
     ),
 ]
-# They differ from the others in the last operations.
-_SLOW = [
-    (run_folder.CLASSIFY, task_lib.MULTI_LABEL),
-    (run_folder.SCORE, task_lib.REGRESSION),
-    (run_folder.EMBED, task_lib.SINGLE_LABEL),
-]
-
-
-@pytest.mark.parametrize(
-    ("task", "kind"),
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] if case in _SLOW else [])
-        for case in _CASES
-    ],
-)
-def test_onnx_computes_what_tensorflow_computes(tmp_path, task, kind):
-    _required("onnx")
-    model, settings = _made(tmp_path, task, kind)
-    converted = _compare(task, model, settings, "onnx", _TOLERANCE)
-    onnx = importlib.import_module("onnx")
-    graph = onnx.load_from_string(converted.content)
-    onnx.checker.check_model(graph, full_check=True)
-
-
-@pytest.mark.parametrize("task", [run_folder.CLASSIFY, run_folder.CHOOSE])
-def test_onnx_accepts_an_empty_batch(tmp_path, task):
-    _required("onnx")
-    model, settings = _made(tmp_path, task)
-    converted = exporting.convert(task, model, settings, "onnx")
-    (got,) = _runner(converted)(_ids(task, 0, 5)).values()
-    assert got.shape == (0, 4 if task == run_folder.CHOOSE else 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("act", ["gelu_exact", "relu", "tanh", "linear"])
-def test_onnx_has_every_activation(tmp_path, act):
-    _required("onnx")
-    task = run_folder.CLASSIFY
-    model, settings = _made(tmp_path, task, hidden_act=act)
-    _compare(task, model, settings, "onnx", _TOLERANCE)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "kind"), _CASES)
 def test_litert_computes_what_tensorflow_computes(tmp_path, task, kind):
-    _required("litert")
     model, settings = _made(tmp_path, task, kind)
-    _compare(task, model, settings, "litert", _TOLERANCE)
+    _compare(task, model, settings, _TOLERANCE)
 
 
 @pytest.mark.slow
 def test_litert_has_the_exact_gelu(tmp_path):
-    _required("litert")
     task = run_folder.CLASSIFY
     model, settings = _made(tmp_path, task, hidden_act="gelu_exact")
-    _compare(task, model, settings, "litert", _TOLERANCE)
+    _compare(task, model, settings, _TOLERANCE)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [run_folder.CLASSIFY, run_folder.CHOOSE])
-@pytest.mark.parametrize("target", ["onnx", "litert"])
 def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
-    tmp_path, target, task
+    tmp_path, task
 ):
-    _required(target)
     sizes = {"hidden_size": 192, "vocab_size": 999}
     model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
-    whole = _compare(task, model, settings, target, _TOLERANCE)
+    whole = _compare(task, model, settings, _TOLERANCE)
     model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
-    small = _compare(task, model, settings, target, 0.05, "int8")
+    small = _compare(task, model, settings, 0.05, "int8")
     assert len(small.content) < 0.35 * len(whole.content)
 
 
-@pytest.mark.parametrize("target", ["onnx", "litert"])
-def test_notices_of_the_converter_are_hidden(tmp_path, target, caplog):
-    _required(target)
+def test_notices_of_the_converter_are_hidden(tmp_path, caplog):
     model, settings = _made(tmp_path, run_folder.CLASSIFY)
     caplog.clear()
     caplog.set_level("INFO")
-    exporting.convert(run_folder.CLASSIFY, model, settings, target, "int8")
+    exporting.convert(run_folder.CLASSIFY, model, settings, "int8")
     assert caplog.text == ""
     # Ours that follow are shown.
     logging.info("Wrote %s", "it")
     assert "Wrote it" in caplog.text
-
-
-@pytest.mark.parametrize("quantize", [None, "int8"])
-def test_a_missing_converter_is_named(monkeypatch, quantize):
-    needed = "onnxruntime" if quantize else "onnx"
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == needed else 1
-    )
-    with pytest.raises(ValueError, match=f"package {needed}; install it with"):
-        exporting.check_installed("onnx", quantize)
-    exporting.check_installed("litert", quantize)

@@ -275,7 +275,7 @@ def test_tags(tmp_path, features):
         }
         (out / "run_card.json").write_text(json.dumps({"flags": card}))
         with pytest.raises(ValueError, match="Export a SavedModel"):
-            _export(out, format="onnx")
+            _export(out, format="litert")
     assert [row["tags"] for row in _ask(out, *texts)] == expected
     (exported,) = serving_client.ask(_export(out), {"text": texts})
     tags = [list(filter(None, row)) for row in exported["tags"]]
