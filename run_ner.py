@@ -220,7 +220,7 @@ class FeatureBasedTagging(Tagging):
     def _encoder_sha256(self) -> str:
         from modeling import checkpoints
 
-        path = flags.given(self.options.init_checkpoint, "init_checkpoint")
+        path = flags.needed(self.options.init_checkpoint, "init_checkpoint")
         return checkpoints.sha256(path)
 
     def _records(self, file, label_ids) -> Iterator[list[ner.Window]]:

@@ -81,7 +81,7 @@ class QuestionAnswering(task.Task):
         super().__init__(options, tokenizer)
         if options.do_train:
             # Raises OSError if the file is missing.
-            paths.expand(flags.given(options.train_file, "train_file"))
+            paths.expand(flags.needed(options.train_file, "train_file"))
         self._questions: squad_results.Questions | None = None
         needs_gold = task.EVAL in options.needed_splits
         if options.do_predict or needs_gold:
@@ -91,7 +91,7 @@ class QuestionAnswering(task.Task):
 
     @functools.cached_property
     def _questions_with_windows(self) -> squad_results.Questions:
-        questions = flags.given(self._questions, "predict_file")
+        questions = flags.needed(self._questions, "predict_file")
         return _split(questions, self.options, self.tokenizer)
 
     def data_sets(self, split: str) -> list[task.DataSet]:
@@ -293,7 +293,7 @@ def _run_without_model(options: Options) -> None:
 def _combine(
     options: Options,
 ) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
-    systems = paths.expand(flags.given(options.ensemble, "ensemble"))
+    systems = paths.expand(flags.needed(options.ensemble, "ensemble"))
     logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
     questions = squad_results.read_questions(options, with_gold=options.do_eval)
     if not squad_ensemble.is_logits(systems):

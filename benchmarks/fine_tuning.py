@@ -121,12 +121,12 @@ class _Task:
 
 
 def _model(options: Options) -> str:
-    return os.path.abspath(flags.given(options.model, "model"))
+    return os.path.abspath(flags.needed(options.model, "model"))
 
 
 def _glue_task(options: Options) -> _Task:
     info = glue.find_dataset(options.task)
-    data_dir = os.path.abspath(flags.given(options.data_dir, "data_dir"))
+    data_dir = os.path.abspath(flags.needed(options.data_dir, "data_dir"))
     dev = _examples(info, info.dev[0], data_dir)
 
     def score(folder: str) -> dict[str, float]:
@@ -188,7 +188,7 @@ def _examples(
 
 def _squad_task(options: Options) -> _Task:
     files = {
-        name: os.path.abspath(flags.given(getattr(options, name), name))
+        name: os.path.abspath(flags.needed(getattr(options, name), name))
         for name in ("train_file", "predict_file")
     }
 
@@ -231,7 +231,7 @@ def run(options: Options) -> None:
     if len(options.learning_rates) > 1 or any(
         name.startswith(PEER) for name in options.programs
     ):
-        flags.given(options.peer_python, "peer_python")
+        flags.needed(options.peer_python, "peer_python")
     is_squad = options.task.lower() == SQUAD.lower()
     task = (_squad_task if is_squad else _glue_task)(options)
     folder = options.output_dir
@@ -369,7 +369,7 @@ def _peer_command(
     }
     path = os.path.join(folder, "job.json")
     writing.write_json(path, job)
-    python = flags.given(task.options.peer_python, "peer_python")
+    python = flags.needed(task.options.peer_python, "peer_python")
     return [python, "-m", "benchmarks.fine_tuning_peer", path]
 
 

@@ -154,7 +154,7 @@ class RunOptions:
     )
 
 
-def given(value: _Value | None, name: str) -> _Value:
+def needed(value: _Value | None, name: str) -> _Value:
     """Returns the value of a flag that other flags require.
 
     Raises:
@@ -163,6 +163,11 @@ def given(value: _Value | None, name: str) -> _Value:
     if value is None:
         raise ValueError(f"--{name} must be given.")
     return value
+
+
+def given(values: flags.FlagValues = flags.FLAGS) -> frozenset[str]:
+    """Returns the names of the flags on the command line."""
+    return frozenset(name for name in values if values[name].present)
 
 
 def redeclare(options: type, name: str, default: Any = None) -> Any:

@@ -83,7 +83,7 @@ def run(options: Options) -> None:
     kept = content["data"]
     written: dict[str, Sequence[Mapping[str, Any]]] = {}
     if every := options.holdout_every:
-        holdout_file = flags.given(options.holdout_file, "holdout_file")
+        holdout_file = flags.needed(options.holdout_file, "holdout_file")
         written[holdout_file] = kept[every - 1 :: every]
         del kept[every - 1 :: every]
     taken = thin_out(kept, options.num_questions)

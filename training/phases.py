@@ -40,7 +40,7 @@ class Phase:
     @property
     def record_files(self) -> list[str]:
         """The files of its records; a ValueError if a pattern has no match."""
-        name = flags.given(self.options.input_file, "input_file")
+        name = flags.needed(self.options.input_file, "input_file")
         return paths.expand(name)
 
 

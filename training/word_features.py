@@ -153,7 +153,7 @@ class FrozenEncoder:
     def __init__(self, setup: task_data.Setup, features: str):
         self._setup = setup
         self._options = setup.options
-        self._checkpoint = flags.given(
+        self._checkpoint = flags.needed(
             setup.options.init_checkpoint, "init_checkpoint"
         )
         self._numbers = layer_numbers(features, setup.config.num_hidden_layers)
@@ -288,7 +288,7 @@ def make_tagger(
     num_labels: int,
 ) -> tagging.LstmTagger:
     """Creates the BiLSTM that is trained on word vectors."""
-    features = flags.given(options.features, "features")
+    features = flags.needed(options.features, "features")
     return tagging.LstmTagger(
         num_layers=len(layer_numbers(features, config.num_hidden_layers)),
         hidden_size=config.hidden_size,

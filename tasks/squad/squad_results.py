@@ -112,7 +112,7 @@ def read_questions(
             `answers`, which gold answers need, or no gold answer in version 1.
     """
     dataset = squad_examples.read_version(
-        flags.given(options.predict_file, "predict_file"),
+        flags.needed(options.predict_file, "predict_file"),
         version_2_with_negative=options.version_2_with_negative,
     )
     gold = None

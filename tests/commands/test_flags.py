@@ -60,6 +60,13 @@ def test_flags_fill_the_dataclass_that_declares_them():
     )
 
 
+def test_given_flags_are_those_of_the_command_line():
+    values = flags.FlagValues()
+    flags_lib.define(_Options, values)
+    values(["", "--last=x", "--first=7"])
+    assert flags_lib.given(values) == {"last", "first"}
+
+
 def test_numbers_of_a_list_are_different_and_positive():
     assert programs.parse(_Lists) == _Lists(sizes=(1, 2), rates=None)
     assert programs.parse(_Lists, sizes="8", rates="1e-3,2") == _Lists(
