@@ -26,6 +26,7 @@ from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
 from files import locking, paths, processes, progress, writing
 from tasks.masked_lm import masked_pairs, record_contents
+from training import flags as training_flags
 from vocab import tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
@@ -33,7 +34,7 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _TextOptions(preparation.RawTextOptions, flags.TokenizerOptions):
+class _TextOptions(preparation.RawTextOptions, training_flags.TokenizerOptions):
     """Input text, output files, format and vocabulary."""
 
     input_file: str = flags.Group.FILES.required(

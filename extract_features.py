@@ -31,6 +31,7 @@ from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
+_VECTORS = flags.Heading("Vectors")
 # Lines are buffered for sorting by length until they are this many batches, or
 # this many bytes of vectors.
 _WINDOW_BATCHES = 32
@@ -59,11 +60,11 @@ class Options(
         "Maximum word pieces per line; the rest is truncated.",
         lower_bound=3,
     )
-    layers: str = flags.Group.VECTORS.flag(
+    layers: str = _VECTORS.flag(
         "-1,-2,-3,-4",
         "Comma-separated layer numbers: 0 for the lowest, -1 for the highest.",
     )
-    align: str = flags.Group.VECTORS.flag(
+    align: str = _VECTORS.flag(
         "none",
         "word: one vector per whitespace-separated word instead of per token.",
         choices=("none", "word"),

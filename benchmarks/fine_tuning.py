@@ -38,6 +38,7 @@ from files import json_text, locking, messages, result_files, writing
 from tasks.classification import datasets, glue, metrics, predictions
 from tasks.squad import squad_examples, squad_metrics
 
+_MEASUREMENT = flags.Heading("Measurement")
 SQUAD = "SQuAD"
 OURS, PEER = "ours", "peer"
 # Precision -> the programs compared in it.
@@ -57,7 +58,7 @@ _USED = {
     "processor_seconds": "processor s",
     "peak_megabytes": "MB",
 }
-_FILES, _GROUP = flags.Group.FILES, flags.Group.MEASUREMENT
+_FILES, _GROUP = flags.Group.FILES, _MEASUREMENT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

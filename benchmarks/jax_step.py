@@ -18,7 +18,8 @@ from absl import logging
 from benchmarks import contenders, speed
 from commands import flags, program
 
-_GROUP = flags.Group.MEASUREMENT
+_MEASUREMENT = flags.Heading("Measurement")
+_GROUP = _MEASUREMENT
 _LEARNING_RATE = 1e-3
 _INPUTS = (
     *("input_ids", "input_mask", "segment_ids"),

@@ -20,7 +20,8 @@ from commands import flags, program
 from modeling import config as config_lib
 from modeling import costs
 
-_GROUP = flags.Group.MEASUREMENT
+_MEASUREMENT = flags.Heading("Measurement")
+_GROUP = _MEASUREMENT
 _GIGABYTE = 10**9
 _CASE = re.compile(r"(.+?):(\d+):(\d+(?:\+\d+)*)(?::(recompute)|:(\d+))?")
 # Micro-batches of a step: the memory other than the examples' is the same for

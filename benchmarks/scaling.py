@@ -17,7 +17,8 @@ from modeling import config as config_lib
 from modeling import costs
 from training import records
 
-_GROUP = flags.Group.MEASUREMENT
+_MEASUREMENT = flags.Heading("Measurement")
+_GROUP = _MEASUREMENT
 _DEVICES = pathlib.Path(__file__).with_name("scaling_devices.json")
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 _SECONDS_PER_DAY = 86_400

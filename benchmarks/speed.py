@@ -29,11 +29,14 @@ from commands import flags, program
 from files import lines, messages
 from vocab import tokenization
 
+_MEASUREMENT = flags.Heading("Measurement")
+
+
 _OURS, _PEER, _FLOOR = "this project", "Hugging Face", "floor"
 _PEER_DEFAULTS, _KERAS_HUB = "Hugging Face, defaults", "keras-hub"
 _DEFINITION = "plain definition"
 COLUMNS = (_OURS, _PEER, _PEER_DEFAULTS, _KERAS_HUB, _DEFINITION, _FLOOR)
-_GROUP = flags.Group.MEASUREMENT
+_GROUP = _MEASUREMENT
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
 # Linux's names of extensions that accelerate matrix products.
 _PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")

@@ -14,18 +14,13 @@ dataclass from them. The type of a field determines the type of its flag: `str`,
 """
 
 import dataclasses
-import enum
 import functools
-import math
-import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from absl import flags
-
-from files import lines, messages
 
 if typing.TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,42 +33,19 @@ _DEFINE: Mapping[Any, Callable[..., Any]] = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
-# Error messages of absl.
-_MISSING = re.compile(r"flag --(\w+)=None: .* must have a value other than")
-_VALUE_ERRORS = (
-    (r"flag (--\w+)=(.*): could not convert string to float: .*", "a number"),
-    (r"flag (--\w+)=(.*): invalid literal for int\(\) .*", "a whole number"),
-    (r"flag (--\w+)=(.*): \('Non-boolean argument .*", "true or false"),
-    (r"flag (--\w+)=(.*): -?[\d.]+ is not (.*)", None),
-    (r"flag (--\w+)=(.*): value should be (one of) <(.*)>", None),
-)
 
 
-class Group(enum.Enum):
-    """Headings of --help, in the order in which it shows them."""
+@dataclasses.dataclass(frozen=True)
+class Heading:
+    """A heading of --help, which declares the flags under it.
 
-    ACTIONS = "Actions"
-    FILES = "Input and output"
-    MODEL = "Model"
-    TEXT = "Text processing"
-    RAW_TEXT = "Raw text"
-    OWN_DATA = "Your own data (--task_name=custom)"
-    XNLI = "XNLI"
-    COLUMNS = "Columns of the files"
-    PAIRS = "Masked pairs"
-    VOCABULARY = "Vocabulary"
-    ANSWERS = "Answers"
-    VECTORS = "Vectors"
-    MASKS = "Masked words"
-    TRAINING = "Training"
-    TRIALS = "Several runs"
-    EVALUATION = "Evaluation and prediction"
-    CHECKPOINTS = "Checkpoints and reports"
-    SPEED = "Speed and memory"
-    MEASUREMENT = "Measurement"
-    DEVICES = "Devices"
-    TPU = "TPU, as in the release"
-    DISPLAY = "Display"
+    Attributes:
+        title: shown above the flags.
+        place: headings are shown in this order; by default before "Training".
+    """
+
+    title: str
+    place: int = 5
 
     def flag(self, default: Any, help: str, **details: Any) -> Any:  # noqa: A002
         """Declares a field of a dataclass as a flag under this heading.
@@ -83,7 +55,7 @@ class Group(enum.Enum):
             help: see `Declaration`.
             **details: the other attributes of `Declaration`.
         """
-        declaration = Declaration(help=help, group=self, **details)
+        declaration = Declaration(help=help, heading=self, **details)
         return dataclasses.field(
             default=default, metadata={"flag": declaration}
         )
@@ -109,13 +81,29 @@ class Group(enum.Enum):
         return self.flag(default, help, lower_bound=0)
 
 
+class Group:
+    """The headings that programs share; `Heading(TITLE)` makes others."""
+
+    ACTIONS = Heading("Actions", 1)
+    FILES = Heading("Input and output", 2)
+    MODEL = Heading("Model", 3)
+    TEXT = Heading("Text processing", 4)
+    TRAINING = Heading("Training", 6)
+    TRIALS = Heading("Several runs", 7)
+    EVALUATION = Heading("Evaluation and prediction", 8)
+    CHECKPOINTS = Heading("Checkpoints and reports", 9)
+    SPEED = Heading("Speed and memory", 10)
+    DEVICES = Heading("Devices", 11)
+    TPU = Heading("TPU, as in the release", 12)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
     """The flag of a field; the field has its name, type and default.
 
     Attributes:
         help: the description for --help.
-        group: its heading in --help.
+        heading: its heading in --help.
         choices: the allowed values; any if empty.
         lower_bound: the least allowed number.
         upper_bound: the greatest allowed number.
@@ -123,35 +111,11 @@ class Declaration:
     """
 
     help: str
-    group: Group
+    heading: Heading
     choices: Sequence[str] = ()
     lower_bound: float | None = None
     upper_bound: float | None = None
     parser: flags.ArgumentParser | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenizerOptions:
-    """The flags of all programs that tokenize text for a model."""
-
-    vocab_file: str = Group.TEXT.required(
-        "Vocabulary of the model, one word piece per line."
-    )
-    do_lower_case: bool = Group.TEXT.flag(
-        True, "Lower-case the text and strip accents; False for cased models."
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The flags of tools that use the model of a run."""
-
-    use_best_checkpoint: bool = Group.MODEL.switch(
-        "Use the checkpoint in best/ instead of the latest."
-    )
-    encoder_checkpoint: str | None = Group.MODEL.optional(
-        "Encoder of a tagger trained with --features, if it was moved."
-    )
 
 
 def needed(value: _Value | None, name: str) -> _Value:
@@ -195,19 +159,14 @@ def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
     """
     kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
-        declaration = field.metadata["flag"]
         _define(field, _without_none(kinds[field.name]), values)
-        values.register_key_flag_for_module(
-            declaration.group.value, values[field.name]
-        )
 
 
 def _define(
     field: dataclasses.Field, kind: Any, values: flags.FlagValues
 ) -> None:
     declaration = field.metadata["flag"]
-    is_required = field.default is dataclasses.MISSING
-    default: Any = None if is_required else field.default
+    default: Any = None if is_required(field) else field.default
     define = _DEFINE.get(kind)
     details: dict[str, Any] = {}
     if declaration.parser:
@@ -235,7 +194,6 @@ def _define(
         default=default,
         help=declaration.help,
         flag_values=values,
-        required=is_required,
         **details,
     )
 
@@ -246,33 +204,28 @@ class _NumbersParser(flags.ArgumentParser):
     def __init__(self, kind: type[int] | type[float]):
         super().__init__()
         self._kind = kind
+        self.syntactic_help = f"a comma separated list of {kind.__name__}s"
 
     def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
         if isinstance(argument, tuple):
             return argument
-        try:
-            numbers = tuple(self._kind(part) for part in argument.split(","))
-        except ValueError:
-            numbers = (0,)
-        whole = "whole " if self._kind is int else ""
-        if len(set(numbers)) != len(numbers) or not all(n > 0 for n in numbers):
-            raise ValueError(
-                f"must be different positive {whole}numbers, separated "
-                "by commas"
-            )
+        numbers = tuple(self._kind(part) for part in argument.split(","))
+        if len({*numbers}) < len(numbers) or not all(n > 0 for n in numbers):
+            raise ValueError("must be different positive numbers")
         return numbers
-
-    def flag_type(self) -> str:
-        return f"comma separated list of {self._kind.__name__}s"
 
 
 def _without_none(kind: Any) -> Any:
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        (kind, *others) = (
-            each for each in typing.get_args(kind) if each is not type(None)
-        )
-        return kind if not others else typing.Union[kind, *others]
-    return kind
+    """Returns the X of `X | None`."""
+    if not isinstance(kind, types.UnionType):
+        return kind
+    (first, *others) = {*typing.get_args(kind)} - {types.NoneType}
+    return kind if others else first
+
+
+def is_required(field: dataclasses.Field) -> bool:
+    """Returns whether the flag of a field is required."""
+    return field.default is dataclasses.MISSING
 
 
 def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
@@ -281,11 +234,20 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
     If flags change the defaults of others, the dataclass has a class method
     `presets` that takes the values by name and returns the changed defaults.
     Flags on the command line keep their values.
+
+    Raises:
+        ValueError: required flags are missing, or empty because of an unset
+            shell variable.
     """
     chosen: dict[str, Any] = {}
+    missing = []
     for field in dataclasses.fields(options):
         value = values[field.name].value
         chosen[field.name] = tuple(value) if isinstance(value, list) else value
+        if is_required(field) and value in (None, ""):
+            missing.append(f"--{field.name}")
+    if missing:
+        raise ValueError(f"{', '.join(missing)} must be given.")
     presets = getattr(options, "presets", None)
     changed: Mapping[str, Any] = presets(chosen) if presets else {}
     for name, value in changed.items():
@@ -303,88 +265,16 @@ def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
         field.name: getattr(wider, field.name)
         for field in dataclasses.fields(options)
         if field.name not in replaced
-        and (field.default is dataclasses.MISSING or hasattr(wider, field.name))
+        and (is_required(field) or hasattr(wider, field.name))
     }
     return options(**chosen, **replaced)
 
 
-def changed(options: "DataclassInstance", group: Group) -> list[str]:
+def changed(options: "DataclassInstance", heading: Heading) -> list[str]:
     """Lists the flags under a heading whose values are not their defaults."""
     return [
         f"--{field.name}"
         for field in dataclasses.fields(options)
-        if field.metadata["flag"].group is group
+        if field.metadata["flag"].heading == heading
         and getattr(options, field.name) != field.default
     ]
-
-
-def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
-    """Lists the flags under a heading, in the order of their definition."""
-    return values.get_key_flags_for_module(group.value)
-
-
-def is_required(flag: flags.Flag) -> bool:
-    """Returns whether a flag is required."""
-    return any(
-        list(validator.get_flags_names()) == [flag.name]
-        and not validator.checker(None)
-        for validator in flag.validators
-    )
-
-
-def check(values: flags.FlagValues) -> None:
-    """Checks for invalid values that absl accepts.
-
-    Raises:
-        flags.IllegalFlagValueError: a required flag is empty, for instance
-            because of an unset shell variable; a number is NaN; or a text,
-            such as a path, is not UTF-8.
-    """
-    for name in values:
-        flag = values[name]
-        if isinstance(flag.value, str):
-            try:
-                lines.check_text(flag.value, f"--{name}")
-            except ValueError as error:
-                raise flags.IllegalFlagValueError(str(error)) from error
-        if flag.value == "" and is_required(flag):
-            raise flags.IllegalFlagValueError(
-                f"--{name} must not be empty. Is its value a shell variable "
-                "that is not set?"
-            )
-        if isinstance(flag.value, float) and math.isnan(flag.value):
-            raise flags.IllegalFlagValueError(
-                f"--{name} must be a number; got {flag.value}."
-            )
-
-
-def error_message(error: flags.Error) -> str:
-    """Returns the message of an error of absl's flags on one line."""
-    if isinstance(error, flags.UnrecognizedFlagError):
-        meant = re.search(r"Did you mean: ([^\s,]+)", str(error))
-        return f"there is no flag --{error.flagname}" + (
-            f"; did you mean --{meant[1]}?" if meant else "."
-        )
-    lines = str(error).removeprefix("ERROR:: ").split("\n")
-    missing = [f"--{m[1]}" for line in lines if (m := _MISSING.match(line))]
-    others = [
-        _value_message(line) for line in lines if not _MISSING.match(line)
-    ]
-    if missing:
-        others.insert(0, f"{', '.join(missing)} must be given.")
-    return " ".join(
-        line.rstrip() if line.endswith((".", "?")) else f"{line.rstrip()}."
-        for line in others
-    )
-
-
-def _value_message(line: str) -> str:
-    """Rewrites absl's message on the value of a flag."""
-    for pattern, kind in _VALUE_ERRORS:
-        if match := re.fullmatch(pattern, line):
-            name, value, *rest = match.groups()
-            must_be = kind or " ".join(rest).replace("|", ", ")
-            near = messages.meant(value, rest[-1].split("|")) if rest else ""
-            return f"{name} must be {must_be}; got {value}.{near}"
-    # A check of several flags begins with their values.
-    return re.sub(r"^flags \w+=.*?: (?=[A-Z-])", "", line)

@@ -14,6 +14,7 @@ from commands import flags
 from corpus import cleaning, formats
 from files import paths, processes, writing
 
+_RAW_TEXT = flags.Heading("Raw text")
 # The place of the file number in the name of an output file.
 _PLACE = re.compile(r"(%(?:0\d+)?d)(?=[^/]*\Z)")
 # Formats for which a flag has no effect.
@@ -30,14 +31,14 @@ _BATCHES_AHEAD = 16  # Keeps workers busy in little memory.
 class RawTextOptions:
     """Flags of programs that read raw text, except input_format."""
 
-    language: str = flags.Group.RAW_TEXT.flag(
+    language: str = _RAW_TEXT.flag(
         "en", "Language for sentence splitting, an ISO 639 code."
     )
-    encoding: str = flags.Group.RAW_TEXT.flag("utf-8", "Encoding of raw text.")
-    text_field: str = flags.Group.RAW_TEXT.flag(
+    encoding: str = _RAW_TEXT.flag("utf-8", "Encoding of raw text.")
+    text_field: str = _RAW_TEXT.flag(
         "text", "Field or column with the text, for formats that have several."
     )
-    min_paragraph_words: int | None = flags.Group.RAW_TEXT.optional(
+    min_paragraph_words: int | None = _RAW_TEXT.optional(
         "Drop paragraphs with fewer words, such as headings and list items. By "
         "default 8 for wikiextractor, mediawiki and wet, else 0.",
         lower_bound=0,

@@ -19,6 +19,7 @@ from files import writing
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
+_VECTORS = flags.Heading("Vectors")
 _SEPARATOR = " ||| "
 # The tokenizer removes these control characters, which joins the words around
 # them; Python counts them as white space.
@@ -77,13 +78,13 @@ class Reduction:
         "Data type of the numbers in npz and tfrecord files.",
         choices=("float32", "float16"),
     )
-    pooling: str = flags.Group.VECTORS.flag(
+    pooling: str = _VECTORS.flag(
         "none",
         "none: one vector per token; mean, max: over all tokens; cls: that of "
         "[CLS], which does not represent its sentence without fine-tuning.",
         choices=("none", "mean", "cls", "max"),
     )
-    word_vector: str = flags.Group.VECTORS.flag(
+    word_vector: str = _VECTORS.flag(
         "first",
         "With --align=word: the vector of a word's first token, or their mean.",
         choices=("first", "mean"),

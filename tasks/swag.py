@@ -19,6 +19,7 @@ from tasks import tables
 from tasks.classification import labels, predictions, sentence_pairs
 from vocab import tokenization
 
+_COLUMNS = flags.Heading("Columns of the files")
 PROBLEM_TYPE = "multiple_choice"
 
 
@@ -31,20 +32,16 @@ class Layout:
             or the number of label names differs from that of endings.
     """
 
-    first_column: str = flags.Group.COLUMNS.flag(
-        "sent1", "Column of the text before."
-    )
-    second_column: str = flags.Group.COLUMNS.flag(
+    first_column: str = _COLUMNS.flag("sent1", "Column of the text before.")
+    second_column: str = _COLUMNS.flag(
         "sent2", "Column of the text that every ending continues; empty: none."
     )
-    label_column: str = flags.Group.COLUMNS.flag(
-        "label", "Column of the right ending."
-    )
-    ending_columns: tuple[str, ...] = flags.Group.COLUMNS.flag(
+    label_column: str = _COLUMNS.flag("label", "Column of the right ending.")
+    ending_columns: tuple[str, ...] = _COLUMNS.flag(
         ("ending0", "ending1", "ending2", "ending3"),
         "Columns of the choices, any number of them.",
     )
-    label_names: tuple[str, ...] = flags.Group.COLUMNS.flag(
+    label_names: tuple[str, ...] = _COLUMNS.flag(
         (),
         "Values of the label column, one per choice and in the same order; by "
         "default 0, 1 and so on.",

@@ -75,23 +75,19 @@ def refusal(name: str, arguments: Sequence[str]) -> str | None:
         arguments: of its command line.
 
     Returns:
-        What it tells the user that it refuses; of a fault of the program the
-        `repr` of the exception. None where it did its work.
+        The message with which it ends; None if it did its work.
     """
     module = importlib.import_module(name)
     before = flags.FLAGS
     values = flags.FLAGS = defined(module.Options)
     try:
         _, *others = values([name, *arguments])
-        flags_lib.check(values)
         names = ("main", "run", "convert")
         main = next(getattr(module, n) for n in names if hasattr(module, n))
         taken = [others] if hasattr(module, "ARGUMENTS") else []
         main(flags_lib.read(module.Options, values), *taken)
-    except flags.Error as error:
-        return flags_lib.error_message(error)
-    except (ImportError, *program.REFUSALS) as error:
-        return program.error_message(error, values) or repr(error)
+    except (ImportError, flags.Error, *program.REFUSALS) as error:
+        return program.error_message(error)
     finally:
         flags.FLAGS = before
     return None

@@ -42,18 +42,14 @@ _CREATE = (
 )
 # Of each command: more flags, and words of the message.
 _TABLES = {
-    # What a shell, or a slip, makes of a flag; what fine-tuning is asked for.
+    # Values of flags; what fine-tuning is asked for.
     _MRPC: """
---output_dir=              | --output_dir must not be empty.
---do_train=yes             | --do_train must be true or false; got yes.
---train_batch_size=-1      | must be a positive integer; got -1.
---learning_rate=fast       | --learning_rate must be a number; got fast.
---learning_rate=nan        | --learning_rate must be a number; got nan
---learning_rates=1e-5,x    | different positive numbers, separated
---train_batch_sizes=16,1.5 | different positive whole numbers
---num_trials=2.5           | --num_trials must be a whole number; got 2.5
---optimizer=adam           | --optimizer must be one of adamw, lamb; got adam.
---warmup_proportion=10     | a number in the range [0.0, 1.0]; got 10.
+--output_dir=              | --output_dir must be given.
+--do_train=yes             | --do_train=yes: ('Non-boolean argument
+--train_batch_size=-1      | -1 is not a positive integer
+--learning_rate=fast       | flag --learning_rate=fast: could not convert
+--learning_rates=1e-5,1e-5 | must be different positive numbers
+--optimizer=adam           | value should be one of <adamw|lamb>
                            | `do_train`, `do_eval` or `do_predict` must be True
 --do_train                 | up to sequence length 32 (max_position_embeddings)
 --max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
@@ -71,8 +67,8 @@ _TABLES = {
 --xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
---vocab_file=folder        | folder: Is a directory (--vocab_file=folder).
---bert_config_file=nothing | file or directory (--bert_config_file=nothing).
+--vocab_file=folder        | folder: Is a directory.
+--bert_config_file=nothing | file or directory.
 --bert_config_file=empty   | empty, line 1, column 1: must be JSON
 """,
     _CUSTOM: """
@@ -164,13 +160,13 @@ _TABLES = {
 --word_vector=mean         | requires --align=word
 --dtype=float16            | JSON lines hold
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
---input_file=nowhere       | No such file or directory (--input_file=nowhere).
+--input_file=nowhere       | No such file or directory.
 --output_file=folder       | name of a file to write; it is a folder.
 """,
     # Text and vocabularies.
     _CREATE: """
 --output_file=folder       | it is a folder.
---input_file=folder        | folder: Is a directory (--input_file=folder).
+--input_file=folder        | folder: Is a directory.
 --output_file=text.txt     | must not be written: it is the input text.txt.
 --output_file=x,./x        | different files; x and ./x are the same file.
 --input_format=book --encoding=utf-99 | that Python supports; got 'utf-99'.
@@ -196,7 +192,7 @@ _TABLES = {
 """,
     f"tools.predict_masked {_MODEL} --text=a --init_checkpoint=nothing": """
                            | There is no checkpoint 'nothing'
---input_file=nowhere       | No such file or directory (--input_file=nowhere).
+--input_file=nowhere       | No such file or directory.
 """,
     f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=nothing": """
 --output_file=folder       | it is a folder.
@@ -224,8 +220,8 @@ _REFUSALS = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """Returns what each command was told."""
+def folder(tmp_path_factory):
+    """A folder of files for the commands."""
     folder = tmp_path_factory.mktemp("refusals")
     toy_sentences.write_model(folder)
     (folder / "bert_config.json").rename(folder / "config.json")
@@ -245,6 +241,12 @@ def told(tmp_path_factory):
     ):
         (folder / name).write_text("")
     (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(folder):
+    """Returns what each command was told."""
     before = sorted(folder.rglob("*"))
     commands = [command.split() for command in _REFUSALS]
     done = programs.python(
@@ -258,6 +260,27 @@ def told(tmp_path_factory):
     # Whatever was refused has left no file behind.
     assert sorted(folder.rglob("*")) == before
     return dict(zip(_REFUSALS, json.loads(done.stdout), strict=True))
+
+
+# Mistakes that people make, and how the message begins.
+_WRONG = {
+    f"{_MRPC} {_LENGTH} --do_train --vocab_file=none": "none: No such file or",
+    _EXTRACT: "There is no checkpoint 'nothing'",
+    f"{_CREATE} --runner=x --num_workers=2": "num_workers has no effect with",
+    f"{_PRETRAIN} --do_train --input_file=x.*": "No file matches 'x.*'.",
+    "tools.learn_vocab --input_file=x --output_file=y": "No file matches 'x'.",
+    "run_squad --do_trian": "Unknown command line flag 'do_trian'. Did",
+    "run_ner --num_train_epochs=many": "flag --num_train_epochs=many: could",
+}
+
+
+@pytest.mark.parametrize("command", _WRONG)
+def test_a_wrong_command_ends_in_one_line(folder, command):
+    path = {"PYTHONPATH": str(documented.ROOT)}
+    done = programs.python("-m", *command.split(), cwd=folder, env=path)
+    name = command.split()[0].rpartition(".")[2]
+    assert done.stderr.startswith(f"{name}: {_WRONG[command]}")
+    assert (done.stderr.count("\n"), done.returncode) == (1, 1)
 
 
 @pytest.mark.parametrize("command", _REFUSALS)

@@ -24,8 +24,12 @@ from modeling import config as config_lib
 from serving import run_folder
 from tasks import features
 from tasks.classification import sentence_pairs
+from training import flags as training_flags
 from training import model_folder, records
 
+_ANSWERS = flags.Heading("Answers")
+_VECTORS = flags.Heading("Vectors")
+_MASKS = flags.Heading("Masked words")
 AUTO = "auto"
 _SAVED_MODEL, _LITERT = "saved_model", "litert"
 # Flags by the tasks that they are for.
@@ -44,7 +48,7 @@ _FLAGS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(flags.RunOptions):
+class Options(training_flags.RunOptions):
     """The flags of this tool; None means the setting of the run's folder."""
 
     model_dir: str | None = flags.Group.FILES.optional(
@@ -95,32 +99,30 @@ class Options(flags.RunOptions):
         "--long_text=windows: tokens between the starts of windows.",
         lower_bound=1,
     )
-    doc_stride: int | None = flags.Group.ANSWERS.optional(
+    doc_stride: int | None = _ANSWERS.optional(
         "answer: word pieces between the starts of windows.", lower_bound=1
     )
-    max_query_length: int | None = flags.Group.ANSWERS.optional(
+    max_query_length: int | None = _ANSWERS.optional(
         "answer: maximum word pieces of a question; others are truncated.",
         lower_bound=1,
     )
-    max_answer_length: int | None = flags.Group.ANSWERS.optional(
+    max_answer_length: int | None = _ANSWERS.optional(
         "answer: maximum word pieces of an answer.", lower_bound=1
     )
-    n_best_size: int | None = flags.Group.ANSWERS.optional(
+    n_best_size: int | None = _ANSWERS.optional(
         "answer: candidate starts and ends per window, and listed answers.",
         lower_bound=1,
     )
-    version_2_with_negative: bool | None = flags.Group.ANSWERS.optional(
+    version_2_with_negative: bool | None = _ANSWERS.optional(
         "answer: some questions have no answer."
     )
-    null_score_diff_threshold: float | None = flags.Group.ANSWERS.optional(
+    null_score_diff_threshold: float | None = _ANSWERS.optional(
         "answer: no answer above this difference of logits."
     )
-    layers: str = flags.Group.VECTORS.flag(
+    layers: str = _VECTORS.flag(
         "-1", "embed: layers, comma-separated; -1 for the highest."
     )
-    top_k: int = flags.Group.MASKS.count(
-        5, "fill_mask: candidates for each [MASK]."
-    )
+    top_k: int = _MASKS.count(5, "fill_mask: candidates for each [MASK].")
 
 
 def run(options: Options) -> str:

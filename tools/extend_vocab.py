@@ -27,9 +27,11 @@ from commands import flags, program
 from files import lines, paths, writing
 from modeling import checkpoints
 from modeling import config as config_lib
+from training import flags as training_flags
 from training import model_folder
 from vocab import learning, tokenization
 
+_VOCABULARY = flags.Heading("Vocabulary")
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
 _MAX_WORDS_HELD = 4_000_000
@@ -58,12 +60,12 @@ class Options:
         "Prefix of the checkpoint to write."
     )
     do_lower_case: bool = flags.redeclare(
-        flags.TokenizerOptions, "do_lower_case"
+        training_flags.TokenizerOptions, "do_lower_case"
     )
-    num_words: int = flags.Group.VOCABULARY.count(
+    num_words: int = _VOCABULARY.count(
         500, "Maximum number of words; limited by the [unused] entries."
     )
-    min_count: int = flags.Group.VOCABULARY.count(
+    min_count: int = _VOCABULARY.count(
         20, "Skip words with fewer occurrences: a model could not learn them."
     )
     num_workers: int = flags.Group.SPEED.whole(

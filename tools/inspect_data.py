@@ -33,9 +33,11 @@ from tasks.masked_lm import (
     masked_pairs,
     record_contents,
 )
+from training import flags as training_flags
 from training import record_files, records
 from vocab import tokenization, word_memory
 
+_DISPLAY = flags.Heading("Display")
 _SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _RECORDS_PER_BATCH = 256
 # The kind of the records of `run_swag.py`, and their features per choice.
@@ -71,7 +73,7 @@ _LEGEND = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
+class Options(masked_pairs.PairOptions, training_flags.TokenizerOptions):
     """The flags of this tool; see --help."""
 
     input_file: str | None = flags.Group.FILES.optional(
@@ -83,16 +85,14 @@ class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
     output_file: str | None = flags.Group.FILES.optional(
         "JSON file to write with the numbers."
     )
-    max_documents: int = flags.Group.DISPLAY.whole(
+    max_documents: int = _DISPLAY.whole(
         20000, "Number of documents to inspect, from the start; 0 for all."
     )
-    max_records: int = flags.Group.DISPLAY.whole(
+    max_records: int = _DISPLAY.whole(
         10000, "Number of records to inspect, spread over the files; 0 for all."
     )
-    num_examples: int = flags.Group.DISPLAY.whole(
-        3, "Number of records to show as words."
-    )
-    color: str = flags.Group.DISPLAY.flag(
+    num_examples: int = _DISPLAY.whole(3, "Number of records to show as words.")
+    color: str = _DISPLAY.flag(
         "auto",
         "Color masked tokens; auto: in a terminal.",
         choices=progress.COLOR_CHOICES,

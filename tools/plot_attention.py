@@ -27,6 +27,7 @@ from tasks import features
 from training import flags as training_flags
 from vocab import tokenization
 
+_DISPLAY = flags.Heading("Display")
 # Inches; the least for a legible label.
 _TOKEN_INCHES = 0.16
 _SMALL_PANEL_INCHES = 1.3
@@ -43,10 +44,10 @@ class Options(training_flags.ModelOptions):
 
     text: str = flags.Group.FILES.required("Text or pair.")
     output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
-    layers: str = flags.Group.DISPLAY.flag(
+    layers: str = _DISPLAY.flag(
         "all", "Numbers from 0, or from the end as -1, comma-separated; or all."
     )
-    heads: str = flags.Group.DISPLAY.flag("all", "As --layers.")
+    heads: str = _DISPLAY.flag("all", "As --layers.")
 
 
 def chosen(flag: str, text: str, count: int) -> list[int]:

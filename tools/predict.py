@@ -25,6 +25,7 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, messages, paths
+from training import flags as training_flags
 
 if TYPE_CHECKING:
     from serving import predicting
@@ -39,7 +40,7 @@ _MOST_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(flags.RunOptions):
+class Options(training_flags.RunOptions):
     """The flags of this tool; see --help."""
 
     model: str = flags.Group.FILES.required(

@@ -25,6 +25,7 @@ from tasks import features
 from training import flags as training_flags
 from vocab import tokenization
 
+_MASKS = flags.Heading("Masked words")
 _MASK = "[MASK]"
 _Candidate = dict[str, Any]  # `token` and `probability`.
 
@@ -42,7 +43,7 @@ class Options(training_flags.ModelOptions):
     output_file: str | None = flags.Group.FILES.optional(
         "File of JSON lines to write instead of the table on stdout."
     )
-    top_k: int = flags.Group.MASKS.count(5, "Candidates for each [MASK].")
+    top_k: int = _MASKS.count(5, "Candidates for each [MASK].")
     batch_size: int = flags.Group.SPEED.count(8, "Texts per batch.")
 
 

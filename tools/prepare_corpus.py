@@ -22,6 +22,8 @@ from corpus import cleaning, formats, preparation
 from files import locking, paths, progress, writing
 from vocab import learning
 
+_RAW_TEXT = flags.Heading("Raw text")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(preparation.RawTextOptions):
@@ -50,20 +52,20 @@ class Options(preparation.RawTextOptions):
     holdout_file: str | None = flags.Group.FILES.optional(
         "Held-out text, for evaluation."
     )
-    min_document_sentences: int = flags.Group.RAW_TEXT.count(
+    min_document_sentences: int = _RAW_TEXT.count(
         1, "Drop documents of fewer sentences."
     )
-    min_document_characters: int = flags.Group.RAW_TEXT.whole(
+    min_document_characters: int = _RAW_TEXT.whole(
         0, "Drop documents of fewer characters."
     )
-    language_exponent: float | None = flags.Group.RAW_TEXT.optional(
+    language_exponent: float | None = _RAW_TEXT.optional(
         "Sample the text of each language by its share to this power, 0.7 for "
         "multilingual BERT; --input_file=en=FILES,is=FILES then gives the "
         "--language of each file.",
         lower_bound=0.0,
         upper_bound=1.0,
     )
-    random_seed: int = flags.Group.RAW_TEXT.flag(
+    random_seed: int = _RAW_TEXT.flag(
         12345, "Seed for sampling with --language_exponent."
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from commands import flags
 from tasks import task
 
+_PAIRS = flags.Heading("Masked pairs")
 DISTRIBUTION_STRATEGIES = (
     *("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
 )
@@ -39,6 +40,30 @@ FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerOptions:
+    """The flags of all programs that tokenize text for a model."""
+
+    vocab_file: str = flags.Group.TEXT.required(
+        "Vocabulary of the model, one word piece per line."
+    )
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case the text and strip accents; False for cased models."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The flags of tools that use the model of a run."""
+
+    use_best_checkpoint: bool = flags.Group.MODEL.switch(
+        "Use the checkpoint in best/ instead of the latest."
+    )
+    encoder_checkpoint: str | None = flags.Group.MODEL.optional(
+        "Encoder of a tagger trained with --features, if it was moved."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TpuOptions:
     """The TPU flags of the release."""
 
@@ -60,7 +85,7 @@ class TpuOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelOptions(flags.TokenizerOptions):
+class ModelOptions(TokenizerOptions):
     """The flags of a trained model that a program applies to text."""
 
     bert_config_file: str = flags.Group.MODEL.required(
@@ -232,10 +257,10 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
     )
-    max_seq_length: int = flags.Group.PAIRS.count(
+    max_seq_length: int = _PAIRS.count(
         128, "Word pieces per record; must match the records."
     )
-    max_predictions_per_seq: int = flags.Group.PAIRS.count(
+    max_predictions_per_seq: int = _PAIRS.count(
         20, "Masked word pieces per record; must match the records."
     )
     eval_batch_size: int = flags.Group.EVALUATION.count(
@@ -282,7 +307,7 @@ class Epochs:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
+class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
     """Options of all fine-tuning tasks, also of several runs of one."""
 
     if TYPE_CHECKING:

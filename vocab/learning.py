@@ -21,6 +21,7 @@ from commands import flags
 from files import lines, paths, processes, progress
 from vocab import tokenization
 
+_VOCABULARY = flags.Heading("Vocabulary")
 # Measured on 53 million English words with 30,522 entries: 0.5 to 1 % fewer
 # pieces per word, held-out text included, than without surplus pieces.
 _SPARE_SHARE = 0.15
@@ -38,17 +39,17 @@ class Options:
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents, as the model's tokenizer will."
     )
-    vocab_size: int = flags.Group.VOCABULARY.count(
+    vocab_size: int = _VOCABULARY.count(
         30522,  # Source: the released uncased vocabulary.
         "Entries, special tokens included: vocab_size of the model.",
     )
-    num_unused: int = flags.Group.VOCABULARY.flag(
+    num_unused: int = _VOCABULARY.flag(
         _UNUSED_BEFORE_UNK,
         "[unusedN] entries, which can be replaced by other words later. With "
         "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
         lower_bound=_UNUSED_BEFORE_UNK,
     )
-    min_character_count: int = flags.Group.VOCABULARY.count(
+    min_character_count: int = _VOCABULARY.count(
         1, "Omit rarer characters; words with one become [UNK]."
     )
     max_words: int = flags.Group.SPEED.count(

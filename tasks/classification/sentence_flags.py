@@ -13,6 +13,8 @@ from files import messages, paths, run_files, writing
 from tasks import tables, task
 from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
 
+_OWN_DATA = flags.Heading("Your own data (--task_name=custom)")
+_XNLI = flags.Heading("XNLI")
 CUSTOM = "custom"  # Name of the task of the user's own files.
 
 _METRICS = {
@@ -39,27 +41,27 @@ class SentenceOptions:
     numbers: 0 is the first, -1 the last.
     """
 
-    problem_type: str | None = flags.Group.OWN_DATA.optional(
+    problem_type: str | None = _OWN_DATA.optional(
         "One label per row, any number of labels, or a score; by default that "
         "of the trained model, or single_label to train.",
         choices=task.PROBLEM_TYPES,
     )
-    text_a_column: str = flags.Group.OWN_DATA.flag(
+    text_a_column: str = _OWN_DATA.flag(
         "", "Column of the text: name, or number from 0."
     )
-    text_b_column: str = flags.Group.OWN_DATA.flag(
+    text_b_column: str = _OWN_DATA.flag(
         "", "Column of the second text, if any."
     )
-    label_column: str = flags.Group.OWN_DATA.flag("", "Column of the label.")
-    label_separator: str = flags.Group.OWN_DATA.flag(
+    label_column: str = _OWN_DATA.flag("", "Column of the label.")
+    label_separator: str = _OWN_DATA.flag(
         ",", "Separator of several labels in a cell."
     )
-    label_names: tuple[str, ...] = flags.Group.OWN_DATA.flag(
+    label_names: tuple[str, ...] = _OWN_DATA.flag(
         (),
         "The labels, separated by commas; by default those of the "
         "training file.",
     )
-    has_header: bool | None = flags.Group.OWN_DATA.optional(
+    has_header: bool | None = _OWN_DATA.optional(
         "Whether TSV and CSV files begin with column names; by default true if "
         "a column is given by name."
     )
@@ -71,10 +73,10 @@ class SentenceOptions:
         "GLUE: zip file for the GLUE server to which the predictions for the "
         "test set are added."
     )
-    xnli_language: str = flags.Group.XNLI.flag(
+    xnli_language: str = _XNLI.flag(
         "zh", "The language.", choices=glue.XNLI_LANGUAGES
     )
-    xnli_mode: str = flags.Group.XNLI.flag(
+    xnli_mode: str = _XNLI.flag(
         glue.TRANSLATE_TRAIN,
         "Train on the translation into the language; or train on English, and "
         "test on the translation into English or on the language.",
@@ -201,8 +203,8 @@ def find_dataset(
             others=(CUSTOM,),
         )
     for task_name, group in (
-        (CUSTOM, flags.Group.OWN_DATA),
-        (glue.XNLI, flags.Group.XNLI),
+        (CUSTOM, _OWN_DATA),
+        (glue.XNLI, _XNLI),
     ):
         given = flags.changed(options, group)
         if given and info.name != task_name:

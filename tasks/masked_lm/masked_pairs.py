@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from commands import flags
 
+_PAIRS = flags.Heading("Masked pairs")
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
 Document = list[Sentence]
@@ -32,22 +33,18 @@ TRIES_FOR_ANOTHER_DOCUMENT = 10
 class PairOptions:
     """Options of masked pairs; defaults as released."""
 
-    max_seq_length: int = flags.Group.PAIRS.flag(128, "Tokens per pair.")
-    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
+    max_seq_length: int = _PAIRS.flag(128, "Tokens per pair.")
+    max_predictions_per_seq: int = _PAIRS.flag(
         20, "Maximum number of predictions per pair."
     )
-    masked_lm_prob: float = flags.Group.PAIRS.flag(
-        0.15, "Share of the tokens to predict."
-    )
-    do_whole_word_mask: bool = flags.Group.PAIRS.switch(
+    masked_lm_prob: float = _PAIRS.flag(0.15, "Share of the tokens to predict.")
+    do_whole_word_mask: bool = _PAIRS.switch(
         "Mask all pieces of a word together."
     )
-    short_seq_prob: float = flags.Group.PAIRS.flag(
+    short_seq_prob: float = _PAIRS.flag(
         0.1, "Share of documents split into pairs of a random shorter length."
     )
-    random_seed: int = flags.Group.PAIRS.flag(
-        12345, "Decides every random draw."
-    )
+    random_seed: int = _PAIRS.flag(12345, "Decides every random draw.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,17 +56,17 @@ class InstanceOptions(PairOptions):
     """
 
     # Source: Devlin et al. 2019, Table 8.
-    masking: str = flags.Group.PAIRS.flag(
+    masking: str = _PAIRS.flag(
         "80,10,10",
         "Percentages of predicted tokens that become [MASK], are kept, and "
         "become a random token (not in the release).",
     )
-    dynamic_masking: bool = flags.Group.PAIRS.switch(
+    dynamic_masking: bool = _PAIRS.switch(
         "Write unmasked pairs, which run_pretraining.py masks anew in each "
         "epoch; the default of dupe_factor is then 1 (not in the "
         "release)."
     )
-    dupe_factor: int = flags.Group.PAIRS.flag(10, "Passes over the text.")
+    dupe_factor: int = _PAIRS.flag(10, "Passes over the text.")
 
     def __post_init__(self):
         shortest = NUM_SPECIAL_TOKENS + 2

@@ -20,6 +20,7 @@ from tasks import task
 from tasks.squad import squad_examples, squad_features
 from vocab import tokenization
 
+_ANSWERS = flags.Heading("Answers")
 # As released: the null score of a question without any window. Differs: also
 # its odds; the release stops there with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
@@ -34,15 +35,15 @@ class AnswerOptions:
     With `version_2_with_negative` "no answer" is a candidate, as token 0.
     """
 
-    n_best_size: int = flags.Group.ANSWERS.count(
+    n_best_size: int = _ANSWERS.count(
         20,
         "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
     )
-    max_answer_length: int = flags.Group.ANSWERS.count(
+    max_answer_length: int = _ANSWERS.count(
         30, "Maximum word pieces of an answer."
     )
-    version_2_with_negative: bool = flags.Group.ANSWERS.switch(
+    version_2_with_negative: bool = _ANSWERS.switch(
         "The files are of SQuAD 2.0: some questions have no answer."
     )
 

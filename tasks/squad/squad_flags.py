@@ -9,6 +9,7 @@ from absl import flags as absl_flags
 from commands import flags
 from tasks.squad import squad_answers, squad_features
 
+_ANSWERS = flags.Heading("Answers")
 # Value of --null_score_diff_threshold that selects the best threshold.
 AUTO = "auto"
 
@@ -59,7 +60,7 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     save_logits: bool = flags.Group.FILES.switch(
         "Also write logits.npz, for --ensemble."
     )
-    null_score_diff_threshold: float | str = flags.Group.ANSWERS.flag(
+    null_score_diff_threshold: float | str = _ANSWERS.flag(
         0.0,
         'Difference of logits above which the answer is "no answer", or '
         f"{AUTO} for the value with the best F1 on --predict_file.",

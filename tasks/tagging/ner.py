@@ -19,6 +19,7 @@ from tasks.classification import sentence_pairs
 from tasks.tagging import conll, entities
 from vocab import tokenization, word_memory
 
+_COLUMNS = flags.Heading("Columns of the files")
 # File names of CoNLL-2003 and common alternatives, in order of preference.
 _NAMES = {
     "train": ("eng.train", "train.txt", "train.conll"),
@@ -49,12 +50,12 @@ class NerOptions:
     predict_file: str | None = flags.Group.FILES.optional(
         "Column file to tag, in place of one in --data_dir."
     )
-    columns: str = flags.Group.COLUMNS.flag(
+    columns: str = _COLUMNS.flag(
         "word:0,tag:-1",
         "Columns of words and tags: 0 is the first, -1 the last. "
         "Files without tags, as in word:0, can only be tagged.",
     )
-    scheme: str = flags.Group.COLUMNS.flag(
+    scheme: str = _COLUMNS.flag(
         entities.AUTO,
         "Scheme of the tags in the files; auto detects it. raw: each run of "
         "equal tags is one entity. The program itself uses and writes IOB2.",
