@@ -290,7 +290,8 @@ def _find_text(
     """
     begin, end = _whole_words(paragraph, pieces)
     orig_text = _text(paragraph, begin, end)
-    tok_text = tokenizer.basic_text(orig_text[tf.newaxis])[0]
+    words = tokenizer.words(orig_text[tf.newaxis])[0]
+    tok_text = tf.strings.reduce_join(words, separator=" ")
     ids = paragraph.ids[pieces[0] : pieces[1] + 1]
     pred_text = tf.strings.reduce_join(tf.gather(tokens, ids), separator=" ")
     for marker in (" ##", "##"):

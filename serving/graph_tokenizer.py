@@ -1,8 +1,8 @@
 """Tokenizer of exported models: text to word pieces in a TensorFlow graph.
 
 Its pieces are exactly those of `tokenization.FullTokenizer`, for every string,
-in batches and without Python. `normalization` prepares the text; TensorFlow
-Text splits it at spaces, and each word into pieces. Each new tokenizer checks
+in batches and without Python. `normalization` splits the text into
+words, TensorFlow Text the words into pieces. Each new tokenizer checks
 that the installed version gives the pieces of the definition.
 """
 
@@ -22,6 +22,7 @@ from vocab import tokenization
 _UNKNOWN = "[UNK]"
 _MAX_WORD_CHARACTERS = 200  # Source: the release.
 _MAX_WORD_BYTES = 4 * _MAX_WORD_CHARACTERS  # In UTF-8.
+_UNCHANGED = normalization.Rules(do_lower_case=False, strip_accents=False)
 _TEXTS = tf.TensorSpec([None], tf.string, name="text")
 
 # Together, these texts need every special rule.
@@ -52,6 +53,7 @@ class GraphTokenizer(tf.Module):
     Args:
         vocab_file: one token a line.
         do_lower_case: as in the training of the model.
+        strip_accents: likewise; None: as `do_lower_case`.
 
     Attributes:
         definition: the tokenizer that defines the result.
@@ -63,12 +65,23 @@ class GraphTokenizer(tf.Module):
             definition.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
         super().__init__(name="tokenizer")
-        self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
+        self.definition = tokenization.FullTokenizer(
+            vocab_file, do_lower_case, strip_accents
+        )
         self.definition.require_tokens(_UNKNOWN)
-        self._splitter = _Splitter(self.definition.vocab, do_lower_case)
-        _check_rules(do_lower_case)
+        basic = self.definition.basic_tokenizer
+        rules = normalization.Rules(
+            do_lower_case=basic.do_lower_case, strip_accents=basic.strip_accents
+        )
+        self._splitter = _Splitter(self.definition.vocab, rules)
+        _check_rules(rules)
         self._splitter.check()
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
@@ -77,7 +90,7 @@ class GraphTokenizer(tf.Module):
 
         Bytes that are not UTF-8 are dropped.
         """
-        return self._splitter.tokenize(normalization.drop_invalid_utf8(text))
+        return self._splitter.tokenize(text)
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def tokenize_with_offsets(
@@ -92,14 +105,11 @@ class GraphTokenizer(tf.Module):
             piece covers the characters (code points) `[start, end)` of its
             text without the bytes that are not UTF-8.
         """
-        return self._splitter.tokenize_with_offsets(
-            normalization.drop_invalid_utf8(text)
-        )
+        return self._splitter.tokenize_with_offsets(text)
 
-    def basic_text(self, text: tf.Tensor) -> tf.Tensor:
-        """Joins the words of `BasicTokenizer` for `[N]` valid texts: `[N]`."""
-        words = self._splitter.words(text)
-        return tf.strings.reduce_join(words, axis=1, separator=" ")
+    def words(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Splits `[N]` texts into words, as `BasicTokenizer` does."""
+        return self._splitter.words(text).words
 
     def id_of(self, token: str) -> int:
         """Returns the id of a token of the vocabulary."""
@@ -121,13 +131,13 @@ class GraphTokenizer(tf.Module):
 
 
 class _Splitter:
-    """Splits valid texts into the pieces of a vocabulary.
+    """Splits texts into the pieces of a vocabulary.
 
     The number of a piece in TensorFlow Text is not its id: the vocabulary may
     have a piece twice, or pieces that no text contains.
     """
 
-    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
+    def __init__(self, vocab: Mapping[str, int], rules: normalization.Rules):
         pieces = _possible_pieces(vocab)
         try:
             model = model_builder.build_fast_wordpiece_model(
@@ -146,18 +156,15 @@ class _Splitter:
         self._ids = np.array([vocab[piece] for piece in pieces], np.int32)
         self._unknown = pieces.index(_UNKNOWN)
         self._vocab = vocab
-        self._do_lower_case = do_lower_case
+        self._rules = rules
 
-    def words(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Splits `[N]` texts into words, `[N, (words)]`."""
-        words, _ = _words(
-            normalization.normalize(text, do_lower_case=self._do_lower_case)
-        )
-        return words
+    def words(self, text: tf.Tensor) -> normalization.Words:
+        """Splits `[N]` texts into words."""
+        return normalization.split(text, self._rules)
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of `[N]` texts: `[N, (pieces)]` ragged int32."""
-        words = self.words(text)
+        words = self.words(text).words
         numbers, _, _ = self._pieces(words.values)
         ids = numbers.with_values(tf.gather(self._ids, numbers.values))
         return words.with_values(ids).merge_dims(1, 2)
@@ -166,26 +173,36 @@ class _Splitter:
         self, text: tf.Tensor
     ) -> dict[str, tf.RaggedTensor]:
         """Returns `ids`, `starts` and `ends`, each `[N, (pieces)]`."""
-        normalized, origins_of = normalization.normalize_with_origins(
-            text, do_lower_case=self._do_lower_case
-        )
-        words, word_starts = _words(normalized)
-        numbers, starts, ends = self._pieces(words.values)  # [words, (pieces)]
+        found = self.words(text)
+        words = found.words
+        numbers, starts, ends = self._pieces(words.values)  # [W, (pieces)]
+        num_bytes = tf.cast(tf.strings.length(words.values), tf.int64)  # [W]
         word = numbers.value_rowids()
-        first = tf.gather(word_starts.values, word)
         # A word that is too long was replaced.
-        length = tf.cast(tf.strings.length(words.values), tf.int64)
         is_unknown = numbers.values == self._unknown
-        ends = tf.where(is_unknown, tf.gather(length, word), ends.values)
+        ends = tf.where(is_unknown, tf.gather(num_bytes, word), ends.values)
+        # Of each byte of the words, its character.
+        codes = found.chars.values
+        origins = tf.repeat(
+            found.origins.values,
+            1
+            + tf.add_n(
+                [
+                    tf.cast(codes >= first, tf.int32)
+                    for first in (0x80, 0x800, 0x10000)
+                ]
+            ),
+        )
+        first = tf.gather(tf.cumsum(num_bytes, exclusive=True), word)
 
         def by_text(values):
-            values = numbers.with_values(values)
+            values = numbers.with_values(tf.cast(values, tf.int32))
             return words.with_values(values).merge_dims(1, 2)
 
         return {
             "ids": by_text(tf.gather(self._ids, numbers.values)),
-            "starts": origins_of(by_text(first + starts.values)),
-            "ends": origins_of(by_text(first + ends - 1)) + 1,
+            "starts": by_text(tf.gather(origins, first + starts.values)),
+            "ends": by_text(tf.gather(origins, first + ends - 1) + 1),
         }
 
     def _pieces(
@@ -218,7 +235,7 @@ class _Splitter:
 
     def check(self) -> None:
         """Compares the pieces of the probes, and their offsets."""
-        basic = tokenization.BasicTokenizer(self._do_lower_case)
+        basic = tokenization.BasicTokenizer(**vars(self._rules))
         wordpiece = tokenization.WordpieceTokenizer(self._vocab)
         texts = tf.constant(_PROBES)
         ids = self.tokenize(texts)
@@ -242,13 +259,13 @@ class _Splitter:
 
 
 @functools.cache
-def _check_rules(do_lower_case: bool) -> None:
+def _check_rules(rules: normalization.Rules) -> None:
     """Compares the rules, with a vocabulary of all characters."""
-    basic = tokenization.BasicTokenizer(do_lower_case)
+    basic = tokenization.BasicTokenizer(**vars(rules))
     chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
     tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
     vocab = {token: number for number, token in enumerate(tokens)}
-    _Splitter(vocab, do_lower_case).check()
+    _Splitter(vocab, rules).check()
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
@@ -261,7 +278,7 @@ def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
     never = {
         char
         for char in chars
-        if normalization.folded(char, do_lower_case=False) in ("", " ")
+        if normalization.folded(char, _UNCHANGED) in ("", " ")
     }
 
     def is_possible(piece: str) -> bool:
@@ -273,11 +290,3 @@ def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
         )
 
     return [piece for piece in vocab if piece == _UNKNOWN or is_possible(piece)]
-
-
-def _words(normalized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Splits `[N]` texts at spaces: words and first bytes, `[N, (words)]`."""
-    words, starts, _ = tf_text.WhitespaceTokenizer().tokenize_with_offsets(
-        normalized
-    )
-    return words, tf.cast(starts, tf.int64)

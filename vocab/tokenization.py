@@ -154,7 +154,8 @@ class FullTokenizer:
 
     Args:
         vocab_file: one token per line; see `load_vocab`.
-        do_lower_case: lower-cases and strips accents; must match the model.
+        do_lower_case: whether text is lower-cased; must match the model.
+        strip_accents: whether accents are removed; None: as `do_lower_case`.
 
     Attributes:
         vocab: token -> id in the order of the file; read-only.
@@ -165,11 +166,16 @@ class FullTokenizer:
         ValueError: a line of the file is not UTF-8.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
         self.vocab_file = vocab_file
         self.vocab = load_vocab(vocab_file)
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
-        self.basic_tokenizer = BasicTokenizer(do_lower_case=do_lower_case)
+        self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
 
     @property
@@ -238,13 +244,23 @@ class BasicTokenizer:
 
     In order: control characters are removed (their neighbors join), white
     space becomes a space, and CJK ideographs become single words. With
-    `do_lower_case`, text is lower-cased, NFD is applied, and combining marks
-    (Mn) are removed. Last, punctuation marks become single words. As released:
-    special tokens are not recognized; `[MASK]` becomes `[`, `mask`, `]`.
+    `do_lower_case`, text is lower-cased. With `strip_accents`, NFD is applied,
+    and combining marks (Mn) are removed. Last, punctuation marks become single
+    words. As released: special tokens are not recognized; `[MASK]` becomes `[`,
+    `mask`, `]`.
+
+    Args:
+        do_lower_case: must match the model.
+        strip_accents: None: as `do_lower_case`, which is the release's rule.
     """
 
-    def __init__(self, do_lower_case: bool = True):
+    def __init__(
+        self, do_lower_case: bool = True, strip_accents: bool | None = None
+    ):
         self.do_lower_case = do_lower_case
+        self.strip_accents = (
+            do_lower_case if strip_accents is None else strip_accents
+        )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of a text, none of them empty.
@@ -253,14 +269,22 @@ class BasicTokenizer:
             ValueError: `text` is neither `str` nor `bytes`.
         """
         text = convert_to_unicode(text).translate(_CLEANED)
-        if not self.do_lower_case:
-            return whitespace_tokenize(text.translate(_PUNCTUATION_APART))
         # Case, decomposition and the order of marks do not depend on context
         # beyond a space, so all of the text can be processed at once.
-        text = unicodedata.normalize("NFD", text.lower())
+        if self.do_lower_case:
+            text = text.lower()
+        if not self.strip_accents:
+            return whitespace_tokenize(text.translate(_PUNCTUATION_APART))
+        text = unicodedata.normalize("NFD", text)
         return whitespace_tokenize(
             text.translate(_MARKS_DROPPED_PUNCTUATION_APART)
         )
+
+    def fold(self, text: str) -> str:
+        """Lower-cases a text and strips its accents, where these rules say."""
+        if self.do_lower_case:
+            text = text.lower()
+        return without_accents(text) if self.strip_accents else text
 
 
 class WordpieceTokenizer:
@@ -364,7 +388,7 @@ def tokenize_with_offsets(
     """
     text = convert_to_unicode(text)
     spans = []
-    for word, origins in _words(text, do_lower_case=basic.do_lower_case):
+    for word, origins in _words(text, basic):
         position = 0
         for piece in wordpiece.tokenize(word):
             length = len(piece) - (2 if position else 0)  # Without "##".
@@ -382,11 +406,9 @@ def tokenize_with_offsets(
     return spans
 
 
-def _words(
-    text: str, *, do_lower_case: bool
-) -> Iterator[tuple[str, list[int]]]:
+def _words(text: str, basic: BasicTokenizer) -> Iterator[tuple[str, list[int]]]:
     """Yields the words of a text and the original offset of each character."""
-    folded, origins = _folded(text, do_lower_case=do_lower_case)
+    folded, origins = _folded(text, basic)
     start = 0
     for index, char in enumerate(folded):
         is_apart = is_punctuation(char)
@@ -401,8 +423,8 @@ def _words(
         yield folded[start:], origins[start:]
 
 
-def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
-    """Cleans and optionally lower-cases a text; returns it and the offsets."""
+def _folded(text: str, basic: BasicTokenizer) -> tuple[str, list[int]]:
+    """Cleans and folds a text; returns it and the offsets."""
     cleaned: list[str] = []
     origins: list[int] = []
     for index, char in enumerate(text):
@@ -412,19 +434,18 @@ def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
         for part in (apart, char, apart):
             cleaned += part
             origins += [index] * len(part)
-    if not do_lower_case:
-        return "".join(cleaned), origins
     # Lower-casing and decomposition depend on context (final sigma, order of
     # marks), but give as many characters as without it.
     repeated = [
         origin
         for origin, char in zip(origins, cleaned, strict=True)
-        for _ in _without_accents(char.lower())
+        for _ in basic.fold(char)
     ]
-    return _without_accents("".join(cleaned).lower()), repeated
+    return basic.fold("".join(cleaned)), repeated
 
 
-def _without_accents(text: str) -> str:
+def without_accents(text: str) -> str:
+    """Decomposes a text (NFD) and removes its combining marks."""
     return "".join(
         char
         for char in unicodedata.normalize("NFD", text)

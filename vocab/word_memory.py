@@ -55,6 +55,7 @@ class WordMemory:
     Args:
         vocab_file: one token per line.
         do_lower_case: must match the model.
+        strip_accents: None: as `do_lower_case`.
 
     Attributes:
         definition: the reference tokenizer.
@@ -64,8 +65,15 @@ class WordMemory:
         ValueError: a line of the file is not UTF-8.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
-        self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
+        self.definition = tokenization.FullTokenizer(
+            vocab_file, do_lower_case, strip_accents
+        )
         self._ids_of_part = _Memory(self._split_part).__getitem__
         self._ids_of = _Memory(self._split_word).__getitem__
 

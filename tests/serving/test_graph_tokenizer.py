@@ -44,10 +44,12 @@ _TELLING = (
 )
 
 
-def _tokenizer(folder, pieces, *, do_lower_case=True):
+def _tokenizer(folder, pieces, *, do_lower_case=True, strip_accents=None):
     path = folder / "vocab.txt"
     path.write_bytes("".join(f"{p}\n" for p in pieces).encode("utf-8"))
-    return graph_tokenizer.GraphTokenizer(str(path), do_lower_case)
+    return graph_tokenizer.GraphTokenizer(
+        str(path), do_lower_case, strip_accents
+    )
 
 
 @pytest.fixture
@@ -92,20 +94,18 @@ def _differences(tokenizer, texts):
     """Returns the texts that any function cuts differently."""
     definition = tokenizer.definition
     plain = tokenizer.tokenize(_encoded(texts)).to_list()
-    words = tokenizer.basic_text(
-        normalization.drop_invalid_utf8(_encoded(texts))
-    ).numpy()
+    words = tokenizer.words(_encoded(texts)).to_list()
     spans = _spans(tokenizer, texts)
     defined = _defined(tokenizer, texts)
     wrong = []
     for row, text in enumerate(texts):
-        basic = " ".join(definition.basic_tokenizer.tokenize(text))
+        basic = definition.basic_tokenizer.tokenize(text)
         pieces = definition.tokenize(text)
         expected = definition.convert_tokens_to_ids(pieces)
         if (
             plain[row] != expected
             or spans[row] != defined[row]
-            or words[row] != basic.encode()
+            or words[row] != [word.encode() for word in basic]
         ):
             wrong.append(text)
     return wrong
@@ -125,7 +125,15 @@ def golden(request):
     )
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+_RULES = {
+    "uncased": (True, True),
+    "cased": (False, False),
+    "lower": (True, False),
+    "unaccented": (False, True),
+}
+
+
+@pytest.fixture(scope="module", params=_RULES.values(), ids=_RULES.keys())
 def spelling(request, tmp_path_factory):
     """Knows every assigned character and some that are wrongly cut apart."""
     chars = [
@@ -138,7 +146,8 @@ def spelling(request, tmp_path_factory):
     return _tokenizer(
         tmp_path_factory.mktemp("spelling"),
         _spelling_vocabulary([*chars, *more, "\U00011f43"]),
-        do_lower_case=request.param,
+        do_lower_case=request.param[0],
+        strip_accents=request.param[1],
     )
 
 
@@ -319,9 +328,7 @@ def test_no_text_and_empty_texts(golden):
     for texts in ([], [""], ["", " ", "\u200b\x00"]):
         assert _spans(golden, texts) == [[] for _ in texts]
         assert golden.tokenize(_encoded(texts)).to_list() == [[] for _ in texts]
-        assert golden.basic_text(_encoded(texts)).numpy().tolist() == (
-            [b""] * len(texts)
-        )
+        assert golden.words(_encoded(texts)).to_list() == [[] for _ in texts]
 
 
 # ---------------------------------------------------------------- Vocabularies
@@ -371,10 +378,8 @@ def test_vocabulary_that_tensorflow_text_cannot_take(tmp_path, pieces, reason):
 def test_another_version_of_tensorflow_text_is_refused(monkeypatch):
     right = normalization.folded
 
-    def wrong(char, *, do_lower_case):
-        return (
-            " " if char == "\x0b" else right(char, do_lower_case=do_lower_case)
-        )
+    def wrong(char, rules):
+        return "x" if char == "\xa0" else right(char, rules)
 
     monkeypatch.setattr(normalization, "folded", wrong)
     caches = (normalization._replacements, graph_tokenizer._check_rules)
