@@ -18,12 +18,11 @@ again: training resumes from the last checkpoint.
 """
 
 import dataclasses
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import program
-from files import paths, run_files, writing
+from files import writing
 from tasks import task
 from tasks.classification import (
     datasets,
@@ -50,10 +49,6 @@ class Options(
 ):
     """The flags of this script; see --help."""
 
-    @property
-    def has_several_runs(self) -> bool:
-        return bool(self.num_folds) or super().has_several_runs
-
 
 class SentenceClassification(predictions.LabeledTask):
     """Classification or regression of texts and pairs of texts.
@@ -65,46 +60,42 @@ class SentenceClassification(predictions.LabeledTask):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
-        if options.tune_thresholds and not options.do_eval:
-            raise ValueError(
-                "--tune_thresholds tunes on evaluated data: pass --do_eval too."
-            )
-        info = sentence_flags.find_dataset(
-            options,
-            options.output_dir,
-            is_training=options.do_train,
-            read_beside=lambda: model_folder.labels_beside(
-                options.init_checkpoint
-            ),
-        )
-        if options.write_submission and not options.do_predict:
-            raise ValueError(
-                "--write_submission adds the predictions for the test set: "
-                "pass --do_predict too."
-            )
+        info = sentence_flags.find_dataset(options, _known_labels(options))
         self.label_set, self.metric_names = info.label_set, info.metrics
         self.name = f"{info.name}, {info.label_set.problem_type}"
         self.labels = info.label_set.to_dict()
-        splits = {
-            task.TRAIN: [info.train],
-            task.EVAL: (
-                [info.train] if options.splits_training_file else info.dev
-            ),
-            task.PREDICT: info.test,
-        }
-        truncation = sentence_flags.truncation(options)
-        files = {
-            split: datasets.find_files(
-                info, splits[split], options.data_dir, truncation
-            )
-            for split in options.needed_splits
+        self._info = info
+        self._files = {
+            split: self._find_files(split) for split in options.needed_splits
         }
         self._class_weights: tuple[float, ...] = ()
         if options.do_train:
             self._class_weights = sentence_flags.weights_of_labels(
-                options, files[task.TRAIN][0]
+                options, self._files[task.TRAIN][0]
             )
-        self._files_of_folds = sentence_flags.split(options, files)
+
+    def _find_files(self, split: str) -> list[datasets.TextFile]:
+        info, fraction = self._info, self.options.dev_fraction
+        is_held_out = bool(fraction) and split == task.EVAL
+        splits = {
+            task.TRAIN: [info.train],
+            task.EVAL: [info.train] if is_held_out else info.dev,
+            task.PREDICT: info.test,
+        }[split]
+        files = datasets.find_files(
+            info,
+            splits,
+            self.options.data_dir,
+            sentence_flags.truncation(self.options),
+        )
+        if split == task.PREDICT:
+            return files
+        return [
+            dataclasses.replace(
+                file, dev_fraction=fraction, is_held_out=is_held_out
+            )
+            for file in files
+        ]
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -114,13 +105,7 @@ class SentenceClassification(predictions.LabeledTask):
         }
 
     def data_sets(self, split: str) -> list[task.DataSet]:
-        return self.folds(split)[0]
-
-    def folds(self, split: str) -> list[list[task.DataSet]]:
-        return [
-            [self._data_set(split, file) for file in files[split]]
-            for files in self._files_of_folds
-        ]
+        return [self._data_set(split, file) for file in self._files[split]]
 
     def _data_set(self, split: str, file: datasets.TextFile) -> task.DataSet:
         from training import records
@@ -128,7 +113,7 @@ class SentenceClassification(predictions.LabeledTask):
         has_labels = split != task.PREDICT
         return task.DataSet(
             split=split,
-            name=split + file.record_suffix,
+            name=split + file.suffix,
             suffix=file.suffix,
             kind="classification",
             made_from=file.origin(),
@@ -144,7 +129,6 @@ class SentenceClassification(predictions.LabeledTask):
                 self.tokenizer,
             ),
             has_labels=has_labels,
-            held_out_rows=file.held_out_rows(),
             content=file,
         )
 
@@ -161,84 +145,35 @@ class SentenceClassification(predictions.LabeledTask):
             model, self.label_set.problem_type, self._class_weights
         )
 
-    def calibrate(
-        self, data: task.Data, answers: predictions.Answers, output_dir: str
-    ) -> predictions.Answers:
-        if self.label_set.problem_type != task.MULTI_LABEL:
-            return answers
-        if self._chooses_thresholds(data):
-            thresholds = predictions.best_thresholds(
-                self.label_ids(data), answers.outputs
-            )
-        else:
-            thresholds = self._saved_thresholds(output_dir)
-        tuned = dataclasses.replace(answers.label_set, thresholds=thresholds)
-        return dataclasses.replace(answers, label_set=tuned)
-
-    def _saved_thresholds(self, output_dir: str) -> tuple[float, ...]:
-        """Reads the thresholds saved with the weights; none if not tuned."""
-        from modeling import config
-
-        names, checkpoint = self.label_set.names, self._evaluated(output_dir)
-        folders = [output_dir, config.folder_of(checkpoint)]
-        if self.options.use_best_checkpoint:
-            folders.reverse()
-        for folder in dict.fromkeys(folders):
-            path = os.path.join(folder, run_files.LABELS)
-            if not paths.exists(path):
-                continue
-            saved = labels.load(path).for_checkpoint(checkpoint)
-            # The outputs of the model are in the order of this run's labels.
-            tuned = dict(zip(saved.names, saved.thresholds, strict=False))
-            if tuned.keys() == set(names):
-                return tuple(tuned[name] for name in names)
-        return ()
-
-    def _evaluated(self, output_dir: str) -> str:
-        """Returns the checkpoint that is evaluated."""
-        from modeling import checkpoints
-        from training import checkpointing
-
-        prefix = checkpointing.best_or_latest(
-            output_dir, best=self.options.use_best_checkpoint
-        )
-        return prefix or checkpoints.find(self.options.init_checkpoint).path
-
-    def _chooses_thresholds(self, data: task.Data) -> bool:
-        is_evaluated = data.data_set.split == task.EVAL
-        return self.options.tune_thresholds and is_evaluated
-
-    def write_report(
-        self, data: task.Data, answers: predictions.Answers, output_dir: str
-    ) -> None:
-        if self._chooses_thresholds(data):
-            checkpoint = self._evaluated(output_dir)
-            tuned = self.label_set.tuned(
-                answers.label_set.thresholds, checkpoint
-            )
-            folders = {output_dir}
-            if self.options.use_best_checkpoint:
-                folders.add(os.path.dirname(checkpoint))
-            for folder in folders:
-                tuned.save(os.path.join(folder, run_files.LABELS))
-        report.write(data.content, self.label_ids(data), answers, output_dir)
-
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        split: datasets.SplitInfo = data.content.split
-        files = predictions.result_files(
-            answers.label_set,
-            split,
-            data.data_set.suffix,
-            answers.outputs,
-        )
+        file: datasets.TextFile = data.content
+        if data.data_set.split == task.EVAL:
+            report.write(file, self.label_ids(data), answers, output_dir)
+            return
+        files: dict[str, Iterable[str]] = {
+            f"test_results{file.suffix}.tsv": predictions.result_lines(
+                answers.outputs
+            ),
+            f"predictions{file.suffix}.jsonl": predictions.prediction_lines(
+                self.label_set, answers.outputs
+            ),
+        }
+        if name := file.split.submission:
+            chosen = predictions.answers(self.label_set, answers.outputs)
+            files[f"{name}.tsv"] = glue.submission_lines(chosen)
         writing.write_files(output_dir, files)
-        if self.options.write_submission and (name := split.submission):
-            glue.add_to_zip(
-                self.options.write_submission,
-                {name: "".join(files[f"{name}.tsv"])},
-            )
+
+
+def _known_labels(options: Options) -> labels.LabelSet | None:
+    """Reads the labels of a trained model of the user's own task, if any."""
+    if options.do_train or options.task_name.lower() != sentence_flags.CUSTOM:
+        return None
+    found = model_folder.labels(
+        options.output_dir
+    ) or model_folder.labels_beside(options.init_checkpoint)
+    return labels.of_model(found, options.output_dir) if found else None
 
 
 def run(options: Options) -> None:

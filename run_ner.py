@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, run_files, writing
+from files import messages, paths, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
@@ -71,7 +71,6 @@ class Tagging(task.Task):
     """
 
     metric = "f1"
-    writes_everything = True
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
@@ -247,19 +246,14 @@ class FeatureBasedTagging(Tagging):
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
-    path = os.path.join(options.output_dir, run_files.LABELS)
     if train is None:
-        saved = (
-            labels.load(path)
-            if paths.exists(path)
-            else labels.of_model(
-                model_folder.labels_beside(options.init_checkpoint),
-                f"{options.init_checkpoint}",
-            )
-        )
+        saved = model_folder.labels(
+            options.output_dir
+        ) or model_folder.labels_beside(options.init_checkpoint)
         if saved is not None:
-            _check_tags(saved.names)
-            return saved.names
+            names = labels.of_model(saved, options.output_dir).names
+            _check_tags(names)
+            return names
     file = train or ner.read(options, task.TRAIN)
     found = entities.labels_of(entities.convert_file(file, options.scheme))
     if found == (entities.OUTSIDE,):

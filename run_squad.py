@@ -17,7 +17,6 @@ checkpoint.
 
 import dataclasses
 import functools
-import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -80,8 +79,7 @@ class QuestionAnswering(task.Task):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
         if options.do_train:
-            # Raises OSError if the file is missing.
-            paths.expand(flags.needed(options.train_file, "train_file"))
+            paths.check_readable(flags.needed(options.train_file, "train_file"))
         self._questions: squad_results.Questions | None = None
         needs_gold = task.EVAL in options.needed_splits
         if options.do_predict or needs_gold:
@@ -102,7 +100,7 @@ class QuestionAnswering(task.Task):
             self._data_set(
                 split,
                 "eval",
-                [self.options.predict_file],
+                flags.needed(self.options.predict_file, "predict_file"),
                 lambda: squad_features.records_by_example(
                     len(questions.examples), questions.features
                 ),
@@ -113,28 +111,23 @@ class QuestionAnswering(task.Task):
 
     def _training_data(self) -> task.DataSet:
         options = self.options
-        files = paths.expand(options.train_file)
+        path = flags.needed(options.train_file, "train_file")
         with reporting.log_cost("Reading training questions"):
-            of_files = [
-                squad_examples.read_training_examples(
-                    path,
-                    version_2_with_negative=options.version_2_with_negative,
-                )
-                for path in files
-            ]
-        examples = list(itertools.chain.from_iterable(of_files))
+            examples = squad_examples.read_training_examples(
+                path, version_2_with_negative=options.version_2_with_negative
+            )
         return self._data_set(
             task.TRAIN,
             "train",
-            files,
+            path,
             lambda: squad_features.records_by_example(
                 len(examples), _windows(examples, options, self.tokenizer)
             ),
             # As released: a question counts once, not once per window.
-            examples_of_files=[len(of_file) for of_file in of_files],
+            counts_examples=True,
         )
 
-    def _data_set(self, split, name, files, examples, **more) -> task.DataSet:
+    def _data_set(self, split, name, path, examples, **more) -> task.DataSet:
         from training import records
 
         options, is_training = self.options, split == task.TRAIN
@@ -143,7 +136,7 @@ class QuestionAnswering(task.Task):
             name=name,
             kind="squad training" if is_training else "squad prediction",
             made_from={
-                "data_sha256": [paths.sha256(path) for path in files],
+                "data_sha256": paths.sha256(path),
                 "version_2_with_negative": options.version_2_with_negative,
                 **dataclasses.asdict(options.windows),
             },
@@ -196,15 +189,11 @@ class QuestionAnswering(task.Task):
     def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
         return self.metrics(data, answers)
 
-    def constant_score(self, data: task.Data) -> float:
-        """Scores "no answer" to every question, in percent."""
-        gold = data.content.gold
-        decisions = squad_results.Decisions(texts=dict.fromkeys(gold, ""))
-        return squad_results.score(gold, decisions, self.options)[self.metric]
-
     def write_answers(
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
+        if data.data_set.split == task.EVAL:
+            return
         path = os.path.join(output_dir, _LOGITS)
         if self.options.save_logits:
             squad_ensemble.write_logits(path, answers.logits)

@@ -134,10 +134,13 @@ class MultipleChoice(predictions.LabeledTask):
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        label_set, outputs = answers.label_set, answers.outputs
+        if data.data_set.split == task.EVAL:
+            return
         files = {
-            "test_results.tsv": predictions.result_lines(outputs),
-            "predictions.csv": swag.prediction_lines(label_set, outputs),
+            "test_results.tsv": predictions.result_lines(answers.outputs),
+            "predictions.csv": swag.prediction_lines(
+                self.label_set, answers.outputs
+            ),
         }
         writing.write_files(output_dir, files)
 

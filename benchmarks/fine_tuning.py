@@ -138,6 +138,7 @@ def _glue_task(options: Options) -> _Task:
                 info.metrics,
                 np.array([label for _, _, label in dev]),
                 predictions.decide(info.label_set, outputs),
+                outputs,
             )
         results = result_files.read(os.path.join(folder, "eval_results.txt"))
         return {name: float(results[f"eval_{name}"]) for name in info.metrics}

@@ -27,7 +27,6 @@ _ACTIVATIONS = {
 _DEFAULT_ACTIVATION = "gelu"
 _EPSILON = 1e-12  # Source: the release.
 _HALF = ("float16", "bfloat16")
-_THRESHOLDS = "thresholds"  # Of several labels; only this project reads them.
 # Options that change the computation, and their required values.
 _FIXED = {
     "layer_norm_eps": _EPSILON,
@@ -190,8 +189,7 @@ def from_release(
     Args:
         config: fields of a `bert_config.json`.
         architectures: Hugging Face's classes; the first is the default.
-        labels: `problem_type`, `labels` and `thresholds` of the output layer,
-            if known.
+        labels: `problem_type` and `labels` of the output layer, if known.
         pad_token_id: id of [PAD].
         theirs: the `config.json` that the model was loaded with, possibly
             empty. Its other fields are kept, except 16-bit types, as is another
@@ -223,8 +221,6 @@ def from_release(
     problem = _PROBLEM_TYPES.get(labels.get("problem_type", ""))
     if problem and _SENTENCES in architectures:
         values["problem_type"] = problem
-    if _THRESHOLDS in labels:
-        values[_THRESHOLDS] = labels[_THRESHOLDS]
     return values
 
 
@@ -251,9 +247,9 @@ def labels_of(
         path: its file, for messages.
 
     Returns:
-        `problem_type`, `labels` and any `thresholds` in the form of
-        `labels.json`; names are Hugging Face's placeholders if only the type is
-        known. None if the config has neither.
+        `problem_type` and `labels` in the form of `labels.json`; names are
+        Hugging Face's placeholders if only the type is known. None if the
+        config has neither.
 
     Raises:
         ValueError: the outputs are not numbered 0, 1, 2, ...
@@ -284,10 +280,7 @@ def labels_of(
         return {"problem_type": problem, "labels": []}
     if problem is None and are_placeholders(ordered):
         return None
-    found = {"problem_type": problem or "single_label", "labels": ordered}
-    if _THRESHOLDS in values:
-        found[_THRESHOLDS] = values[_THRESHOLDS]
-    return found
+    return {"problem_type": problem or "single_label", "labels": ordered}
 
 
 def are_placeholders(names: Sequence[str]) -> bool:

@@ -104,8 +104,8 @@ def _answers(outputs, label_set: labels.LabelSet):
     if label_set.problem_type == task_lib.REGRESSION:
         return {"score": outputs[:, 0]}
     if label_set.problem_type == task_lib.MULTI_LABEL:
-        thresholds = label_set.thresholds or predictions.THRESHOLD
-        return {"probabilities": outputs, "is_chosen": outputs >= thresholds}
+        is_chosen = outputs >= predictions.THRESHOLD
+        return {"probabilities": outputs, "is_chosen": is_chosen}
     names = tf.constant(label_set.names)  # [K]
     return {
         "label": tf.gather(names, tf.argmax(outputs, axis=-1)),

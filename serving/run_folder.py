@@ -302,8 +302,6 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
         values = model_folder.read(folder, run_files.LABELS)
         if values.get("problem_type") != swag.PROBLEM_TYPE:  # It has none.
             found["labels"] = labels.load(label_file)
-            if checkpoint:
-                found["labels"] = found["labels"].for_checkpoint(checkpoint)
     for path in filter(None, (folder, checkpoint)):
         found |= _of_checkpoint(path)
     run, folders = folder, [folder]

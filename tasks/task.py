@@ -39,14 +39,9 @@ class DataSet:
         examples: yields the records of each example, any number of them; called
             only if the records are created.
         has_labels: whether the ground truth is known.
-        held_out_rows: the rows of the training file that are held out. The
-            model in a run's folder that was trained with others, or with all
-            rows, is not evaluated on these.
         content: task-specific data for evaluating and writing answers.
-        examples_of_files: number of examples per file, if several files are
-            trained on in order. An example then counts once per epoch,
-            regardless of its number of records. None to shuffle all records
-            together and count each one.
+        counts_examples: whether an example counts once per epoch, regardless
+            of its number of records; otherwise each record counts.
     """
 
     split: str
@@ -57,9 +52,8 @@ class DataSet:
     features: Sequence[Any]
     examples: Callable[[], Iterable[Sequence[Any]]]
     has_labels: bool = True
-    held_out_rows: str | None = None
     content: Any = None
-    examples_of_files: Sequence[int] | None = None
+    counts_examples: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,13 +100,10 @@ class Task(abc.ABC):
             higher is better.
         labels: meaning of the outputs, as in labels.json; None if there is
             nothing to record.
-        writes_everything: also write the answers to evaluated data, and those
-            of every trial.
     """
 
     name: str
     labels: Mapping[str, object] | None = None
-    writes_everything = False
 
     def __init__(self, options: Any, tokenizer: Any):
         self.options, self.tokenizer = options, tokenizer
@@ -144,13 +135,6 @@ class Task(abc.ABC):
             split: `TRAIN`, `EVAL` or `PREDICT`.
         """
 
-    def folds(self, split: str) -> Sequence[Sequence[DataSet]]:
-        """Lists the data sets of a split in each fold; each trial has one fold.
-
-        Every split has the same number of folds.
-        """
-        return [self.data_sets(split)]
-
     @abc.abstractmethod
     def make_objective(self, config: Any) -> Any:
         """Creates a model with new weights, and its loss.
@@ -177,22 +161,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def write_answers(self, data: Data, answers: Any, output_dir: str) -> None:
-        """Writes the prediction files."""
-
-    def calibrate(self, data: Data, answers: Any, output_dir: str) -> Any:
-        """Returns answers with the choices tuned on held-out data, if any.
-
-        Args:
-            data: evaluated or predicted data.
-            answers: result of `decode`.
-            output_dir: folder of the model.
-        """
-        del data, output_dir
-        return answers
-
-    def write_report(self, data: Data, answers: Any, output_dir: str) -> None:
-        """Writes evaluation files in addition to the metrics, if any."""
-        del data, answers, output_dir
+        """Writes the files of evaluated or predicted data."""
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
         """Returns the entries of a data set in the results file."""
@@ -201,11 +170,6 @@ class Task(abc.ABC):
             f"{RESULTS_PREFIX[data_set.split]}_{name}{data_set.suffix}": value
             for name, value in self.metrics(data, answers).items()
         }
-
-    def constant_score(self, data: Data) -> float:
-        """Returns the score of the best constant answer, the baseline."""
-        del data
-        return 0.0
 
     def make_data(self, setup: Any, data_set: DataSet) -> Data:
         """Creates the records of a data set, unless they exist.

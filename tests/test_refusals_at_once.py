@@ -59,9 +59,6 @@ _TABLES = {
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --output_dir=text.txt/out  | so text.txt/out cannot be created.
 --window_stride=4          | is for --long_text=windows; got --long_text=head.
---write_submission=x.tsv   | a file that ends in .zip; got 'x.tsv'.
---write_submission=empty.zip | empty.zip: not a zip file
---write_submission=x.zip   | for the test set: pass --do_predict too.
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
 --has_header --text_b_column=0 | supports --text_b_column, --has_header; got
 --xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
@@ -82,16 +79,9 @@ _TABLES = {
 --num_train_epochs=inf     | of epochs must be finite
 --do_eval --train_epochs=2,inf | of epochs must be finite
 --num_trials=2             | pass --do_eval too
---num_folds=2              | pass --do_eval too.
---do_eval --dev_fraction=0.1 --num_folds=2 | --dev_fraction and --num_folds
 --freeze_layers=2          | at most 1, the number of layers
 --class_weights=1,2,3      | --class_weights must be balanced, or a positive
 --class_weights=balanced --problem_type=regression | got regression
---tune_thresholds          | tunes on evaluated data: pass --do_eval too.
-""",
-    f"{_CUSTOM} --text_a_column=text --nodo_train --label_names=no,yes": """
---label_column=label --do_eval --tune_thresholds | is for --problem_type=multi
---do_predict --write_submission=x.zip | --write_submission is for
 """,
     # The other tasks.
     _SQUAD: """
@@ -99,7 +89,7 @@ _TABLES = {
 --do_train                 | If `do_train` is True, then `train_file` must be
 --do_predict               | `do_predict` is True, then `predict_file` must be
 --do_eval                  | `do_eval` is True, then `predict_file` must be
---do_train --train_file=nothing.json | No file matches 'nothing.json'.
+--do_train --train_file=nothing.json | nothing.json: No such file or directory
 """,
     f"{_SQUAD} --do_train --train_file=train.json": """
 --do_eval --predict_file=train.json | scores the output of --do_predict
@@ -236,7 +226,7 @@ def folder(tmp_path_factory):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
         (folder / "MRPC" / name).write_bytes(golden.read_bytes())
     for name in (
-        *("empty", "predictions.json", "empty.zip"),
+        *("empty", "predictions.json"),
         "swag/predictions.csv",
     ):
         (folder / name).write_text("")

@@ -33,7 +33,6 @@ from modeling import (
 )
 from modeling import config as config_lib
 from modeling.name_tables import Spec
-from tasks.classification import labels
 from training import model_folder, records
 from vocab import tokenization
 
@@ -214,18 +213,9 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         architectures=architectures,
         vocab_file=vocab_file,
         do_lower_case=_casing(options, folder, vocab_file),
-        labels=_labels(folder, source.origin),
+        labels=model_folder.labels(folder),
         huggingface=theirs,
     )
-
-
-def _labels(folder: str, checkpoint: str) -> dict[str, Any] | None:
-    """Reads the labels of a folder; drops thresholds of other weights."""
-    held = model_folder.labels(folder)
-    if held is None or "thresholds_step" not in held:
-        return held
-    path = os.path.join(folder, run_files.LABELS)
-    return labels.load(path).for_checkpoint(checkpoint).to_dict()
 
 
 def _check_config(

@@ -6,7 +6,8 @@
 
 Then train on it before SQuAD, as the paper did for Table 2:
 
-  python run_squad.py --train_file=triviaqa-train.json,train-v1.1.json ...
+  python run_squad.py --train_file=triviaqa-train.json --output_dir=trivia ...
+  python run_squad.py --train_file=train-v1.1.json --init_checkpoint=trivia ...
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Fine-tuning of any task: checks, data, trials and their summary.
 
-Trials are runs with other seeds, settings or folds.
+Trials are runs with other seeds or settings.
 Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
 of several random restarts, on the development set.
 
@@ -52,26 +52,23 @@ def run(
     from training import loop, task_models
 
     setup = task_models.prepare(task, config)
-    folds = _folds(task, options)
     plan = plan_run(
-        dataclasses.replace(options, init_checkpoint=task.init_checkpoint),
-        len(folds),
+        dataclasses.replace(options, init_checkpoint=task.init_checkpoint)
     )
-    answers_everything = task.writes_everything or len(plan) == 1
     fine_tuner = task_models.FineTuner(task, setup)
     # Before the records of the checkpoints are replaced.
     for trial in plan:
-        fine_tuner.check_trained(trial.options, folds[trial.fold])
-    made = [
-        {
-            split: [task.make_data(setup, data_set) for data_set in data_sets]
-            for split, data_sets in fold.items()
-        }
-        for fold in folds
-    ]
+        fine_tuner.check_trained(trial.options)
+    data = {
+        split: [task.make_data(setup, each) for each in task.data_sets(split)]
+        for split in options.needed_splits
+    }
+    # Each trial has test scores if there are labels; else the best one answers.
+    predicts = len(plan) == 1 or any(
+        each.data_set.has_labels for each in data.get(task_lib.PREDICT, ())
+    )
     results: list[dict[str, float]] = []  # Empty for a trial that failed.
     for trial in plan:
-        data = made[trial.fold]
         fine_tuner.start(trial.options)
         try:
             if trial.options.do_train:
@@ -85,32 +82,18 @@ def run(
             results.append({})
             continue
         results.append(
-            fine_tuner.evaluate(
-                trial.options, data, predicts=answers_everything
-            )
+            fine_tuner.evaluate(trial.options, data, predicts=predicts)
         )
     if len(plan) == 1:
         return
-    constants = [task.constant_score(data[task_lib.EVAL][0]) for data in made]
-    best = _summarize(task, plan, results, constants)
-    if options.do_predict and not answers_everything:
-        data = {task_lib.PREDICT: made[0][task_lib.PREDICT]}
-        fine_tuner.evaluate(best, data, predicts=True)
-
-
-def _folds(
-    task: task_lib.Task, options: training_flags.FineTuningOptions
-) -> list[dict[str, Sequence[task_lib.DataSet]]]:
-    """Lists the data sets of each fold by split."""
-    folds_of = {split: task.folds(split) for split in options.needed_splits}
-    return [
-        dict(zip(folds_of, fold, strict=True))
-        for fold in zip(*folds_of.values(), strict=True)
-    ]
+    best = _summarize(task, plan, results)
+    if options.do_predict and not predicts:
+        test = {task_lib.PREDICT: data[task_lib.PREDICT]}
+        fine_tuner.evaluate(best, test, predicts=True)
 
 
 def _summarize(
-    task: task_lib.Task, plan, results, constants: Sequence[float]
+    task: task_lib.Task, plan, results
 ) -> training_flags.FineTuningOptions:
     """Writes the summary of the trials; returns the options of the best one."""
     from training import workers
@@ -122,10 +105,10 @@ def _summarize(
         if split == task_lib.EVAL and name not in names:
             name = task.metric  # SQuAD's names have no prefix.
         if name in names:
-            summaries[prefix] = summarize(plan, results, name, constants)
+            summaries[prefix] = summarize(plan, results, name)
     if workers.cluster().is_chief:
         path = os.path.join(task.options.output_dir, run_files.TRIALS)
-        content = summaries if task.writes_everything else summaries["eval"]
+        content = summaries if len(summaries) > 1 else summaries["eval"]
         writing.write_json(path, content)
     for summary in summaries.values():
         logging.info("%s", table(summary))
@@ -140,32 +123,24 @@ class Trial:
     Attributes:
         name: the name of the run; empty for a single one.
         setting: its options of the grid, by name.
-        fold: the number of its fold of the data, from 0.
         options: its options, with its folder, setting and seed.
     """
 
     name: str
     setting: Mapping[str, Any]
-    fold: int
     options: training_flags.FineTuningOptions
 
 
-def plan_run(
-    options: training_flags.FineTuningOptions, num_folds: int = 1
-) -> list[Trial]:
+def plan_run(options: training_flags.FineTuningOptions) -> list[Trial]:
     """Lists the runs of an experiment.
 
-    There is a run for each setting of the grid, seed and fold. A single run
-    writes to the output folder itself; several write to `trial-1` and so on in
-    it. All settings have the same seeds.
+    There is a run for each setting of the grid and seed. A single run writes to
+    the output folder itself; several write to `trial-1` and so on in it. All
+    settings have the same seeds.
     """
-    runs = list(
-        itertools.product(
-            options.grid, range(options.num_trials), range(num_folds)
-        )
-    )
+    runs = list(itertools.product(options.grid, range(options.num_trials)))
     planned = []
-    for number, (setting, trial, fold) in enumerate(runs, start=1):
+    for number, (setting, trial) in enumerate(runs, start=1):
         name = run_files.trial_name(number) if len(runs) > 1 else ""
         own = dataclasses.replace(
             options,
@@ -175,9 +150,7 @@ def plan_run(
             random_seed=options.random_seed + trial,
             **setting,
         )
-        planned.append(
-            Trial(name=name, setting=setting, fold=fold, options=own)
-        )
+        planned.append(Trial(name=name, setting=setting, options=own))
     return planned
 
 
@@ -234,7 +207,7 @@ def _best_trial(folder: str) -> Any:
     path = os.path.join(folder, run_files.TRIALS)
     summary = json_text.read(path) if paths.exists(path) else None
     if isinstance(summary, dict):
-        # Taggers write a summary for each file; that of held-out data decides.
+        # There may be one of the test data too; held-out data decide.
         summary = summary.get("eval", summary)
     return summary.get("best_trial") if isinstance(summary, dict) else None
 
@@ -243,28 +216,19 @@ def summarize(
     runs: Sequence[Trial],
     results: Sequence[Mapping[str, float]],
     metric: str,
-    baselines: Sequence[float],
 ) -> dict[str, Any]:
     """Summarizes the results of several runs for `trials.json`.
 
-    Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
-    section 3: a run has failed, or collapsed, if it is no better than a
-    constant answer to the same data. So has a run without results, whose loss
-    was not finite. The statistics are of the other runs.
+    The statistics leave out runs without results, whose loss was not finite.
 
     Args:
         runs: the runs.
         results: the results of each, by metric; some may be empty, not all.
         metric: the metric that decides; higher is better.
-        baselines: the score of the best constant answer to each fold.
     """
     values = [float(r[metric]) if r else None for r in results]
     # The first of equal ones.
     best = values.index(max(value for value in values if value is not None))
-    collapsed = [
-        value is None or value <= baselines[run.fold]
-        for run, value in zip(runs, values, strict=True)
-    ]
 
     def grouped(names: Sequence[str]) -> list[dict[str, Any]]:
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -274,21 +238,16 @@ def summarize(
         return [
             {
                 **dict(zip(names, key, strict=True)),
-                **_statistics(
-                    [values[place] for place in places],
-                    [collapsed[place] for place in places],
-                ),
+                **_statistics([values[place] for place in places]),
             }
             for key, places in groups.items()
         ]
 
     by_setting = grouped(list(runs[0].setting))
-    num_folds = 1 + max(run.fold for run in runs)
     return {
         "metric": metric,
-        "constant_answer": statistics.fmean(baselines),
         "best_trial": runs[best].name,
-        **_statistics(values, collapsed),
+        **_statistics(values),
         "best_setting": max(
             (group for group in by_setting if group["num_scored"]),
             key=lambda group: group["mean"],
@@ -303,13 +262,9 @@ def summarize(
                 "name": run.name,
                 **run.setting,
                 "random_seed": run.options.random_seed,
-                **({"fold": run.fold + 1} if num_folds > 1 else {}),
-                "collapsed": has_collapsed,
                 **result,
             }
-            for run, has_collapsed, result in zip(
-                runs, collapsed, results, strict=True
-            )
+            for run, result in zip(runs, results, strict=True)
         ],
     }
 
@@ -323,14 +278,13 @@ def table(summary: Mapping[str, Any]) -> str:
     metric, best = summary["metric"], summary["best_trial"]
     lines = [
         f"{'trial':10} {'rate':>8} {'batch':>5} {'epochs':>6} {'seed':>8} "
-        f"{'fold':>4} {metric:>12}"
+        f"{metric:>12}"
     ]
     for trial in summary["trials"]:
-        note = "  collapsed" if trial["collapsed"] else ""
-        note += "  best" if trial["name"] == best else ""
+        note = "  best" if trial["name"] == best else ""
         lines.append(
             f"{trial['name']:10} {_setting(trial)} {trial['random_seed']:8} "
-            f"{trial.get('fold', ''):>4} {_score(trial.get(metric))}{note}"
+            f"{_score(trial.get(metric))}{note}"
         )
     settings = summary["by_setting"]
     if 1 < len(settings) < summary["num_trials"]:
@@ -342,16 +296,13 @@ def table(summary: Mapping[str, Any]) -> str:
                 text += f"  {group['num_scored']} of {group['num_trials']} runs"
             if group == summary["best_setting"]:
                 text += "  best"
-            lines.append(f"{'mean':10} {_setting(group)} {'':13} {text}")
+            lines.append(f"{'mean':10} {_setting(group)} {'':8} {text}")
     failed = summary["num_trials"] - summary["num_scored"]
     lines.append(
         f"{metric}: mean {summary['mean']:.4f} ± "
         f"{summary['standard_deviation']:.4f}, median "
-        f"{summary['median']:.4f}, best {summary['best']:.4f} ({best}), "
-        f"{summary['num_collapsed']} of "
-        f"{summary['num_trials']} collapsed (no better than a constant "
-        f"answer, {summary['constant_answer']:.4f}"
-        f"{', or without a score' if failed else ''})"
+        f"{summary['median']:.4f}, best {summary['best']:.4f} ({best})"
+        + (f", {failed} of {summary['num_trials']} failed" if failed else "")
     )
     return "\n".join(lines)
 
@@ -367,16 +318,10 @@ def _score(value: float | None) -> str:
     return f"{'-':>12}" if value is None else f"{value:12.4f}"
 
 
-def _statistics(
-    values: Sequence[float | None], collapsed: Sequence[bool]
-) -> dict[str, Any]:
+def _statistics(values: Sequence[float | None]) -> dict[str, Any]:
     """Describes the runs that have a score; only counts them if none has."""
     scores = [value for value in values if value is not None]
-    counts = {
-        "num_trials": len(values),
-        "num_scored": len(scores),
-        "num_collapsed": sum(collapsed),
-    }
+    counts = {"num_trials": len(values), "num_scored": len(scores)}
     if not scores:
         return counts
     return {

@@ -230,10 +230,8 @@ def validate_output_dir(
                 f"({run_files.LABELS} there) than {dict(labels)}. Choose "
                 "another --output_dir."
             )
-        # Thresholds, which are chosen after training, stay.
-        held = read(output_dir, run_files.LABELS) if has_run else {}
         path = os.path.join(output_dir, run_files.LABELS)
-        writing.write_json(path, {**held, **labels})
+        writing.write_json(path, dict(labels))
 
 
 def _holds_model(folder: str) -> bool:

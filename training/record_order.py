@@ -5,12 +5,7 @@ order depends on the seed alone, never on the records read before.
 """
 
 import abc
-import bisect
-import dataclasses
 import functools
-import itertools
-import sys
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -108,55 +103,11 @@ class RecordOrder(Stream):
         return rng.permutation(members)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """Consecutive records that are trained on before the next part.
-
-    Attributes:
-        num_records: their number.
-        num_taken: the length of their part of the stream, over all epochs.
-    """
-
-    num_records: int
-    num_taken: int
-
-
-class ConsecutiveOrder(Stream):
-    """A concatenation of streams, one for each part of the records.
-
-    Every part is a `RecordOrder` that ends where the next part begins; the last
-    one is infinite. Parts without records are skipped.
-
-    Args:
-        parts: in the order of the records.
-        seed: the seed of the stream of every part.
-    """
-
-    def __init__(self, parts: Sequence[Part], seed: int):
-        held = [part for part in parts if part.num_records]
-        if not held:
-            raise ValueError("There must be at least one record.")
-        sizes = [part.num_records for part in held]
-        taken = [part.num_taken for part in held[:-1]]
-        self._streams = [RecordOrder(size, seed) for size in sizes]
-        self._first_records = [0, *itertools.accumulate(sizes)]
-        # The start of each part in the complete stream; the last has no end.
-        self._starts = [0, *itertools.accumulate(taken), sys.maxsize]
-
-    def some(self, start: int, count: int) -> np.ndarray:
-        number = bisect.bisect_right(self._starts, start) - 1
-        count = min(count, self._starts[number + 1] - start)
-        place = start - self._starts[number]
-        of_part = self._streams[number].some(place, count)
-        return of_part + self._first_records[number]
-
-
 class BucketedOrder(Order):
     """A shuffled order in which the records of a batch have similar lengths.
 
     The stream is divided into groups of 64 batches. Each group is sorted by
-    length and split into batches, which are then shuffled. So the last batches
-    of one part of a `ConsecutiveOrder` mix with the first of the next part.
+    length and split into batches, which are then shuffled.
 
     Args:
         order: the stream.

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -218,44 +218,16 @@ def length(
 
 def num_examples(train: task_lib.Data) -> int:
     """Counts the examples of an epoch."""
-    of_files = train.data_set.examples_of_files
-    return sum(of_files) if of_files else len(train.source.files)
-
-
-def parts(
-    train: task_lib.Data, num_train_epochs: float
-) -> tuple[record_order.Part, ...]:
-    """Divides records into the parts of files that training reads in turn.
-
-    The share of each file in the steps is its share of the examples, whatever
-    the number of records of an example.
-    """
-    of_files = train.data_set.examples_of_files
-    if not of_files:
-        return ()
-    ends = np.cumsum(of_files)
-    return tuple(
-        record_order.Part(
-            num_records=int(train.rows_per_example[start:end].sum()),
-            num_taken=int((end - start) * num_train_epochs),
-        )
-        for start, end in zip(ends - of_files, ends, strict=True)
-    )
+    if train.data_set.counts_examples:
+        return len(train.rows_per_example)
+    return len(train.source.files)
 
 
 def training_batches(
-    source: input_pipeline.Source,
-    options: training_flags.FineTuningOptions,
-    parts: Sequence[record_order.Part] = (),
+    source: input_pipeline.Source, options: training_flags.FineTuningOptions
 ) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: all are shuffled in each epoch.
-
-    With `parts`, the parts follow each other, each shuffled separately.
-    """
-    everything = record_order.Part(num_records=len(source.files), num_taken=0)
-    stream = record_order.ConsecutiveOrder(
-        parts or [everything], options.random_seed
-    )
+    """Orders the records of a run: all are shuffled in each epoch."""
+    stream = record_order.RecordOrder(len(source.files), options.random_seed)
     order: record_order.Order = stream
     step = input_pipeline.TRAINING_LENGTH_STEP
     if options.packing or options.bucket_by_length:

@@ -29,7 +29,6 @@ from training import (
 from training import flags as training_flags
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
-_HELD_OUT = "held_out_rows"  # In the identity of a checkpoint.
 # Options of fine-tuning that must stay the same when a run resumes.
 _IDENTITY = (
     *("num_train_epochs", "warmup_proportion"),
@@ -81,46 +80,28 @@ class FineTuner:
         self._has_network = False
         self._trainer: steps.Trainer | None = None
 
-    def check_trained(
-        self,
-        options: training_flags.FineTuningOptions,
-        data_sets: Mapping[str, Sequence[task_lib.DataSet]],
-    ) -> None:
+    def check_trained(self, options: training_flags.FineTuningOptions) -> None:
         """Checks that this run would train the checkpoint of its folder alike.
 
         Args:
             options: the options of the trial.
-            data_sets: those of its fold by split.
 
         Raises:
-            ValueError: a value that the task fixes, or the held-out rows of
-                the data sets, differ.
+            ValueError: a value that the task fixes differs.
         """
         latest = next(checkpointing.readable_states(options.output_dir), None)
         if latest is None:
             return
         prefix, saved = latest[0], model_folder.identity(latest[0])
-        (first, *_), *_ = data_sets.values()
-        fixed = [*self._task.fixed]
-        if first.held_out_rows is not None:
-            fixed.append(_HELD_OUT)
-        identity = self._identity_of_weights(first)
-        now = {name: identity[name] for name in fixed}
-        missing = [name for name in fixed if name not in saved]
-        if missing:
-            logging.warning(
-                "%s does not record %s. Make sure that this run has the same "
-                "data and flags as its training.",
-                *(prefix, ", ".join(missing)),
-            )
+        identity = self._identity_of_weights()
+        now = {name: identity[name] for name in self._task.fixed}
         differing = messages.changes(saved, now)
         if differing:
             raise ValueError(
-                f"{prefix} was trained with other data or flags: "
+                f"{prefix} was trained with other flags: "
                 f"{', '.join(differing.values())}. Pass those of its training "
-                "(held_out_rows depend on the training file, --dev_fraction, "
-                "--num_folds and --split_seed, encoder_sha256 on "
-                "--init_checkpoint), or choose another --output_dir."
+                "(encoder_sha256 depends on --init_checkpoint), or choose "
+                "another --output_dir."
             )
 
     def start(self, options: training_flags.FineTuningOptions) -> None:
@@ -182,7 +163,6 @@ class FineTuner:
         """
         (train,) = data[task_lib.TRAIN]
         length = task_data.length(task_data.num_examples(train), options)
-        parts = task_data.parts(train, options.num_train_epochs)
         evaluates = options.evaluates_while_training
         every = options.eval_every_steps
         if options.eval_every_epoch:
@@ -190,7 +170,7 @@ class FineTuner:
         plan = initialization.Plan(
             num_train_steps=length.num_train_steps,
             num_warmup_steps=length.num_warmup_steps,
-            identity=self._identity(options, train, parts),
+            identity=self._identity(options, train),
             fixed=self._fixed(options),
             new_variables=(_OUTPUT_LAYER,),
             frozen_variables=frozen_variables(options.freeze_layers),
@@ -204,30 +184,23 @@ class FineTuner:
         self._trainer = loop.train(
             self._strategy,
             self._objective,
-            task_data.training_batches(train.source, options, parts),
+            task_data.training_batches(train.source, options),
             options,
             plan,
             self._trainer,
         ).trainer
 
-    def _identity(self, options, train, parts) -> dict[str, object]:
+    def _identity(self, options, train) -> dict[str, object]:
         """Returns the values that must stay the same when a run resumes."""
         return {
-            **self._identity_of_weights(train.data_set),
-            "num_records": [part.num_records for part in parts]
-            or len(train.source.files),
+            **self._identity_of_weights(),
+            "num_records": len(train.source.files),
             "records_fingerprint": train.source.files.fingerprint(),
             **{name: getattr(options, name) for name in _IDENTITY},
         }
 
-    def _identity_of_weights(
-        self, data_set: task_lib.DataSet
-    ) -> dict[str, object]:
-        return {
-            "objective": self._task.name,
-            _HELD_OUT: data_set.held_out_rows,
-            **self._task.identity,
-        }
+    def _identity_of_weights(self) -> dict[str, object]:
+        return {"objective": self._task.name, **self._task.identity}
 
     def _fixed(self, options) -> list[str]:
         """Returns the values that identify a trial, whose folder is numbered.
@@ -291,16 +264,10 @@ class FineTuner:
         self, data: task_lib.Data, answers: Any, folder: str
     ) -> Mapping[str, float]:
         """Writes the files of a data set and returns its results."""
-        task = self._task
-        is_evaluation = data.data_set.split == task_lib.EVAL
-        answers = task.calibrate(data, answers, folder)
-        is_chief = self._communicator.is_chief
-        if is_chief and is_evaluation:
-            task.write_report(data, answers, folder)
-        if is_chief and (task.writes_everything or not is_evaluation):
-            task.write_answers(data, answers, folder)
-        if is_evaluation or data.data_set.has_labels:
-            return task.results(data, answers)
+        if self._communicator.is_chief:
+            self._task.write_answers(data, answers, folder)
+        if data.data_set.has_labels:
+            return self._task.results(data, answers)
         return {}
 
     def _answer(self, data: task_lib.Data) -> Any:

@@ -1,14 +1,9 @@
-"""Classification data sets: their splits, files, parts and examples."""
+"""Classification data sets: their splits, files and examples."""
 
-import collections
 import dataclasses
-import functools
-import hashlib
-import itertools
 import os
 import random
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -19,6 +14,7 @@ from tasks.classification import labels, sentence_pairs
 
 _MAX_NAMES_SHOWN = 3
 _MAX_LINES_SHOWN = 10
+_SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,53 +84,6 @@ class DatasetInfo:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """The held-out rows of a file, or the other rows.
-
-    Attributes:
-        held_out: the held-out rows of the file, from 0 without the header,
-            ascending.
-        is_held_out: whether this part is the held-out rows.
-        seed: seed of the split.
-        fold: the number of the fold, from 1; 0 without folds.
-    """
-
-    held_out: tuple[int, ...]
-    is_held_out: bool
-    seed: int
-    fold: int = 0
-
-    @property
-    def name(self) -> str:
-        """The name of this part."""
-        return "held out" if self.is_held_out else "the others"
-
-    @property
-    def suffix(self) -> str:
-        """Suffix of the names of records."""
-        return f"-fold-{self.fold}" if self.fold else ""
-
-    def take(
-        self, examples: Sequence[sentence_pairs.InputExample]
-    ) -> list[sentence_pairs.InputExample]:
-        """Returns the examples of this part."""
-        held_out = set(self.held_out)
-        return [
-            example
-            for example in examples
-            if (example.row in held_out) == self.is_held_out
-        ]
-
-    def origin(self) -> dict[str, Any]:
-        """Returns the identity of the rows as JSON."""
-        return {
-            "part": self.name,
-            "held_out_rows": list(self.held_out),
-            "split_seed": self.seed,
-        }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextFile:
     """The file of a split.
 
@@ -144,41 +93,28 @@ class TextFile:
         path: path of the file.
         truncation: how its texts are fitted into the model.
         suffix: identifies its results; "" for the file of the release.
-        part: selects some of its rows; None for all.
+        dev_fraction: the share of its examples that is held out.
+        is_held_out: whether this is the held-out share, not the rest.
     """
 
     info: DatasetInfo
     split: SplitInfo
     path: str
     truncation: sentence_pairs.Truncation
-    suffix: str
-    part: Part | None = None
-
-    @property
-    def record_suffix(self) -> str:
-        """Suffix of its records; each fold has its own."""
-        return self.suffix + (self.part.suffix if self.part else "")
+    suffix: str = ""
+    dev_fraction: float = 0.0
+    is_held_out: bool = False
 
     def origin(self) -> dict[str, Any]:
         """Returns what its records depend on besides the vocabulary."""
         return {
             "data_sha256": paths.sha256(self.path),
-            "layout": str(self.split.layout),
-            "labels": str(self.info.label_set),
+            "layout": dataclasses.asdict(self.split.layout),
+            "labels": dataclasses.asdict(self.info.label_set),
             **dataclasses.asdict(self.truncation),
-            **(self.part.origin() if self.part else {}),
+            "dev_fraction": self.dev_fraction,
+            "is_held_out": self.is_held_out,
         }
-
-    def held_out_rows(self) -> str | None:
-        """Describes the held-out rows of the file, if any, by number and hash.
-
-        Rows of another file, or other rows of this one, differ.
-        """
-        if not self.part:
-            return None
-        rows = self.part.held_out
-        digest = hashlib.sha256(f"{paths.sha256(self.path)}{rows}".encode())
-        return f"{len(rows)} rows, sha256 {digest.hexdigest()[:16]}"
 
     def examples(
         self, *, with_labels: bool
@@ -197,9 +133,14 @@ class TextFile:
             with_labels=with_labels,
         )
         name = self.split.name
-        if self.part:
-            examples = self.part.take(examples)
-            name += f", {self.part.name}"
+        if self.dev_fraction:
+            chosen = held_out([e.label for e in examples], self.dev_fraction)
+            examples = [
+                example
+                for place, example in enumerate(examples)
+                if (place in chosen) == self.is_held_out
+            ]
+            name += ", held out" if self.is_held_out else ", the others"
         logging.info("%s %s: %d examples", self.path, name, len(examples))
         found = {example.label for example in examples}
         if with_labels and len(found) == 1 < len(examples):
@@ -207,6 +148,33 @@ class TextFile:
                 "%s: every example has the label %s", self.path, *found
             )
         return examples
+
+
+def held_out(found: Sequence[labels.Label], fraction: float) -> set[int]:
+    """Draws a share of examples, stratified by label; returns their places.
+
+    Raises:
+        ValueError: none would be held out, or none would be left.
+    """
+    order = list(range(len(found)))
+    random.Random(_SPLIT_SEED).shuffle(order)
+    order.sort(key=lambda place: _in_order(found[place]))
+    ends = [int(number * fraction + 0.5) for number in range(len(order) + 1)]
+    drawn = {
+        place
+        for number, place in enumerate(order)
+        if ends[number] < ends[number + 1]
+    }
+    if not 0 < len(drawn) < len(found):
+        raise ValueError(
+            "--dev_fraction must leave rows to train on and rows to evaluate "
+            f"on; {fraction:g} of {len(found)} rows are {len(drawn)}."
+        )
+    return drawn
+
+
+def _in_order(label: labels.Label) -> Any:
+    return tuple(sorted(label)) if isinstance(label, tuple) else label
 
 
 def find_files(
@@ -252,57 +220,21 @@ def find_files(
 
 
 def find_file(
-    data_dir: str, name: str, file_names: tuple[str, ...]
+    data_dir: str, name: str, file_names: Sequence[str]
 ) -> str | None:
-    """Finds a file of a data set, ignoring the case of names.
+    """Finds a file in a folder, or in the data set's own folder there.
 
-    Searches for each name in `data_dir`, then in its folder for the data set,
-    in whose name punctuation is ignored too.
+    Args:
+        data_dir: the folder.
+        name: of the data set.
+        file_names: possible paths, preferred first.
     """
-    # Listing a remote store is slow: only the exact name is tried.
-    find: Callable[[str, str], str | None] = os.path.join
-    if not paths.is_remote(data_dir):
-        find = functools.partial(_find_local, data_set=name)
-    for folder in ("", name):
-        for file_name in file_names:
-            found = find(data_dir, os.path.join(folder, file_name))
-            if found is not None and paths.exists(found):
-                return found
-    return None
-
-
-def key(name: str) -> str:
-    """Reduces a name to letters, digits and dots for comparison."""
-    return re.sub(r"[^\w.]|_", "", name.lower())
-
-
-def _find_local(data_dir: str, relative: str, data_set: str) -> str | None:
-    start = os.path.abspath(data_dir)
-    path: str | None = start
-    if not os.path.exists(start):
-        above, last = os.path.split(start)
-        is_own = key(last) == key(data_set)
-        path = _entry(above, last, key if is_own else str.lower)
-    *folders, file = relative.split("/")
-    for part in folders:
-        if path is None:
-            return None
-        path = (
-            os.path.dirname(path) if part == ".." else _entry(path, part, key)
-        )
-    return None if path is None else _entry(path, file, str.lower)
-
-
-def _entry(folder: str, name: str, reduced: Callable[[str], str]) -> str | None:
-    """Finds an entry of a folder by its exact name, else its reduced name."""
-    exact = os.path.join(folder, name)
-    if os.path.exists(exact):
-        return exact
-    if not os.path.isdir(folder):
-        return None
-    entries = sorted(os.listdir(folder))
-    found = next((e for e in entries if reduced(e) == reduced(name)), None)
-    return found and os.path.join(folder, found)
+    candidates = [
+        os.path.join(folder, file_name)
+        for folder in (data_dir, os.path.join(data_dir, name))
+        for file_name in file_names
+    ]
+    return next(filter(paths.exists, candidates), None)
 
 
 def read_examples(
@@ -335,10 +267,7 @@ def read_examples(
         )
     if not with_labels:
         layout = dataclasses.replace(layout, label=None)
-    is_named = isinstance(layout.label, str)
     table, layout = _open(path, layout)
-    if not is_named:
-        _warn_of_headless_file(table, layout, label_set)
     examples = []
     for number, row in _rows(table, layout):
         guid = row.line - 1
@@ -379,20 +308,13 @@ def discover_labels(
         )
     table, placed = _open(path, layout)
     column = table.find(layout.label)
-    cells = (
+    cells = [
         (table.place(row, column), table.cell(row, column))
         for _, row in _rows(table, placed)
-    )
-    first = next(cells, None)
-    if first is None:
+    ]
+    if not cells:
         raise ValueError(f"{path}: the file has no example.")
-    return labels.discover(
-        itertools.chain([first], cells),
-        problem_type,
-        separator,
-        # Keys of JSON objects are the names of their columns.
-        has_header=table.header is not None or isinstance(column, str),
-    )
+    return labels.discover(cells, problem_type, separator)
 
 
 def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
@@ -418,14 +340,8 @@ def _rows(
 ) -> Iterator[tuple[int, tables.Row]]:
     """Yields the rows to read, numbered from 0 as in the file."""
     short = []
-    width = 1 + max(
-        (
-            column
-            for column in (layout.text_a, layout.text_b, layout.label)
-            if isinstance(column, int)
-        ),
-        default=0,
-    )
+    columns = (layout.text_a, layout.text_b, layout.label)
+    width = 1 + max((c for c in columns if isinstance(c, int)), default=0)
     for number, row in enumerate(table.rows):
         if layout.only is not None:
             column, value = layout.only
@@ -442,100 +358,3 @@ def _rows(
             *(table.path, len(short), width),
             messages.listed(short, _MAX_LINES_SHOWN),
         )
-
-
-def _warn_of_headless_file(
-    table: tables.Table, layout: Layout, label_set: labels.LabelSet
-) -> None:
-    # As released, the first line of a file with a header is skipped unread; if
-    # a file has lost its header, that line is an example.
-    if table.header is None or layout.label is None:
-        return
-    first = tables.Row(1, table.header)
-    try:
-        label_set.parse(table.cell(first, layout.label))
-    except ValueError:
-        return
-    logging.warning(
-        "%s: the first line, read as a header, has a label in its label "
-        "column; if the file has no header, its first example is lost",
-        table.path,
-    )
-
-
-def hold_out(
-    found: Sequence[labels.Label], fraction: float, seed: int
-) -> tuple[int, ...]:
-    """Draws a share of the examples, stratified by label.
-
-    Args:
-        found: the label of each example.
-        fraction: the share, above 0 and below 1.
-        seed: seed of the split.
-
-    Returns:
-        The places of the drawn ones in `found`, ascending.
-
-    Raises:
-        ValueError: no row would be held out, or none would be left.
-    """
-    places = [int(i * fraction + 0.5) for i in range(len(found) + 1)]
-    rows = [
-        row
-        for row, start, end in zip(
-            _by_label(found, seed), places, places[1:], strict=False
-        )
-        if start < end
-    ]
-    if not 0 < len(rows) < len(found):
-        raise ValueError(
-            "--dev_fraction must leave rows to train on and rows to evaluate "
-            f"on; {fraction:g} of {len(found)} rows are {len(rows)}."
-        )
-    return tuple(sorted(rows))
-
-
-def folds(
-    found: Sequence[labels.Label], count: int, seed: int
-) -> list[tuple[int, ...]]:
-    """Divides the examples into folds, stratified by label.
-
-    Args:
-        found: the label of each example.
-        count: the number of folds.
-        seed: seed of the split.
-
-    Returns:
-        For each fold, its places in `found`, ascending.
-
-    Raises:
-        ValueError: there are fewer than two folds, or more than rows.
-    """
-    if not 2 <= count <= len(found):
-        raise ValueError(
-            "--num_folds must be at least 2 and at most the number of rows, "
-            f"{len(found)}; got {count}."
-        )
-    rare = [
-        label
-        for label, number in collections.Counter(map(_key, found)).items()
-        if number < count and isinstance(label, str)
-    ]
-    if rare:
-        logging.warning(
-            "Labels that have fewer than %d rows are missing in some folds: %s",
-            *(count, messages.listed(rare)),
-        )
-    order = _by_label(found, seed)
-    return [tuple(sorted(order[n::count])) for n in range(count)]
-
-
-def _by_label(found: Sequence[labels.Label], seed: int) -> list[int]:
-    """Shuffles the rows, then sorts them by label or by score."""
-    rows = list(range(len(found)))
-    random.Random(seed).shuffle(rows)
-    return sorted(rows, key=lambda row: _key(found[row]))
-
-
-def _key(label: labels.Label) -> Any:
-    return tuple(sorted(label)) if isinstance(label, tuple) else label

@@ -1,38 +1,19 @@
-"""Data sets of GLUE and XNLI, and submissions to the GLUE server.
+"""Data sets of GLUE and XNLI, and answers for the GLUE server.
 
 Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
 as distributed by their authors.
 """
 
 import dataclasses
-import io
 import os
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from absl import logging
 
-from files import lines, locking, messages, paths, writing
+from files import lines, messages, writing
 from tasks import tables, task
 from tasks.classification import datasets, labels, metrics
 
-# The files of a submission and the number of rows of their test sets.
-# Source: the test files as GLUE distributes them; the sizes in table 1 of
-# Wang et al. 2019.
-SUBMISSION_ROWS = {
-    "CoLA": 1063,
-    "SST-2": 1821,
-    "MRPC": 1725,
-    "STS-B": 1379,
-    "QQP": 390965,
-    "MNLI-m": 9796,
-    "MNLI-mm": 9847,
-    "QNLI": 5463,
-    "RTE": 3000,
-    "WNLI": 146,
-    "AX": 1104,
-}
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
 
 # The sources of MRPC; GLUE's files made from them, with their first lines.
@@ -116,20 +97,12 @@ def _mnli() -> _Info:
             _split(
                 "diagnostic",
                 diagnostic,
-                files=_DIAGNOSTIC_FILES,
+                files=("diagnostic.tsv", "AX.tsv"),
                 required=False,
                 submission="AX",
             ),
         ),
     )
-
-
-# GLUE has the diagnostics next to the folder of MNLI.
-_DIAGNOSTIC_FILES = tuple(
-    f"{folder}/{name}".lstrip("/")
-    for folder in ("", "diagnostic", "AX", "../diagnostic", "../AX", "..")
-    for name in ("diagnostic.tsv", "AX.tsv")
-)
 
 
 def _glue() -> tuple[_Info, ...]:
@@ -260,17 +233,20 @@ def find_dataset(
     Raises:
         ValueError: the name is unknown; the message lists all.
     """
-    key = datasets.key(name)
-    if key == datasets.key(XNLI):
+    if _key(name) == _key(XNLI):
         return xnli(xnli_language, xnli_mode)
     for info in DATASETS.values():
-        if datasets.key(info.name) == key:
+        if _key(info.name) == _key(name):
             return info
     names = [*DATASETS, XNLI, *others]
     raise ValueError(
         f"The task must be one of {', '.join(names)}; got {name!r}."
         + messages.meant(name, names)
     )
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "")
 
 
 def prepare_mrpc(folder: str) -> dict[str, int]:
@@ -324,104 +300,17 @@ def _mrpc_rows(path: str) -> list[list[str]]:
     return [list(row.cells) for row in rows]
 
 
-def submission_lines(
-    name: str, answers: Sequence[labels.Label]
-) -> Iterator[str]:
-    """Yields the lines of a file: a header, then index and label or score.
+def submission_lines(answers: Iterable[labels.Label]) -> Iterator[str]:
+    """Yields the lines of a file for the GLUE server.
 
-    The index counts from 0; scores are clipped to the range of STS-B.
+    They are a header, then index and label or score. The index counts from 0;
+    scores are clipped to the range of STS-B.
 
     Args:
-        name: a key of `SUBMISSION_ROWS`.
         answers: a class name or a score for each row of the test set.
     """
-    if len(answers) != SUBMISSION_ROWS[name]:
-        logging.warning(
-            "%s.tsv has %d rows; the GLUE server expects %d",
-            *(name, len(answers), SUBMISSION_ROWS[name]),
-        )
     yield "index\tprediction\n"
     for index, answer in enumerate(answers):
         is_score = isinstance(answer, float)
         text = f"{np.clip(answer, *_SCORE_RANGE):.3f}" if is_score else answer
         yield f"{index}\t{text}\n"
-
-
-def check_zip(zip_path: str) -> None:
-    """Checks before training that predictions can be added to a zip.
-
-    Raises:
-        OSError: the zip cannot be read or written.
-        ValueError: its name does not end in .zip, or it has other contents.
-    """
-    if not zip_path.lower().endswith(".zip"):
-        raise ValueError(
-            f"--write_submission must name a file that ends in .zip; got "
-            f"{zip_path!r}."
-        )
-    writing.check_file(zip_path)
-    writing.check_seekable([zip_path])
-    _read_zip(zip_path)
-
-
-def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
-    """Adds predictions to a submission, keeping those of other tasks.
-
-    Args:
-        zip_path: the zip, created if missing and replaced atomically.
-            Concurrent processes wait for each other.
-        files: name, a key of `SUBMISSION_ROWS` -> content of its file.
-
-    Returns:
-        The missing names of the submission: the server requires all.
-
-    Raises:
-        ValueError: `zip_path` is not a zip or has other contents.
-    """
-    added = {name: text.encode() for name, text in files.items()}
-    if not paths.is_remote(zip_path):
-        zip_path = os.path.realpath(zip_path)
-        os.makedirs(os.path.dirname(zip_path), exist_ok=True)
-    with locking.lock(f"{zip_path}.lock", zip_path, wait=True):
-        texts = _read_zip(zip_path) | added
-        _write_zip(zip_path, texts)
-    missing = [name for name in SUBMISSION_ROWS if name not in texts]
-    if missing:
-        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
-    return missing
-
-
-def _write_zip(path: str, texts: dict[str, bytes]) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in SUBMISSION_ROWS:
-            if name in texts:
-                entry = zipfile.ZipInfo(
-                    f"{name}.tsv", writing.EARLIEST_ZIP_DATE
-                )
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, texts[name])
-    with writing.whole_file(path, "wb") as file:
-        file.write(buffer.getvalue())
-
-
-def _read_zip(path: str) -> dict[str, bytes]:
-    if not paths.exists(path):
-        return {}
-    with paths.open_to_read(path) as file:
-        content = io.BytesIO(file.read())
-    try:
-        with zipfile.ZipFile(content) as archive:
-            texts = {
-                name.removesuffix(".tsv"): archive.read(name)
-                for name in archive.namelist()
-            }
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: not a zip file ({error}).") from error
-    unknown = sorted(set(texts) - set(SUBMISSION_ROWS))
-    if unknown:
-        raise ValueError(
-            f"{path}: a submission has only {', '.join(SUBMISSION_ROWS)}, each "
-            f"as .tsv; got {', '.join(unknown)}. Choose another zip."
-        )
-    return texts

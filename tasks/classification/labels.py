@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import math
-import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, messages, run_files, writing
+from files import json_text, messages, writing
 from tasks import task
 
 # A parsed label: a class name, several of them, or a score.
@@ -36,10 +35,6 @@ class LabelSet:
             `regression`.
         aliases: other spellings in the data -> the name.
         separator: separates the names in a `multi_label` cell of text.
-        thresholds: for `multi_label`, the minimum probability of each label;
-            0.5 for all if empty.
-        thresholds_step: the step of the weights for which the thresholds were
-            tuned; 0 if unknown.
 
     Raises:
         ValueError: the names do not fit the problem type, or are repeated.
@@ -49,33 +44,21 @@ class LabelSet:
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     separator: str = ","
-    # Not in the `repr`, which is stored with records.
-    thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
-    thresholds_step: int = dataclasses.field(default=0, repr=False)
 
     def __post_init__(self):
         messages.check_choice(
             "problem_type", self.problem_type, task.PROBLEM_TYPES
         )
+        shown = messages.listed(self.names) or "none"
         if len(set(self.names)) != len(self.names):
-            raise ValueError(
-                f"Label names must differ; got {messages.listed(self.names)}."
-            )
+            raise ValueError(f"Label names must differ; got {shown}.")
         if self.problem_type == task.REGRESSION and self.names:
-            raise ValueError(
-                "A score has no label names; got "
-                f"{messages.listed(self.names)}."
-            )
+            raise ValueError(f"A score has no label names; got {shown}.")
         least = _LEAST_LABELS[self.problem_type]
         if len(self.names) < least:
             raise ValueError(
-                f"{self.problem_type} needs at least {least} label(s); "
-                f"got {messages.listed(self.names) or 'none'}."
-            )
-        if self.thresholds and len(self.thresholds) != len(self.names):
-            raise ValueError(
-                f"There must be a threshold for each of {len(self.names)} "
-                f"labels; got {len(self.thresholds)}."
+                f"{self.problem_type} needs at least {least} label(s); got "
+                f"{shown}."
             )
 
     @property
@@ -101,13 +84,12 @@ class LabelSet:
         """
         if self.problem_type == task.REGRESSION:
             return _parse_score(value)
-        known = set(self.names)
         found = tuple(
             self.aliases.get(name, name)
             for name in _class_names(value, self.problem_type, self.separator)
         )
         for name in found:
-            if name not in known:
+            if name not in self.names:
                 raise ValueError(
                     f"unknown label {messages.short(name)}; allowed: "
                     f"{messages.listed(self.names)}."
@@ -123,45 +105,11 @@ class LabelSet:
         return self.names.index(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON for `load`, with thresholds if any."""
-        held: dict[str, Any] = {
-            "problem_type": self.problem_type,
-            "labels": list(self.names),
-        }
-        if self.thresholds:
-            held["thresholds"] = list(self.thresholds)
-        if self.thresholds_step:
-            held["thresholds_step"] = self.thresholds_step
-        return held
-
-    def tuned(
-        self, thresholds: tuple[float, ...], checkpoint: str
-    ) -> "LabelSet":
-        """Returns the labels with thresholds tuned for a checkpoint."""
-        return dataclasses.replace(
-            self,
-            thresholds=thresholds,
-            thresholds_step=run_files.step_of(checkpoint),
-        )
-
-    def for_checkpoint(self, checkpoint: str) -> "LabelSet":
-        """Drops thresholds that were tuned for other weights, with a warning.
-
-        Args:
-            checkpoint: the prefix of the weights that decide.
-        """
-        step = self.thresholds_step
-        if not run_files.are_of_other_weights(step, checkpoint):
-            return dataclasses.replace(self, thresholds_step=0)
-        logging.warning(
-            "The thresholds in labels.json were tuned at step %d. %s decides "
-            "with 0.5; --do_eval --tune_thresholds tunes its thresholds.",
-            *(step, checkpoint),
-        )
-        return dataclasses.replace(self, thresholds=(), thresholds_step=0)
+        """Returns the JSON for `load`."""
+        return {"problem_type": self.problem_type, "labels": list(self.names)}
 
     def save(self, path: str) -> None:
-        """Writes the problem type, the names and the thresholds as JSON."""
+        """Writes the problem type and the names as JSON."""
         writing.write_json(path, self.to_dict())
 
 
@@ -172,35 +120,23 @@ def load(path: str) -> LabelSet:
         OSError: the file cannot be opened.
         ValueError: the file has another content.
     """
-    return _parse(json_text.read(path), path)
+    return of_model(json_text.read(path), path)
 
 
-def of_model(value: Mapping[str, Any] | None, path: str) -> LabelSet | None:
-    """Returns the labels of a model, without thresholds.
+def of_model(value: Mapping[str, Any], path: str) -> LabelSet:
+    """Returns the labels of a model.
 
     Args:
-        value: labels in the form of `labels.json`; None if there are none.
+        value: its `problem_type` and `labels`.
         path: of the model, for messages.
 
     Raises:
         ValueError: the value has another form.
     """
-    return None if value is None else _parse(value, path).tuned((), "")
-
-
-def _parse(value: Any, path: str) -> LabelSet:
     try:
-        names = value["labels"]
-        if not json_text.has_shape(names, [str]):
-            raise ValueError(
-                f"labels must be a list of names; got {messages.short(names)}"
-            )
         return LabelSet(
             problem_type=value["problem_type"],
-            names=tuple(names),
-            thresholds=tuple(map(float, value.get("thresholds", ()))),
-            # Absent in the files of earlier versions.
-            thresholds_step=operator.index(value.get("thresholds_step", 0)),
+            names=tuple(map(str, value["labels"])),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
@@ -217,14 +153,13 @@ def _class_names(
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
     these. An empty `multi_label` cell has no class.
     """
-    if problem_type == task.MULTI_LABEL:
-        if isinstance(value, str):
-            value = [part for part in value.split(separator) if part.strip()]
-        if not isinstance(value, list):
-            value = [value]
-        names = [_class_name(part) for part in value]
-        return list(dict.fromkeys(names))
-    return [_class_name(value)]
+    if problem_type != task.MULTI_LABEL:
+        return [_class_name(value)]
+    if isinstance(value, str):
+        value = [part for part in value.split(separator) if part.strip()]
+    if not isinstance(value, list):
+        value = [value]
+    return list(dict.fromkeys(map(_class_name, value)))
 
 
 def _class_name(value: Any) -> str:
@@ -240,40 +175,27 @@ def _class_name(value: Any) -> str:
     name = str(value).strip()
     if not name:
         raise ValueError("the label is empty; every row must have one.")
-    if any("\ud800" <= char <= "\udfff" for char in name):
-        # It cannot be encoded for output.
-        raise ValueError(
-            f"a label must be text; {messages.short(name)} contains half of a "
-            "surrogate pair."
-        )
     return name
 
 
 def _parse_score(value: Any) -> float:
-    message = (
-        "the score must be a finite number in the range of float32; got "
-        f"{messages.short(value)}."
-    )
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(message)
-    if isinstance(value, str) and "_" in value:  # Python reads 1_0 as 10.
-        raise ValueError(message)
     try:
+        if isinstance(value, bool) or "_" in str(value):  # Python reads 1_0.
+            raise ValueError
         score = float(value)
+        if not json_text.is_number(score):  # Records are float32.
+            raise ValueError
     # A JSON integer may be larger than any float.
-    except (ValueError, OverflowError) as error:
-        raise ValueError(message) from error
-    if not json_text.is_number(score):  # Records are float32.
-        raise ValueError(message)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(
+            "the score must be a finite number in the range of float32; got "
+            f"{messages.short(value)}."
+        ) from None
     return score
 
 
 def discover(
-    found: Iterable[tuple[str, Any]],
-    problem_type: str,
-    separator: str = ",",
-    *,
-    has_header: bool = False,
+    found: Iterable[tuple[str, Any]], problem_type: str, separator: str = ","
 ) -> LabelSet:
     """Creates the label set of the user's own training data.
 
@@ -284,16 +206,13 @@ def discover(
         found: the position of each label cell, for messages, and its value.
         problem_type: `single_label` or `multi_label`.
         separator: separates the names in a `multi_label` cell of text.
-        has_header: whether the column names were read; if not, the first label
-            may be one of them.
 
     Raises:
         ValueError: a label is invalid, or there are too few classes.
     """
     counts: collections.Counter[str] = collections.Counter()
-    where = first = None
+    place = ""
     for place, value in found:
-        where = place
         try:
             names = _class_names(value, problem_type, separator)
             if fractions := [n for n in names if _FRACTION.fullmatch(n)]:
@@ -305,42 +224,27 @@ def discover(
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
         counts.update(names)
-        first = names if first is None else first
     least = _LEAST_LABELS[problem_type]
     if len(counts) < least:
         raise ValueError(
-            f"{where}: up to here, the last row, the only label is "
+            f"{place}: up to here, the last row, the only label is "
             f"{messages.listed(counts) or '(none)'}; {problem_type} needs at "
             f"least {least}."
         )
     in_order = tuple(sorted(counts, key=_sort_key))
-    _log_labels(in_order, counts)
-    if first and counts[first[0]] == 1 and not has_header:
+    logging.info(
+        "labels found: %s",
+        messages.listed([f"{name} x {counts[name]}" for name in in_order]),
+    )
+    if len(counts) > messages.MOST_VALUES and 2 * len(counts) > counts.total():
         logging.warning(
-            "the first label, %s, occurs nowhere else; is it the header?",
-            messages.short(first[0]),
+            "Of %d labels, %d are different. Is it the column of the "
+            "labels? For scores, use --problem_type=regression.",
+            *(counts.total(), len(counts)),
         )
     return LabelSet(
         problem_type=problem_type, names=in_order, separator=separator
     )
-
-
-def _log_labels(names: Sequence[str], counts: collections.Counter[str]) -> None:
-    """Logs the first labels, and warns if the column seems a wrong one."""
-    shown = names[: messages.MOST_VALUES]
-    rest = len(names) - len(shown)
-    logging.info(
-        "labels found: %s%s",
-        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in shown),
-        f" and {rest} more" if rest else "",
-    )
-    if rest and 2 * len(counts) > counts.total():
-        logging.warning(
-            "Of %d labels, %d are different. Is it the column of the "
-            "labels? For scores, use --problem_type=regression.",
-            counts.total(),
-            len(counts),
-        )
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:

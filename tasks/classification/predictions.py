@@ -2,17 +2,15 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tasks import task
-from tasks.classification import datasets, glue, labels, metrics
+from tasks.classification import labels, metrics
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
-# Metrics that are 0 by definition if either side is constant.
-_ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
 
 
 def pool_windows(
@@ -59,81 +57,8 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
     if label_set.problem_type == task.REGRESSION:
         return outputs[:, 0]
     if label_set.problem_type == task.MULTI_LABEL:
-        thresholds = np.asarray(label_set.thresholds or THRESHOLD, np.float32)
-        return (outputs >= thresholds).astype(np.int32)
+        return (outputs >= THRESHOLD).astype(np.int32)
     return np.argmax(outputs, axis=-1)
-
-
-def best_thresholds(
-    label_ids: np.ndarray, outputs: np.ndarray
-) -> tuple[float, ...]:
-    """Chooses the threshold of each label with the highest F1.
-
-    Source: Lipton et al. 2014, "Optimal Thresholding of Classifiers to Maximize
-    F1 Measure".
-
-    Args:
-        label_ids: `[E, K]`, each 0 or 1.
-        outputs: `[E, K]` float, probabilities.
-
-    Returns:
-        `K` thresholds, each the midpoint between two probabilities (the higher
-        one if no float32 lies between them); 0.5 if no other gives a higher F1.
-    """
-    chosen = []
-    for targets, probabilities in zip(label_ids.T, outputs.T, strict=True):
-        order = np.argsort(-probabilities, kind="stable")
-        falling = np.append(probabilities[order].astype(np.float64), 0.0)
-        # F1 if the first n are positive, n = 1 to E: 2 TP / (predicted + true).
-        right = np.cumsum(targets[order])
-        scores = 2 * right / (np.arange(1, len(order) + 1) + targets.sum())
-        # Equal probabilities are on the same side of any threshold.
-        scores[falling[:-1] == falling[1:]] = 0.0
-        best = int(np.argmax(scores))
-        at_half = np.count_nonzero(probabilities >= THRESHOLD)
-        is_better = scores[best] > (scores[at_half - 1] if at_half else 0.0)
-        between = (falling[best] + falling[best + 1]) / 2
-        if np.float32(between) <= falling[best + 1]:  # They are neighbors.
-            between = falling[best]
-        chosen.append(float(between) if is_better else THRESHOLD)
-    return tuple(chosen)
-
-
-def constant_answer(
-    label_set: labels.LabelSet,
-    metric: str,
-    label_ids: Sequence[labels.LabelId] | np.ndarray,
-) -> float:
-    """Computes the score of the best constant answer, the baseline.
-
-    Args:
-        label_set: the labels.
-        metric: the score; higher is better.
-        label_ids: `E` labels, as from `LabelSet.encode`.
-
-    Returns:
-        The score of the best class; with several labels, of the best among
-        all, none, and those of more than half of the examples.
-    """
-    if metric in _ZERO_FOR_CONSTANTS:
-        return 0.0
-    targets = np.asarray(label_ids)
-    if label_set.problem_type == task.REGRESSION:
-        constants: Sequence[Any] = [np.median(targets)]
-    elif label_set.problem_type == task.MULTI_LABEL:
-        common = (np.mean(targets, axis=0) > 0.5).astype(targets.dtype)
-        constants = [np.ones_like(common), np.zeros_like(common), common]
-    else:
-        constants = range(label_set.num_outputs)
-    return max(
-        metrics.evaluate(
-            [metric],
-            targets,
-            np.broadcast_to(np.asarray(answer, targets.dtype), targets.shape),
-            label_set.num_outputs,
-        )[metric]
-        for answer in constants
-    )
 
 
 def answers(
@@ -154,45 +79,11 @@ def answers(
     return [names[i] for i in chosen]
 
 
-def result_files(
-    label_set: labels.LabelSet,
-    split: datasets.SplitInfo,
-    suffix: str,
-    outputs: np.ndarray,
-) -> dict[str, Iterable[str]]:
-    """Creates the prediction files for one test file.
-
-    Args:
-        label_set: the labels, with the thresholds to use.
-        split: the test file.
-        suffix: identifies its results; "" for the file of the release.
-        outputs: `[E, K]` float32, probabilities or scores.
-
-    Returns:
-        File name -> lines: `test_results.tsv` as released;
-        `predictions.jsonl`, with names; for GLUE also the server's file.
-    """
-    files: dict[str, Iterable[str]] = {
-        f"test_results{suffix}.tsv": result_lines(outputs),
-        f"predictions{suffix}.jsonl": prediction_lines(label_set, outputs),
-    }
-    if split.submission:
-        # A list, because its lines are also added to the zip of a submission.
-        chosen = answers(label_set, outputs)
-        files[f"{split.submission}.tsv"] = list(
-            glue.submission_lines(split.submission, chosen)
-        )
-    return files
-
-
 def result_lines(outputs: np.ndarray) -> Iterator[str]:
     """Yields the lines of test_results.tsv.
 
     As released: the `K` values of a row in their shortest float32
     representation, separated by tabs; no header, no ids.
-
-    Args:
-        outputs: `[E, K]` float32.
     """
     for row in np.asarray(outputs, np.float32):
         yield "\t".join(map(str, row)) + "\n"
@@ -254,12 +145,10 @@ class Answers:
     Attributes:
         outputs: `[E, K]` float32, probabilities or scores.
         losses: `[E]` float32.
-        label_set: the labels, with the thresholds to decide by.
     """
 
     outputs: np.ndarray
     losses: np.ndarray
-    label_set: labels.LabelSet
 
 
 class LabeledTask(task.Task):
@@ -286,16 +175,14 @@ class LabeledTask(task.Task):
         return Answers(
             outputs=pool_windows(outputs["outputs"], data.rows_per_example),
             losses=pool_windows(losses, data.rows_per_example)[:, 0],
-            label_set=self.label_set,
         )
 
     def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
-        chosen = decide(answers.label_set, answers.outputs)
         scores = metrics.evaluate(
             self.metric_names,
             self.label_ids(data),
-            chosen,
-            self.label_set.num_outputs,
+            decide(self.label_set, answers.outputs),
+            answers.outputs,
         )
         return {"loss": float(np.mean(answers.losses)), **scores}
 
@@ -306,11 +193,6 @@ class LabeledTask(task.Task):
             f"loss{data.data_set.suffix}": loss,
             **super().results(data, answers),
         }
-
-    def constant_score(self, data: task.Data) -> float:
-        return constant_answer(
-            self.label_set, self.metric, self.label_ids(data)
-        )
 
     def label_ids(self, data: task.Data) -> np.ndarray:
         """Returns `[E]` or, for several labels, `[E, K]`."""

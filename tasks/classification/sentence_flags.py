@@ -3,13 +3,10 @@
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from absl import logging
 
 from commands import flags
-from files import messages, paths, run_files, writing
 from tasks import tables, task
 from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
 
@@ -20,6 +17,7 @@ CUSTOM = "custom"  # Name of the task of the user's own files.
 _METRICS = {
     task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
     task.MULTI_LABEL: (
+        metrics.AVERAGE_PRECISION,
         metrics.MICRO_F1,
         metrics.MACRO_F1,
         metrics.EXACT_MATCH,
@@ -69,10 +67,6 @@ class SentenceOptions:
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
     )
     data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
-    write_submission: str | None = flags.Group.FILES.optional(
-        "GLUE: zip file for the GLUE server to which the predictions for the "
-        "test set are added."
-    )
     xnli_language: str = _XNLI.flag(
         "zh", "The language.", choices=glue.XNLI_LANGUAGES
     )
@@ -99,11 +93,6 @@ class SentenceOptions:
         "labels.json, or `balanced`, which gives all labels the same total "
         "weight.",
     )
-    tune_thresholds: bool = flags.Group.EVALUATION.switch(
-        "--problem_type=multi_label: tune the probability threshold of each "
-        "label for the highest F1 on the dev file, and save it with the model; "
-        "otherwise 0.5."
-    )
     dev_fraction: float = flags.Group.FILES.flag(
         0.0,
         "Fraction of the training file to hold out as the dev set, stratified "
@@ -111,20 +100,6 @@ class SentenceOptions:
         lower_bound=0.0,
         upper_bound=0.9,
     )
-    split_seed: int = flags.Group.FILES.whole(
-        12345,
-        "Seed of --dev_fraction and --num_folds, independent of --random_seed.",
-    )
-    num_folds: int = flags.Group.TRIALS.whole(
-        0,
-        "Folds of a cross-validation on the training file: each run evaluates "
-        "on one and trains on the others; 0 for no cross-validation.",
-    )
-
-    @property
-    def splits_training_file(self) -> bool:
-        """Whether held-out examples are taken from the training file."""
-        return bool(self.dev_fraction or self.num_folds)
 
     def check_columns(self) -> None:
         """Checks the column options.
@@ -166,35 +141,22 @@ class SentenceOptions:
 
 
 def find_dataset(
-    options: SentenceOptions,
-    output_dir: str,
-    *,
-    is_training: bool,
-    read_beside: Callable[[], Mapping[str, Any] | None],
+    options: SentenceOptions, known: labels.LabelSet | None
 ) -> datasets.DatasetInfo:
     """Returns the data set given by the flags.
 
     Args:
         options: the flags.
-        output_dir: the run's folder, which may contain the labels of a model.
-        is_training: whether the model is trained in this run.
-        read_beside: reads the labels beside the initial checkpoint, in the
-            form of `labels.json`.
+        known: the labels of the trained model, if it is not trained further.
 
     Raises:
         OSError: a file of the user's own data is missing.
         ValueError: there is no such data set, or the user's own data do not
             match the flags.
     """
-    if datasets.key(options.task_name) == CUSTOM:
-        saved = os.path.join(output_dir, run_files.LABELS)
-        beside = None
-        if not (is_training or options.label_names or paths.exists(saved)):
-            beside = labels.of_model(read_beside(), "--init_checkpoint")
-        label_set = find_labels(
-            options, saved, is_training=is_training, beside=beside
-        )
-        info = custom_dataset(options, label_set)
+    if options.task_name.lower() == CUSTOM:
+        options.check_columns()
+        info = custom_dataset(options, find_labels(options, known))
     else:
         info = glue.find_dataset(
             options.task_name,
@@ -212,13 +174,11 @@ def find_dataset(
                 f"Only --task_name={task_name} supports {', '.join(given)}; "
                 f"got {info.name}."
             )
-    if options.write_submission and not any(p.submission for p in info.test):
-        raise ValueError(
-            "--write_submission is for the tasks of GLUE "
-            f"({', '.join(glue.DATASETS)}); got {info.name}."
-        )
-    _check_labels(options, info.label_set)
-    _check_outputs(options, info, output_dir)
+    weights = options.class_weights
+    if weights and info.label_set.problem_type == task.REGRESSION:
+        raise ValueError("--class_weights is for labels; got regression.")
+    if weights and weights != labels.BALANCED_WEIGHTS:
+        labels.parse_weights(weights, info.label_set)
     return info
 
 
@@ -227,65 +187,32 @@ def _column(text: str) -> tables.Column:
 
 
 def find_labels(
-    options: SentenceOptions,
-    saved: str,
-    *,
-    is_training: bool,
-    beside: labels.LabelSet | None = None,
+    options: SentenceOptions, known: labels.LabelSet | None
 ) -> labels.LabelSet:
-    """Returns the labels: given, else of the training file, else saved.
+    """Returns the labels: given, else known, else of the training file.
 
     Args:
         options: of the user's files.
-        saved: path of the labels of a trained model, if it exists.
-        is_training: whether the model is trained in this run.
-        beside: the labels beside the initial checkpoint, for a run that does
-            not train and has none in `saved`.
+        known: the labels of the trained model, if it is not trained further.
 
     Raises:
-        FileNotFoundError: neither a training file nor saved labels.
+        OSError: there is no training file.
         ValueError: a column is missing; the training file has no usable
-            labels, or other labels than the model in this folder.
+            labels.
     """
-    options.check_columns()
-    # A run that ended before its first checkpoint leaves labels only.
-    folder = os.path.dirname(saved)
-    is_known = paths.exists(saved) and (
-        not is_training
-        or run_files.checkpoints_in(folder)
-        or run_files.checkpoints_in(folder, in_trials=True)
-    )
-    before = labels.load(saved) if is_known else None
-    trained = before or beside
-    problem_type = options.problem_type or task.SINGLE_LABEL
-    if trained and not (is_training or options.problem_type):
-        problem_type = trained.problem_type
+    problem_type = options.problem_type
+    if problem_type is None:
+        problem_type = known.problem_type if known else task.SINGLE_LABEL
     if problem_type == task.REGRESSION or options.label_names:
         names = options.label_names
-    elif is_training:
-        names = _names_in_training_file(options, problem_type)
-    elif trained is None:
-        raise FileNotFoundError(
-            f"No {saved}: without training, the labels must be saved "
-            "next to the model, or given."
-        )
+    elif known:
+        names = known.names
     else:
-        names = trained.names
-    if before and (problem_type, names) != (before.problem_type, before.names):
-        raise ValueError(
-            f"The model of {saved} was trained for {before.problem_type} "
-            f"with the labels {messages.listed(before.names)}; got "
-            f"{problem_type} with {messages.listed(names)}. Use another "
-            "output folder, or the same labels."
-        )
-    # Those of the model that training replaces are dropped.
-    tuned = before if before and not is_training else None
+        names = _names_in_training_file(options, problem_type)
     return labels.LabelSet(
         problem_type=problem_type,
         names=names,
         separator=options.label_separator,
-        thresholds=tuned.thresholds if tuned else (),
-        thresholds_step=tuned.thresholds_step if tuned else 0,
     )
 
 
@@ -296,7 +223,8 @@ def _names_in_training_file(
     path = datasets.find_file(options.data_dir, CUSTOM, train.files)
     if path is None:
         raise FileNotFoundError(
-            f"No {' or '.join(train.files)} in {options.data_dir!r}."
+            f"No {' or '.join(train.files)} in {options.data_dir!r}, whose "
+            "labels are those of the model. Else pass --label_names."
         )
     return datasets.discover_labels(
         path, train.layout, problem_type, options.label_separator
@@ -343,23 +271,6 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
     )
 
 
-def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
-    kind = label_set.problem_type
-    if options.tune_thresholds and kind != task.MULTI_LABEL:
-        raise ValueError(
-            "--tune_thresholds is for --problem_type=multi_label; got "
-            f"{kind}, which has no thresholds."
-        )
-    if options.class_weights and kind == task.REGRESSION:
-        raise ValueError("--class_weights is for labels; got regression.")
-    if options.class_weights not in ((), labels.BALANCED_WEIGHTS):
-        labels.parse_weights(options.class_weights, label_set)
-    if options.dev_fraction and options.num_folds:
-        raise ValueError(
-            "Pass one of --dev_fraction and --num_folds; got both."
-        )
-
-
 def weights_of_labels(
     options: SentenceOptions, train: datasets.TextFile
 ) -> tuple[float, ...]:
@@ -367,7 +278,8 @@ def weights_of_labels(
 
     Args:
         options: the flags.
-        train: the training file, whose labels are counted for `balanced`.
+        train: the examples to train on, whose labels are counted for
+            `balanced`.
 
     Raises:
         OSError: the file cannot be opened.
@@ -385,70 +297,6 @@ def weights_of_labels(
         "class weights: %s", dict(zip(label_set.names, weights, strict=True))
     )
     return weights
-
-
-_Files = Mapping[str, list[datasets.TextFile]]
-
-
-def split(options: SentenceOptions, files: _Files) -> list[_Files]:
-    """Holds out examples of the training file if the flags request it.
-
-    Args:
-        options: the flags.
-        files: files of each split; equal for training and evaluation.
-
-    Returns:
-        The files of each fold; a single entry without folds.
-
-    Raises:
-        OSError: the training file cannot be opened.
-        ValueError: it cannot be read, or has too few rows.
-    """
-    sources = files.get(task.TRAIN) or files.get(task.EVAL)
-    if not (sources and options.splits_training_file):
-        return [files]
-    (file,), seed = sources, options.split_seed
-    examples = file.examples(with_labels=True)
-    found = [example.label for example in examples]
-    if options.num_folds:
-        drawn = datasets.folds(found, options.num_folds, seed)
-    else:
-        drawn = [datasets.hold_out(found, options.dev_fraction, seed)]
-
-    def part(places, number, name) -> list[datasets.TextFile]:
-        chosen = datasets.Part(
-            held_out=tuple(examples[place].row for place in places),
-            is_held_out=name == task.EVAL,
-            seed=seed,
-            fold=number if options.num_folds else 0,
-        )
-        return [dataclasses.replace(file, part=chosen)]
-
-    return [
-        {
-            name: own if name == task.PREDICT else part(places, number, name)
-            for name, own in files.items()
-        }
-        for number, places in enumerate(drawn, start=1)
-    ]
-
-
-def _check_outputs(
-    options: SentenceOptions, info: datasets.DatasetInfo, output_dir: str
-) -> None:
-    """Checks that prediction files do not overwrite data files."""
-    found = [
-        datasets.find_file(options.data_dir, info.name, split.files)
-        for split in (info.train, *info.dev, *info.test)
-    ]
-    answers = [
-        os.path.join(output_dir, f"{split.submission}.tsv")
-        for split in info.test
-        if split.submission
-    ]
-    writing.check_files(answers, filter(None, found))
-    if options.write_submission:
-        glue.check_zip(options.write_submission)
 
 
 def truncation(options: SentenceOptions) -> sentence_pairs.Truncation:

@@ -226,8 +226,7 @@ def read_training_examples(
             f"{path}: there must be a question to train on; no answer is at "
             "its offset."
         )
-    # A generator for each file, so that its order does not depend on earlier
-    # files. Source: seed 12345, run_squad.py of the release.
+    # Source: seed 12345, run_squad.py of the release.
     random.Random(12345).shuffle(examples)
     return examples
 

@@ -39,8 +39,7 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     """Flags of run_squad.py for its questions and answers."""
 
     train_file: str | None = flags.Group.FILES.optional(
-        "SQuAD training files: comma-separated names or globs, trained on in "
-        "order, each for --num_train_epochs."
+        "SQuAD file to train on."
     )
     predict_file: str | None = flags.Group.FILES.optional(
         "SQuAD file with the questions to answer."

@@ -185,21 +185,11 @@ def test_what_outputs_answer_survives_hugging_face(tmp_path, problem_type):
     prefix = str(tmp_path / "run/model.ckpt-3")
     checkpoints.save(prefix, checkpoints.variables_by_name(model))
     labels = {"problem_type": problem_type, "labels": names}
-    if names:
-        labels["thresholds"] = [0.25, 0.75]
     (tmp_path / "run/labels.json").write_text(json.dumps(labels))
     there = tmp_path / "hf"
     _convert(prefix, there, "huggingface", bert_config_file=_CONFIG_FILE)
     _convert(there, tmp_path / "back/x.ckpt", "release")
     assert json.loads((tmp_path / "back/labels.json").read_text()) == labels
-    # Thresholds of the weights of another step do not belong to these.
-    if names:
-        tuned = json.dumps({**labels, "thresholds_step": 2})
-        (tmp_path / "run/labels.json").write_text(tuned)
-        other = tmp_path / "other"
-        _convert(prefix, other, "huggingface", bert_config_file=_CONFIG_FILE)
-        config_there = json.loads((other / "config.json").read_text())
-        assert "thresholds" not in config_there
 
 
 def test_the_name_of_a_score_survives(tmp_path):

@@ -118,16 +118,11 @@ def test_several_labels(tmp_path):
         do_eval=True,
         problem_type="multi_label",
         num_train_epochs=1,
-        tune_thresholds=True,
     )
     version = _export(out)
     (got,) = serving_client.ask(version, {"text_a": texts})
     model = _model_json(version)
     names = model["labels"]
-    # Undertrained, it needs other thresholds than 0.5.
-    labels = json.loads((out / "labels.json").read_text())
-    assert model["thresholds"] == labels["thresholds"]
-    assert set(model["thresholds"]) != {0.5}
     rows = zip(
         expected,
         _ask(out, *texts),

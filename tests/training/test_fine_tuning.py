@@ -14,7 +14,7 @@ import tensorflow as tf
 from modeling import config
 from tasks import task
 from tests import toy_data
-from training import fine_tuning, record_order, task_data, task_models, workers
+from training import fine_tuning, task_data, task_models, workers
 from training import flags as training_flags
 
 _LABELS = {"problem_type": "single_label", "labels": ["no", "yes"]}
@@ -135,19 +135,17 @@ def test_trials_are_summarized_once_for_each_file(
         fine_tuning.Trial(
             name=f"trial-{number}",
             setting={"learning_rate": 1e-3},
-            fold=0,
             options=types.SimpleNamespace(random_seed=number),
         )
         for number in (1, 2, 3)
     ]
     learnt = types.SimpleNamespace(
-        metric="f1", writes_everything=False, options=_setup(tmp_path).options
+        metric="f1", options=_setup(tmp_path).options
     )
     best = fine_tuning._summarize(
         learnt,
         runs,
         [{}, *(dict.fromkeys(names, value) for value in (0.5, 0.75))],
-        constants=[0.25],
     )
     assert best is runs[2].options
     assert len(logged) == tables
@@ -196,18 +194,6 @@ def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
         _length(30, 8, 1e308, 0.1)
 
 
-def test_files_get_their_share_of_the_stream():
-    data = task.Data(
-        data_set=_data_set(examples_of_files=[2, 3]),
-        source=None,
-        rows_per_example=np.array([1, 2, 0, 4, 1]),
-    )
-    assert task_data.parts(data, 1.5) == (
-        record_order.Part(num_records=3, num_taken=3),
-        record_order.Part(num_records=5, num_taken=4),
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class _Records:
     files: range = range(40)
@@ -245,9 +231,9 @@ def _trial_options(**changes):
     )
 
 
-def _plan(rates=(5e-5, 2e-5), num_trials=2, num_folds=1):
+def _plan(rates=(5e-5, 2e-5), num_trials=2):
     options = _trial_options(learning_rates=rates, num_trials=num_trials)
-    return fine_tuning.plan_run(options, num_folds)
+    return fine_tuning.plan_run(options)
 
 
 def test_each_rate_gets_each_seed_and_a_folder():
@@ -282,91 +268,38 @@ def test_each_run_has_options_of_its_own():
     assert fine_tuning.plan_run(alone)[0].options == alone
 
 
-def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
-    options = _trial_options(
-        train_batch_sizes=(16, 32), train_epochs=(2.0,), num_trials=2
-    )
-    runs = fine_tuning.plan_run(options, num_folds=3)
-    assert len(runs) == 2 * 2 * 3
-    seen = [
-        (run.options.train_batch_size, run.options.random_seed, run.fold)
-        for run in runs
-    ]
-    assert seen[:4] == [(16, 7, 0), (16, 7, 1), (16, 7, 2), (16, 8, 0)]
-    assert len(set(seen)) == 12
-    assert {run.options.num_train_epochs for run in runs} == {2.0}
-    assert {run.options.learning_rate for run in runs} == {5e-5}
-
-
 def test_summary_of_runs_worked_by_hand():
     values = [0.5, 0.9, 0.8, 0.6]
     results = [{"f1": value, "loss": 1.0} for value in values]
-    summary = fine_tuning.summarize(_plan(), results, "f1", [0.6])
+    summary = fine_tuning.summarize(_plan(), results, "f1")
     assert summary["best_trial"] == "trial-2"
     assert summary["best"] == 0.9
     assert summary["median"] == pytest.approx(0.7)
     assert summary["mean"] == pytest.approx(0.7)
     # Squares of 0.2, 0.2, 0.1, 0.1 over 3.
     assert summary["standard_deviation"] == pytest.approx((0.1 / 3) ** 0.5)
-    assert summary["num_collapsed"] == 2
-    assert [t["collapsed"] for t in summary["trials"]] == [1, 0, 0, 1]
     assert [
-        (row["learning_rate"], row["median"], row["num_collapsed"])
+        (row["learning_rate"], row["median"])
         for row in summary["by_learning_rate"]
-    ] == [(5e-5, 0.7, 1), (2e-5, pytest.approx(0.7), 1)]
-
-
-def test_table_names_the_best_and_the_collapsed():
-    results = [{"f1": value} for value in (0.5, 0.9)]
-    summary = fine_tuning.summarize(_plan(rates=(1e-4,)), results, "f1", [0.5])
+    ] == [(5e-5, 0.7), (2e-5, pytest.approx(0.7))]
     # Of equal runs the first is the best.
-    equal = fine_tuning.summarize(_plan(), 2 * results, "f1", [0.5])
-    assert equal["best_trial"] == summary["best_trial"] == "trial-2"
-    lines = fine_tuning.table(summary).splitlines()
-    assert lines[1].endswith("0.5000  collapsed")
-    assert lines[2].endswith("0.9000  best")
-    assert "mean 0.7000 ± 0.2828, median 0.7000" in lines[3]
-    assert "best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
+    equal = fine_tuning.summarize(_plan(), 2 * results[:2], "f1")
+    assert equal["best_trial"] == "trial-2"
+    assert "best 0.9000 (trial-2)" in fine_tuning.table(equal)
 
 
-def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
-    runs = _plan(num_folds=2, num_trials=1)
-    results = [{"f1": value} for value in (0.9, 0.5, 0.7, 0.8)]
-    summary = fine_tuning.summarize(runs, results, "f1", [0.7, 0.4])
-    # A constant answer has another score in each fold.
-    assert [t["collapsed"] for t in summary["trials"]] == [0, 0, 1, 0]
-    assert [s["num_collapsed"] for s in summary["by_setting"]] == [0, 1]
-    assert summary["num_collapsed"] == 1
-    assert summary["constant_answer"] == pytest.approx(0.55)
-    assert summary["best_trial"] == "trial-1"
-    best = summary["best_setting"]
-    assert best == summary["by_setting"][1]
-    assert best["learning_rate"] == 2e-5
-    assert best["mean"] == pytest.approx(0.75)
-    assert best["standard_deviation"] == pytest.approx(0.005**0.5)
-    assert [trial["fold"] for trial in summary["trials"]] == [1, 2, 1, 2]
-    *_, first, second, _ = fine_tuning.table(summary).splitlines()
-    assert first.split()[1:] == ["5.0e-05", "32", "3", "0.7000", "±", "0.2828"]
-    assert second.endswith("0.7500 ± 0.0707  best")
-
-
-def test_a_run_without_a_score_has_collapsed_and_is_left_out():
+def test_a_run_without_a_score_is_left_out():
     runs = _plan(rates=(1.0, 5e-5, 2e-5))
     scores = (None, None, 0.9, None, 0.7, 0.8)
     results = [{} if x is None else {"f1": x} for x in scores]
-    summary = fine_tuning.summarize(runs, results, "f1", [0.75])
+    summary = fine_tuning.summarize(runs, results, "f1")
     assert summary["best_trial"] == "trial-3"
     assert (summary["mean"], summary["median"]) == pytest.approx((0.8, 0.8))
     assert summary["standard_deviation"] == pytest.approx(0.1)
     assert (summary["num_trials"], summary["num_scored"]) == (6, 3)
-    assert summary["num_collapsed"] == 4
-    assert [t["collapsed"] for t in summary["trials"]] == [1, 1, 0, 1, 1, 0]
     assert ["f1" in t for t in summary["trials"]] == [0, 0, 1, 0, 1, 1]
     first, second, third = summary["by_setting"]
-    assert first == {
-        **runs[0].setting,
-        **{"num_trials": 2, "num_scored": 0, "num_collapsed": 2},
-    }
+    assert first == {**runs[0].setting, "num_trials": 2, "num_scored": 0}
     assert (second["mean"], second["standard_deviation"]) == (0.9, 0.0)
     assert third["mean"] == pytest.approx(0.75)
     assert summary["best_setting"] == second
@@ -374,12 +307,12 @@ def test_a_run_without_a_score_has_collapsed_and_is_left_out():
         " ".join(line.split()[1:])
         for line in fine_tuning.table(summary).splitlines()
     ]
-    assert lines[1] == "1.0e+00 32 3 7 - collapsed"
+    assert lines[1] == "1.0e+00 32 3 7 -"
     assert lines[3] == "5.0e-05 32 3 7 0.9000 best"
     assert lines[7] == "1.0e+00 32 3 - 0 of 2 runs"
     assert lines[8] == "5.0e-05 32 3 0.9000 ± 0.0000 1 of 2 runs best"
     assert lines[9] == "2.0e-05 32 3 0.7500 ± 0.0707"
-    assert lines[10].endswith("answer, 0.7500, or without a score)")
+    assert lines[10].endswith("best 0.9000 (trial-3), 3 of 6 failed")
 
 
 def _folder_of_trials(

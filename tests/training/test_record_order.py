@@ -78,9 +78,6 @@ def test_blocks_and_windows_are_shuffled_by_different_numbers():
 def test_no_records_are_refused():
     with pytest.raises(ValueError, match="at least one record"):
         record_order.RecordOrder(0, seed=1)
-    empty = record_order.Part(num_records=0, num_taken=4)
-    with pytest.raises(ValueError, match="at least one record"):
-        record_order.ConsecutiveOrder([empty], seed=1)
 
 
 def test_buckets_group_like_lengths_and_lose_nothing(monkeypatch):
@@ -100,33 +97,3 @@ def test_buckets_group_like_lengths_and_lose_nothing(monkeypatch):
     assert longest != sorted(longest)
     fresh = record_order.BucketedOrder(plain, lengths, seed=2)
     np.testing.assert_array_equal(fresh.batch(7, 4), batches[7])
-
-
-def test_one_part_is_a_shuffled_stream():
-    one = record_order.Part(num_records=7, num_taken=0)
-    alone = record_order.ConsecutiveOrder([one], seed=3)
-    plain = record_order.RecordOrder(7, seed=3)
-    assert np.array_equal(alone.indices(5, 20), plain.indices(5, 20))
-    assert np.array_equal(alone.batch(2, 4), plain.batch(2, 4))
-
-
-def test_parts_follow_one_another():
-    order = record_order.ConsecutiveOrder(
-        [
-            record_order.Part(num_records=5, num_taken=10),
-            record_order.Part(num_records=0, num_taken=6),
-            record_order.Part(num_records=3, num_taken=4),
-            record_order.Part(num_records=4, num_taken=1),
-        ],
-        seed=1,
-    )
-    stream = order.indices(0, 30).tolist()
-    # The first is gone through twice, then four of the next, then the last.
-    assert sorted(stream[:5]) == sorted(stream[5:10]) == [0, 1, 2, 3, 4]
-    assert sorted(stream[10:13]) == [5, 6, 7]
-    assert stream[13] in {5, 6, 7}
-    assert sorted(stream[14:18]) == sorted(stream[18:22]) == [8, 9, 10, 11]
-    # A batch may begin anywhere, so a resumed run needs nothing before it.
-    for start in range(20):
-        assert order.indices(start, 7).tolist() == stream[start : start + 7]
-    assert order.indices(4, 0).tolist() == []

@@ -1,11 +1,11 @@
 """Files of tasks, examples read from described columns, and splits."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
 
-from tasks import task
 from tasks.classification import (
     datasets,
     glue,
@@ -75,14 +75,6 @@ def test_short_rows_are_left_out_with_a_count_where_known(tmp_path, caplog):
     assert "lines 3, 4, 5" in caplog.text
     with pytest.raises(ValueError, match=r"line 3, column 1 \('y'\): missing"):
         _read(path, **layout)
-
-
-def test_first_example_used_as_a_header_is_warned_of(tmp_path, caplog):
-    _read(_write(tmp_path, "1\ta\n0\tb\n"), text_a=1, label=0)
-    assert "read as a header, has a label" in caplog.text
-    caplog.clear()
-    _read(_write(tmp_path, "Quality\ta\n0\tb\n"), text_a=1, label=0)
-    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
@@ -158,21 +150,6 @@ def test_optional_files_alone_may_be_missing(tmp_path):
         datasets.find_files(info, info.dev, str(tmp_path), _TRUNCATION)
 
 
-def test_case_is_ignored_and_punctuation_in_the_name_of_the_data_set(tmp_path):
-    for name in ("Fold_11/sst2/Dev.tsv", "g/MNLI/dev.tsv~", "\u65b0/dev.tsv"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.touch()
-
-    def found(folder, name):
-        return datasets.find_file(str(tmp_path / folder), name, ("dev.tsv",))
-
-    assert found("fold_11", "SST-2") == str(tmp_path / "Fold_11/sst2/Dev.tsv")
-    assert found("fold_1_1", "SST-2") is None
-    assert found("g", "MNLI") is None
-    assert found("\u8bc4", "MNLI") is None
-
-
 def test_records_are_those_of_the_rows(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
@@ -216,99 +193,65 @@ def _counts(rows, found=_FOUND):
     return collections.Counter(found[row] for row in rows)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_each_label_is_held_out_in_the_same_share(seed):
-    rows = datasets.hold_out(_FOUND, 0.2, seed)
+def test_each_label_is_held_out_in_the_same_share():
+    rows = datasets.held_out(_FOUND, 0.2)
     assert _counts(rows) == {"a": 10, "b": 6, "c": 4}
-    assert list(rows) == sorted(set(rows))
-    assert rows == datasets.hold_out(_FOUND, 0.2, seed)
-    assert rows != datasets.hold_out(_FOUND, 0.2, seed + 1)
-
-
-def test_rows_are_drawn_from_the_whole_file():
-    drawn = {
-        row
-        for seed in range(60)
-        for row in datasets.hold_out(_FOUND, 0.2, seed)
-    }
-    # Each is missed with a chance of 0.8 ** 60, 2e-6.
-    assert drawn == set(range(100))
-
-
-def test_folds_share_out_rows_and_labels_evenly():
-    found = datasets.folds(_FOUND, 3, 5)
-    assert sorted(row for rows in found for row in rows) == list(range(100))
-    for rows in found:
-        for label, number in (("a", 50), ("b", 30), ("c", 20)):
-            assert abs(_counts(rows)[label] - number / 3) < 1
-    assert found == datasets.folds(_FOUND, 3, 5) != datasets.folds(_FOUND, 3, 6)
+    assert rows == datasets.held_out(_FOUND, 0.2)
+    # Rows of a label are drawn, not its first ones.
+    assert set(range(10)) - rows
+    with pytest.raises(ValueError, match=r"0\.1 of 4 rows are 0"):
+        datasets.held_out(["a"] * 4, 0.1)
 
 
 def test_scores_and_several_labels_are_stratified_too():
     scores = list(np.random.default_rng(1).normal(size=200))
-    held_out = [scores[row] for row in datasets.hold_out(scores, 0.1, 1)]
+    held_out = [scores[row] for row in datasets.held_out(scores, 0.1)]
     assert np.mean(held_out) == pytest.approx(np.mean(scores), abs=0.05)
     several = [("x",), ("y", "x"), ("x", "y"), ()] * 10
-    rows = datasets.hold_out(several, 0.25, 1)
+    rows = datasets.held_out(several, 0.25)
     pairs = [set(several[row]) == {"x", "y"} for row in rows]
     assert (len(rows), sum(pairs)) == (10, 5)
 
 
-def test_parts_make_up_the_file():
-    names = ["held", "kept"]
-    parts = {
-        name: datasets.Part(
-            held_out=(1, 3), is_held_out=name == "held", seed=7, fold=2
-        )
-        for name in names
-    }
-    examples = [
-        sentence_pairs.InputExample(guid="", text_a=text, row=row)
-        for row, text in enumerate("abcde")
-    ]
-    texts = {
-        name: [example.text_a for example in part.take(examples)]
-        for name, part in parts.items()
-    }
-    assert texts == {"held": ["b", "d"], "kept": ["a", "c", "e"]}
-    assert parts["kept"].suffix == "-fold-2"
-    assert parts["held"].origin() == {
-        "part": "held out",
-        "held_out_rows": [1, 3],
-        "split_seed": 7,
-    }
-
-
-def test_held_out_rows_are_those_of_the_file(tmp_path):
+def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
     rows = [f"{n}\t1\t2\tq{n}\tr\t{n % 2}\n" for n in range(10)]
     # The release drops the short row.
     text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\nshort\t1\n"
     _write(tmp_path, text + "".join(rows), "train.tsv")
     info = glue.find_dataset("QQP")
-    files = datasets.find_files(info, [info.train], str(tmp_path), _TRUNCATION)
-    options = sentence_flags.SentenceOptions(
-        task_name="QQP", data_dir=str(tmp_path), dev_fraction=0.3
+    (file,) = datasets.find_files(
+        info, [info.train], str(tmp_path), _TRUNCATION
     )
-    (parts,) = sentence_flags.split(
-        options, {task.TRAIN: files, task.EVAL: files}
+    dev, train = (
+        dataclasses.replace(file, dev_fraction=0.3, is_held_out=is_held_out)
+        for is_held_out in (True, False)
     )
-    texts = {
-        name: [e.text_a for e in part.examples(with_labels=True)]
-        for name, (part,) in parts.items()
-    }
-    held_out = parts[task.EVAL][0].origin()["held_out_rows"]
-    assert texts[task.EVAL] == [f"q{row - 1}" for row in held_out]
+    held_out = dev.examples(with_labels=True)
     assert len(held_out) == 3
-    assert sorted(texts[task.TRAIN] + texts[task.EVAL]) == [
+    assert [e.text_a for e in held_out] == [f"q{e.row - 1}" for e in held_out]
+    others = train.examples(with_labels=True)
+    assert sorted(e.text_a for e in held_out + others) == [
         f"q{n}" for n in range(10)
     ]
+    origins = [each.origin() for each in (file, dev, train)]
+    assert len({str(origin) for origin in origins}) == 3
 
 
-def test_refuses_what_leaves_nothing(caplog):
-    with pytest.raises(ValueError, match=r"0\.1 of 4 rows are 0"):
-        datasets.hold_out(["a"] * 4, 0.1, 1)
-    for count in (1, 5):
-        with pytest.raises(ValueError, match=f"number of rows, 4; got {count}"):
-            datasets.folds(["a"] * 4, count, 1)
-    datasets.folds(["a", "a", "b"], 2, 1)
-    assert "missing in some folds: 'b'" in caplog.text
+def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
+    rows = "".join(f"text\t{n % 4 == 0:d}\n" for n in range(20))
+    _write(tmp_path, f"sentence\tlabel\n{rows}", "train.tsv")
+    info = glue.find_dataset("SST-2")
+    (file,) = datasets.find_files(
+        info, [info.train], str(tmp_path), _TRUNCATION
+    )
+    train = dataclasses.replace(file, dev_fraction=0.25)
+    counts = _counts(
+        range(15), [e.label for e in train.examples(with_labels=True)]
+    )
+    options = sentence_flags.SentenceOptions(
+        task_name="SST-2", data_dir="", class_weights=("balanced",)
+    )
+    assert sentence_flags.weights_of_labels(options, train) == (
+        15 / 2 / counts["0"],
+        15 / 2 / counts["1"],
+    )

@@ -85,9 +85,9 @@ def test_found_labels_are_sorted_whole_numbers_by_value():
 
 def test_labels_that_are_rarely_the_same_are_suspected(caplog):
     texts = [f"text {n}" for n in range(30)]
-    labels.discover(_found(*texts), "single_label", has_header=True)
+    labels.discover(_found(*texts), "single_label")
     found, warning = (record.message for record in caplog.records)
-    assert found.endswith("'text 26' x 1 and 10 more")
+    assert found.endswith("'text 26 x 1' and 10 more")
     assert warning == (
         "Of 30 labels, 30 are different. Is it the column of the labels? "
         "For scores, use --problem_type=regression."
@@ -95,14 +95,6 @@ def test_labels_that_are_rarely_the_same_are_suspected(caplog):
     caplog.clear()
     labels.discover(_found(*texts, *texts), "single_label")
     assert "different labels" not in caplog.text
-
-
-def test_lone_first_label_is_suspected_to_be_the_header(caplog):
-    labels.discover(_found("label", "a", "b", "a"), "single_label")
-    assert "'label', occurs nowhere else" in caplog.text
-    caplog.clear()
-    labels.discover(_found("a", "b", "a"), "single_label")
-    assert "nowhere else" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -142,7 +134,6 @@ def test_saved_labels_are_loaded(tmp_path, label_set):
         "{",
         "{}",
         '{"problem_type": "x", "labels": ["a", "b"]}',
-        '{"problem_type": "single_label", "labels": "ab"}',
     ],
 )
 def test_file_of_something_else_is_refused(tmp_path, text):
@@ -167,35 +158,6 @@ def test_file_of_something_else_is_refused(tmp_path, text):
 def test_names_must_fit_the_problem(values, message):
     with pytest.raises(ValueError, match=message):
         labels.LabelSet(**values)
-
-
-def test_thresholds_are_kept_with_the_labels(tmp_path):
-    path = str(tmp_path / "labels.json")
-    tuned = _set("a", "b", problem_type="multi_label", thresholds=(0.25, 0.5))
-    tuned.save(path)
-    assert labels.load(path) == tuned
-    # Records do not depend on them.
-    assert str(tuned) == str(_set("a", "b", problem_type="multi_label"))
-    (tmp_path / "labels.json").write_text(
-        '{"problem_type": "multi_label", "labels": ["a"], "thresholds": [1, 2]}'
-    )
-    with pytest.raises(ValueError, match="a threshold for each of 1 labels"):
-        labels.load(path)
-
-
-def test_thresholds_decide_for_the_weights_of_their_step(tmp_path, caplog):
-    several = _set("a", "b", problem_type="multi_label")
-    path = str(tmp_path / "labels.json")
-    several.tuned((0.25, 0.5), "out/model.ckpt-37").save(path)
-    saved = labels.load(path)
-    for known in ("best/model.ckpt-37", "model.weights.h5"):
-        assert saved.for_checkpoint(known).thresholds == (0.25, 0.5)
-    assert not caplog.text
-    assert saved.for_checkpoint("out/model.ckpt-74") == several
-    assert "tuned at step 37. out/model.ckpt-74 decides" in caplog.text
-    # Earlier versions did not store the step.
-    old = several.tuned((0.25, 0.5), "")
-    assert old.for_checkpoint("out/model.ckpt-74") == old
 
 
 _CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))

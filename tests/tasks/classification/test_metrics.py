@@ -7,6 +7,7 @@ import pytest
 
 from tasks.classification import metrics
 
+_TWO = np.zeros((1, 2))  # The number of labels; its values do not matter.
 _TARGETS = [1, 1, 1, 0, 0]
 _PREDICTIONS = [1, 1, 0, 1, 0]  # 2 true, 1 false positive; 1 of each negative
 
@@ -24,18 +25,22 @@ _PREDICTIONS = [1, 1, 0, 1, 0]  # 2 true, 1 false positive; 1 of each negative
     ],
 )
 def test_classes_are_scored_as_by_hand(name, expected):
-    value = metrics.evaluate([name], _TARGETS, _PREDICTIONS)
+    value = metrics.evaluate([name], _TARGETS, _PREDICTIONS, _TWO)
     assert value == {name: pytest.approx(expected, abs=1e-12)}
 
 
 def test_a_class_that_does_not_occur_has_macro_f1_0():
-    values = metrics.evaluate(["macro_f1"], _TARGETS, _PREDICTIONS, 3)
+    values = metrics.evaluate(
+        ["macro_f1"], _TARGETS, _PREDICTIONS, np.zeros((1, 3))
+    )
     assert values == {"macro_f1": pytest.approx((2 / 3 + 1 / 2 + 0) / 3)}
 
 
 def test_scores_correlate_as_by_hand():
     targets, predictions = [1.0, 2.0, 3.0], [1.0, 5.0, 3.0]
-    values = metrics.evaluate(["pearson", "spearman"], targets, predictions)
+    values = metrics.evaluate(
+        ["pearson", "spearman"], targets, predictions, _TWO
+    )
     # Deviations (-1, 0, 1) and (-2, 2, 0): 2 / sqrt(2 * 8); ranks 1, 3, 2.
     assert values["pearson"] == pytest.approx(0.5)
     assert values["spearman"] == pytest.approx(0.5)
@@ -43,9 +48,9 @@ def test_scores_correlate_as_by_hand():
 
 def test_correlation_ignores_scale_and_spearman_all_but_order():
     targets = np.arange(7, dtype=np.float32)
-    values = metrics.evaluate(["pearson"], targets, 3 * targets - 100)
+    values = metrics.evaluate(["pearson"], targets, 3 * targets - 100, _TWO)
     assert values["pearson"] == pytest.approx(1)
-    values = metrics.evaluate(["spearman"], targets, np.exp(targets))
+    values = metrics.evaluate(["spearman"], targets, np.exp(targets), _TWO)
     assert values["spearman"] == pytest.approx(1)
 
 
@@ -53,7 +58,7 @@ def test_several_labels_are_scored_over_labels_and_rows():
     targets = [[1, 0, 1], [0, 1, 0]]
     predictions = [[1, 0, 0], [0, 1, 0]]
     names = ("micro_f1", "macro_f1", "exact_match")
-    values = metrics.evaluate(names, targets, predictions)
+    values = metrics.evaluate(names, targets, predictions, np.zeros((2, 3)))
     assert values == {
         "micro_f1": pytest.approx(2 * 2 / (2 * 2 + 1)),
         "macro_f1": pytest.approx((1 + 1 + 0) / 3),
@@ -64,15 +69,18 @@ def test_several_labels_are_scored_over_labels_and_rows():
 def test_a_single_label_is_scored_as_class_1():
     targets = [[1], [1], *[[0]] * 6]
     predictions = [[0], [1], [1], *[[0]] * 5]
-    values = metrics.evaluate(["micro_f1", "macro_f1"], targets, predictions)
+    values = metrics.evaluate(
+        ["micro_f1", "macro_f1"], targets, predictions, np.zeros((8, 1))
+    )
     assert values == {"micro_f1": 2 / (2 + 1 + 1), "macro_f1": 0.5}
 
 
 def test_metrics_do_not_depend_on_the_order_of_the_examples():
     names = ["accuracy", "f1", "matthews_correlation", "spearman"]
     back = slice(None, None, -1)
-    assert metrics.evaluate(names, _TARGETS, _PREDICTIONS) == pytest.approx(
-        metrics.evaluate(names, _TARGETS[back], _PREDICTIONS[back])
+    values = metrics.evaluate(names, _TARGETS, _PREDICTIONS, _TWO)
+    assert values == pytest.approx(
+        metrics.evaluate(names, _TARGETS[back], _PREDICTIONS[back], _TWO)
     )
 
 
@@ -89,7 +97,7 @@ def test_metrics_do_not_depend_on_the_order_of_the_examples():
     ],
 )
 def test_undefined_value_is_0_and_logged(caplog, name, targets, predictions):
-    values = metrics.evaluate([name], targets, predictions)
+    values = metrics.evaluate([name], targets, predictions, _TWO)
     assert values == {name: 0.0}
     assert f"{name} is undefined" in caplog.text
 
@@ -97,11 +105,33 @@ def test_undefined_value_is_0_and_logged(caplog, name, targets, predictions):
 @pytest.mark.parametrize(
     ("names", "targets", "predictions", "message"),
     [
-        (["accuracy"], [1, 0], [1], "one prediction for each target"),
-        (["accuracy"], [], [], "at least one example"),
-        (["pearson"], [1.0, 2.0], [1.0, math.nan], "1 of 2 are not"),
+        (["accuracy"], [1, 0], [1], "one prediction for each"),
+        (["accuracy"], [], [], "one or more targets"),
     ],
 )
 def test_wrong_input_is_an_error(names, targets, predictions, message):
     with pytest.raises(ValueError, match=message):
-        metrics.evaluate(names, targets, predictions)
+        metrics.evaluate(names, targets, predictions, _TWO)
+
+
+def test_outputs_that_are_not_finite_are_an_error():
+    with pytest.raises(ValueError, match="1 of 2 are not"):
+        metrics.evaluate(["accuracy"], [1], [0], np.array([[1.0, math.nan]]))
+
+
+def test_average_precision_is_the_mean_over_labels_that_occur(caplog):
+    targets = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]])
+    outputs = np.array([[0.3, 0.1, 0.9], [0.2, 0.2, 0.1], [0.1, 0.3, 0.1]])
+    # The first label is ranked first and last: (1/1 + 2/3) / 2. The second is
+    # ranked above all others. The third never occurs.
+    values = metrics.evaluate(
+        ["average_precision", "micro_f1"], targets, outputs >= 0.5, outputs
+    )
+    assert values["average_precision"] == pytest.approx((5 / 6 + 1) / 2)
+    # Sparse labels: no probability reaches 0.5.
+    assert values["micro_f1"] == 0
+    values = metrics.evaluate(
+        ["average_precision"], 0 * targets, 0 * targets, outputs
+    )
+    assert values == {"average_precision": 0.0}
+    assert "average_precision is undefined" in caplog.text
