@@ -1,9 +1,8 @@
 """Benchmark contenders, which take turns in separate processes.
 
 A contender is named `MODULE.FUNCTION`. The function gets a `Job` and returns
-the function to measure, whose result, if any, replaces the wall time. It may
-raise ImportError. A contender may run in another environment: this file
-requires only Python and NumPy.
+the function to measure. It may raise ImportError. A contender may run in
+another environment: this file requires only Python and NumPy.
 """
 
 import dataclasses
@@ -16,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,26 +26,35 @@ NUM_LABELS = 2  # Of fine-tuning and of next sentences.
 _READY, _ABSENT = "ready", "absent"
 
 
+class Cost(NamedTuple):
+    """The time of one turn.
+
+    Attributes:
+        seconds: wall time.
+        processor_seconds: of all threads, and of processes that have ended.
+    """
+
+    seconds: float
+    processor_seconds: float
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
     """The work of one turn.
 
     Attributes:
-        kind: "pretraining", "fine_tuning" (a classifier) or "span_extraction",
-            a training step; "prediction" for texts of the given lengths;
-            "tokenization", "graph_tokenization" or "data_creation" for a file.
+        kind: "pretraining" or "fine_tuning" (a classifier), a training step;
+            "prediction" for texts of the given lengths; "tokenization" and
+            "data_creation" for a file.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
         max_seq_length: tokens of a row at most.
         max_predictions_per_seq: of pre-training.
-        precision: "float32", "mixed_bfloat16" or "mixed_float16".
-        recompute: whether training uses gradient checkpointing.
-        num_parts: micro-batches of a step.
+        precision: "float32" or "mixed_bfloat16".
         lengths: tokens of each text of prediction, in file order.
         by_length: group texts of similar length.
         text_file: of the other kinds, a sentence a line.
         vocab_file: an uncased vocabulary.
-        of_memory: measure peak memory, in bytes, instead of time.
     """
 
     kind: str
@@ -55,13 +63,10 @@ class Job:
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20
     precision: str = "mixed_bfloat16"
-    recompute: bool = False
-    num_parts: int = 1
     lengths: Sequence[int] = ()
     by_length: bool = False
     text_file: str = ""
     vocab_file: str = ""
-    of_memory: bool = False
 
     def batches(self) -> list[list[int]]:
         """Returns the lengths of the texts of each prediction batch."""
@@ -91,16 +96,14 @@ class Job:
             "segment_ids": np.arange(shape[1]) * np.ones(shape) > shape[1] // 2,
         }
         label = rng.integers(0, NUM_LABELS, (shape[0], 1))
-        if self.kind == "span_extraction":
-            rows |= {"start_positions": label, "end_positions": label}
-        elif self.kind != "pretraining":
-            rows["label_ids"] = label
-        else:
+        if self.kind == "pretraining":
             rows |= {
                 "masked_lm_positions": rng.integers(1, shape[1], picked),
                 "masked_lm_ids": rng.integers(1, words, picked),
                 "next_sentence_labels": label,
             }
+        else:
+            rows["label_ids"] = label
         rows = {name: values.astype(np.int32) for name, values in rows.items()}
         if self.kind == "pretraining":
             rows["masked_lm_weights"] = np.ones(picked, np.float32)
@@ -130,11 +133,8 @@ def serve(name: str, work: str) -> None:
     answers.write(f"{_READY}\n")
     answers.flush()
     for _ in sys.stdin:
-        start = time.perf_counter()
-        measured = turn()
-        if measured is None:
-            measured = time.perf_counter() - start
-        answers.write(f"{measured}\n")
+        turn()
+        answers.write("done\n")
         answers.flush()
 
 
@@ -145,23 +145,33 @@ class Contender:
         name: as for `serve`.
         job: the work.
         python: its interpreter.
+        clone: the folder of the program; another one compares two versions.
 
     Attributes:
         absent: why it is unavailable; None if it is available.
+        start: the time from launch to the end of the first turn.
 
     Raises:
         RuntimeError: the process ended without a reason.
     """
 
-    def __init__(self, name: str, job: Job, python: str = sys.executable):
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        *,
+        python: str = sys.executable,
+        clone: str | pathlib.Path = ROOT,
+    ):
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        begin = time.perf_counter()
         self._process = subprocess.Popen(
             [
                 *(python, "-m", "benchmarks.contenders", name),
                 json.dumps(dataclasses.asdict(job)),
             ],
-            cwd=ROOT,
+            cwd=clone,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -173,18 +183,30 @@ class Contender:
         self._name = name
         word, _, reason = self._answer().partition(" ")
         self.absent = reason.strip() if word == _ABSENT else None
+        if self.absent is None:
+            seconds = time.perf_counter() - begin
+            self.start = Cost(seconds, self._processor_seconds())
 
-    def turn(self) -> float:
-        """Does the work once; returns its seconds or its own measurement."""
+    def turn(self) -> Cost:
+        """Does the work once."""
+        begin, used = time.perf_counter(), self._processor_seconds()
         self._requests.write("\n")
         self._requests.flush()
-        return float(self._answer())
+        self._answer()
+        seconds = time.perf_counter() - begin
+        return Cost(seconds, self._processor_seconds() - used)
 
     def close(self) -> None:
         """Ends the process."""
         self._requests.close()
         self._process.wait()
         self._log.close()
+
+    def _processor_seconds(self) -> float:
+        path = pathlib.Path(f"/proc/{self._process.pid}/stat")
+        # Source: proc_pid_stat(5): fields 14 to 17, after the name in ().
+        fields = path.read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     def _answer(self) -> str:
         line = self._answers.readline()
@@ -196,83 +218,23 @@ class Contender:
         return line.strip()
 
 
-class Command:
-    """A contender that starts a command in each turn.
-
-    Args:
-        make_arguments: returns the command line of a turn, given an empty
-            folder.
-        of_processor: whether to measure CPU seconds of all its processes.
-    """
-
-    absent = None
-
-    def __init__(
-        self,
-        make_arguments: Callable[[str], Sequence[str]],
-        *,
-        of_processor: bool = False,
-    ):
-        self._make_arguments = make_arguments
-        self._of_processor = of_processor
-
-    def turn(self) -> float:
-        """Runs the command; returns its seconds.
-
-        Raises:
-            RuntimeError: the command failed.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            arguments = [sys.executable, *self._make_arguments(folder)]
-            start, used = time.perf_counter(), _children_seconds()
-            done = subprocess.run(
-                arguments,
-                cwd=ROOT,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-            seconds = time.perf_counter() - start
-        if done.returncode:
-            raise RuntimeError(f"{arguments} failed: {done.stderr[-2000:]}")
-        return _children_seconds() - used if self._of_processor else seconds
-
-    def close(self) -> None:
-        """Does nothing: the command has ended."""
-
-
-def _children_seconds() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def processor_seconds(work: Callable[[], object]) -> float:
-    """Measures the CPU seconds of a call, in all threads."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def alternate(
-    contenders: Mapping[str, Contender | Command], num_rounds: int
-) -> dict[str, float]:
-    """Measures contenders in turns; returns the median of each.
+    contenders: Mapping[str, Contender], num_rounds: int
+) -> dict[str, Cost]:
+    """Measures contenders in turns; returns the medians of each.
 
     Args:
-        contenders: by name; unavailable ones are skipped.
+        contenders: by name.
         num_rounds: turns of each.
     """
-    present = {
-        name: contender
-        for name, contender in contenders.items()
-        if contender.absent is None
-    }
-    measured: dict[str, list[float]] = {name: [] for name in present}
+    measured: dict[str, list[Cost]] = {name: [] for name in contenders}
     for _ in range(num_rounds):
-        for name, contender in present.items():
+        for name, contender in contenders.items():
             measured[name].append(contender.turn())
-    return {name: statistics.median(each) for name, each in measured.items()}
+    return {
+        name: Cost(*map(statistics.median, zip(*each, strict=True)))
+        for name, each in measured.items()
+    }
 
 
 if __name__ == "__main__":

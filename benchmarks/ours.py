@@ -1,18 +1,11 @@
-"""Contenders of this project, and the matrix products that they need.
+"""Contenders of this project, and the matrix products that they need."""
 
-The products of a job alone are a lower bound of its time.
-"""
-
-import collections
 import functools
 import itertools
 import os
-import pathlib
-import re
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -34,67 +27,42 @@ from training import (
     steps,
 )
 
-_TEXTS_PER_CALL = 2000  # Of the tokenizer in the graph.
 
-
-def this_project(job: contenders.Job):
-    """Builds a model with random weights, and random rows; or a tokenizer."""
-    import tensorflow as tf
-
-    tf.zeros([1]).numpy()  # The devices are set up by the first operation.
-    before = memory_bytes("VmRSS")
-    work = _work(job)
-    if not job.of_memory:
-        return work
-
-    def peak() -> int:
-        work()
-        return memory_bytes("VmHWM") - before
-
-    return peak
-
-
-def _work(job):
-    if job.kind.endswith("tokenization"):
+def this_project(job: contenders.Job, *, jit_compile: bool = False):
+    """Builds a model with random weights and its input, or a tokenizer."""
+    if job.kind == "tokenization":
         return _tokenization(job)
+    if job.kind == "data_creation":
+        return _data_creation(job)
     keras.config.set_dtype_policy(job.precision)
     devices.set_seed(1)
     strategy = devices.make_strategy(devices.DeviceOptions())
     config = config_lib.BertConfig(**job.sizes)
     with strategy.scope():
         if job.kind == "pretraining":
-            model = heads.BertForPreTraining(config)
             objective: objectives.Objective = objectives.Pretraining(
-                model, "mlm_nsp"
-            )
-        elif job.kind == "span_extraction":
-            objective = objectives.SpanExtraction(
-                heads.BertForQuestionAnswering(config)
+                heads.BertForPreTraining(config), "mlm_nsp"
             )
         else:
-            model = heads.BertForSequenceClassification(
-                config, num_labels=contenders.NUM_LABELS
+            objective = objectives.Classification(
+                heads.BertForSequenceClassification(
+                    config, num_labels=contenders.NUM_LABELS
+                ),
+                task.SINGLE_LABEL,
             )
-            objective = objectives.Classification(model, task.SINGLE_LABEL)
     if job.kind == "prediction":
         return _prediction(strategy, objective, job)
-    return _training(strategy, objective, job)
+    return _training(strategy, objective, job, jit_compile)
 
 
-def memory_bytes(field: str) -> int:
-    """Reads the memory of this process: VmRSS now, VmHWM at its peak.
-
-    `ru_maxrss` is not used because it includes the memory of the parent.
-    """
-    status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
-    (found,) = re.findall(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found) * 1024
+def whole_steps(job: contenders.Job):
+    """Builds `this_project` with training steps that XLA compiles whole."""
+    return this_project(job, jit_compile=True)
 
 
-def _training(strategy, objective, job):
+def _training(strategy, objective, job, jit_compile):
     import tensorflow as tf
 
-    objective.model.bert.encoder.recompute = job.recompute
     with strategy.scope():
         state = steps.TrainState(
             objective=objective,
@@ -105,16 +73,13 @@ def _training(strategy, objective, job):
             loss_scale=steps.LossScale(active=False),
             seed=1,
         )
-    trainer = steps.Trainer(strategy, state)
+    trainer = steps.Trainer(strategy, state, jit_compile=jit_compile)
     batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
 
     def step():
-        result = trainer.run(
-            iterator, 0, 1, num_accumulation_steps=job.num_parts
-        )
-        float(result["gradient_norm"])
+        float(trainer.run(iterator, 0, 1)["gradient_norm"])
 
     return step
 
@@ -142,100 +107,80 @@ def _prediction(strategy, objective, job):
 
 
 def _text(length, max_seq_length) -> dict[str, list[int]]:
-    def padded(value):
-        return [value] * length + [0] * (max_seq_length - length)
+    padding = [0] * (max_seq_length - length)
+    names = ("input_ids", "input_mask", "segment_ids")
+    rows = {name: [1] * length + padding for name in names}
+    return {**rows, "label_ids": [0], "is_real_example": [1]}
 
-    return {
-        "input_ids": padded(2),
-        "input_mask": padded(1),
-        "segment_ids": padded(0),
-        "label_ids": [0],
-        "is_real_example": [1],
-    }
+
+def _data_creation(job):
+    def create():
+        with tempfile.TemporaryDirectory() as folder:
+            command = [
+                *(sys.executable, "create_pretraining_data.py"),
+                f"--input_file={job.text_file}",
+                f"--vocab_file={job.vocab_file}",
+                f"--output_file={folder}/records",
+            ]
+            subprocess.run(command, check=True)
+
+    return create
 
 
 def _tokenization(job):
-    from serving import graph_tokenizer
     from vocab import word_memory
 
     texts = list(lines.read_lines(job.text_file))
-    if job.kind == "tokenization":
-
-        def encode() -> float:
-            # A new one in each turn, because it caches words.
-            memory = word_memory.WordMemory(job.vocab_file)
-            return contenders.processor_seconds(lambda: memory.encode(texts))
-
-        return encode
-    import tensorflow as tf
-
-    tokenizer = graph_tokenizer.GraphTokenizer(job.vocab_file)
-    batches = [
-        tf.constant(texts[start : start + _TEXTS_PER_CALL])
-        for start in range(0, len(texts), _TEXTS_PER_CALL)
-    ]
-    return functools.partial(
-        contenders.processor_seconds,
-        lambda: [tokenizer.tokenize(batch) for batch in batches],
-    )
+    # A new one in each turn, because it caches words.
+    return lambda: word_memory.WordMemory(job.vocab_file).encode(texts)
 
 
-class Product(NamedTuple):
-    """A product `[batch, rows, inner] x [batch, inner, columns]`."""
-
-    batch: int
-    rows: int
-    inner: int
-    columns: int
-
-    def gradients(self) -> tuple["Product", "Product"]:
-        """Returns the two products of the backward pass."""
-        batch, rows, inner, columns = self
-        return (
-            Product(batch, rows, columns, inner),
-            Product(batch, inner, rows, columns),
-        )
+# [batch, rows, inner] x [batch, inner, columns], by these four sizes.
+_Product = tuple[int, int, int, int]
 
 
-def products_of(job: contenders.Job) -> collections.Counter[Product]:
-    """Counts the products of a training step or of all prediction batches."""
+def products_of(job: contenders.Job) -> list[_Product]:
+    """Lists the products of a training step or of all prediction batches."""
     if job.kind == "prediction":
         # As short as the longest text of a batch allows.
-        return collections.Counter(
-            itertools.chain.from_iterable(
-                _encoder(job, len(batch), max(batch)) for batch in job.batches()
-            )
-        )
-    forward = [*_encoder(job, job.batch_size, job.max_seq_length)]
+        batches = [(len(batch), max(batch)) for batch in job.batches()]
+        return [p for batch in batches for p in _forward(job, *batch)]
+    forward = _forward(job, job.batch_size, job.max_seq_length)
     if job.kind == "pretraining":
         predictions = job.batch_size * job.max_predictions_per_seq
         width, words = job.sizes["hidden_size"], job.sizes["vocab_size"]
-        forward.append(Product(1, predictions, width, words))
-    backward = [each for product in forward for each in product.gradients()]
-    return collections.Counter([*forward, *backward])
+        forward.append((1, predictions, width, words))
+    by_input = [(n, rows, out, inner) for n, rows, inner, out in forward]
+    by_kernel = [(n, inner, rows, out) for n, rows, inner, out in forward]
+    return [*forward, *by_input, *by_kernel]
 
 
-def _encoder(
-    job: contenders.Job, num_rows: int, length: int
-) -> Iterator[Product]:
-    """Yields the forward products of all layers."""
-    sizes = job.sizes
-    width, inside = sizes["hidden_size"], sizes["intermediate_size"]
-    heads = sizes["num_attention_heads"]
-    last = sizes["num_hidden_layers"] - 1
-    for layer in range(last + 1):
-        # Classification uses the last layer's output only at [CLS].
-        wanted = 1 if job.kind != "pretraining" and layer == last else length
-        if wanted == length:
-            yield Product(1, num_rows * length, width, 3 * width)
-        else:
-            yield Product(1, num_rows * length, width, 2 * width)
-            yield Product(1, num_rows * wanted, width, width)
-        yield Product(1, num_rows * wanted, width, width)
-        yield Product(1, num_rows * wanted, width, inside)
-        yield Product(1, num_rows * wanted, inside, width)
-        yield Product(num_rows * heads, wanted, width // heads, length)
-        yield Product(num_rows * heads, wanted, length, width // heads)
+def _forward(job: contenders.Job, num_rows: int, length: int) -> list[_Product]:
+    """Lists the products of all layers of a forward pass."""
+    width, inside, heads, num_layers = (
+        job.sizes[name]
+        for name in (
+            "hidden_size",
+            "intermediate_size",
+            "num_attention_heads",
+            "num_hidden_layers",
+        )
+    )
+    # Classification uses the last layer's output only at [CLS].
+    last = length if job.kind == "pretraining" else 1
+    return [
+        product
+        for wanted in [length] * (num_layers - 1) + [last]
+        for product in (
+            (1, num_rows * length, width, 2 * width),
+            (1, num_rows * wanted, width, width),
+            (1, num_rows * wanted, width, width),
+            (1, num_rows * wanted, width, inside),
+            (1, num_rows * wanted, inside, width),
+            (num_rows * heads, wanted, width // heads, length),
+            (num_rows * heads, wanted, length, width // heads),
+        )
+    ]
 
 
 def floor(job: contenders.Job):
@@ -245,21 +190,17 @@ def floor(job: contenders.Job):
     dtype = tf.float32 if job.precision == "float32" else tf.bfloat16
     rng = np.random.default_rng(1)
 
+    @functools.cache
     def operand(*shape):
         values = rng.normal(size=shape).astype(np.float32)
         return tf.cast(values[0] if shape[0] == 1 else values, dtype)
 
     work = [
-        (operand(batch, rows, inner), operand(batch, inner, columns), count)
-        for (batch, rows, inner, columns), count in products_of(job).items()
+        (operand(batch, rows, inner), operand(batch, inner, columns))
+        for batch, rows, inner, columns in products_of(job)
     ]
 
-    def run() -> float:
-        total = 0.0
-        for left, right, count in work:
-            start = time.perf_counter()
-            tf.matmul(left, right)
-            total += count * (time.perf_counter() - start)
-        return total
+    def multiply():
+        list(itertools.starmap(tf.matmul, work))[-1].numpy()
 
-    return run
+    return multiply

@@ -18,7 +18,6 @@ from tests import toy_swag
 _GOLDEN = documented.ROOT / "tests" / "golden"
 # What makes the run of each program small: flags that come after the page's.
 _SMALL = {
-    "benchmarks.scaling": "",
     "create_pretraining_data.py": "--dupe_factor=1",
     "extract_features.py": "--layers=-1,-2",
     "paper.reproduce": "",
@@ -52,7 +51,6 @@ _NOT_RUN = {
     "paper.reproduce --scale=small": "takes hours",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
-    "benchmarks.memory": "takes minutes and a quiet machine",
     "benchmarks.fine_tuning": "takes hours and another environment",
     "hf": "needs the network",
     "tools.prepare_corpus --input_format=parquet": "reads what needs the "

@@ -26,7 +26,7 @@ _METHODS = {
 # The one place that reads PyTorch's files, of which it takes tensors alone.
 _TENSORS_ONLY = ("modeling/huggingface.py", "torch.load")
 # Compared with, in processes of their own; they read nothing of a user's.
-_PEERS = {"benchmarks/peers.py"}
+_PEERS = {"benchmarks/fine_tuning.py", "benchmarks/peers.py"}
 
 
 @functools.cache

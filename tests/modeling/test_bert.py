@@ -3,17 +3,14 @@
 import contextlib
 import dataclasses
 import functools
-import os
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, compilation, heads, layers
+from modeling import bert, compilation, layers
 from tests import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -272,51 +269,6 @@ def test_low_precision_is_close_and_keeps_float32_variables(policy, tolerance):
         tf.cast(got["sequence_output"], tf.float32) - want["sequence_output"]
     )
     assert 0 < np.abs(error).max() < tolerance
-
-
-_ON_JAX = """
-import sys, jax, numpy as np, keras
-from modeling import config, heads
-assert keras.backend.backend() == "jax"
-stored = np.load(sys.argv[1])
-model = heads.BertForPreTraining(
-    config.BertConfig.from_json_file(sys.argv[2]))
-for variable in model.weights:
-    variable.assign(stored[variable.path])
-arguments = [stored[name] for name in ("ids", "mask", "segments", "positions")]
-outputs = jax.jit(lambda: model(*arguments))()
-step = jax.jit(lambda seed: model(*arguments, dropout_seed=seed))
-seed, name = np.array([3, 5], np.int32), "next_sentence_logits"
-assert np.array_equal(step(seed)[name], step(seed)[name])
-assert np.any(step(seed)[name] != step(seed + 1)[name])
-assert np.any(step(seed)[name] != outputs[name])
-np.savez(sys.argv[3], **{k: np.asarray(v) for k, v in outputs.items()})
-"""
-
-
-@pytest.mark.slow
-def test_jax_gives_what_tensorflow_gives(tmp_path):
-    (tmp_path / "config.json").write_text(_CONFIG.to_json_string())
-    keras.utils.set_random_seed(0)
-    model = heads.BertForPreTraining(_CONFIG)
-    arguments = {
-        "ids": _IDS,
-        "mask": np.array([[1] * 7, [1] * 4 + [0] * 3], np.int32),
-        "segments": np.array([[0] * 4 + [1] * 3] * 2, np.int32),
-        "positions": np.array([[1, 6, 0], [3, 2, 0]], np.int32),
-    }
-    stored = {v.path: v.numpy() for v in model.weights} | arguments
-    np.savez(tmp_path / "in.npz", **stored)
-    files = [tmp_path / n for n in ("in.npz", "config.json", "out.npz")]
-    subprocess.run(
-        [sys.executable, "-c", _ON_JAX, *files],
-        env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        cwd=_ROOT,
-        check=True,
-    )
-    on_jax = np.load(files[2])
-    for name, value in model(*arguments.values()).items():
-        np.testing.assert_allclose(on_jax[name], value, atol=1e-5)
 
 
 def _in_a_graph(model, **options):

@@ -30,13 +30,19 @@ pytestmark = peer.MARKS
 # Trains in the order of the file, and writes its log and its weights.
 _TRAIN = """
 import json, sys
-import torch, transformers
-from benchmarks import fine_tuning_peer
-folder, rows, job = sys.argv[1:]
+import transformers
+folder, rows, output_dir, batch, rate, warmup = sys.argv[1:]
 model = transformers.BertForSequenceClassification.from_pretrained(folder)
-running = fine_tuning_peer.trainer(
-    json.loads(job), model, json.load(open(rows)), logging_steps=1,
-    warmup_steps=%d, train_sampling_strategy="sequential")
+running = transformers.Trainer(
+    model=model,
+    args=transformers.TrainingArguments(
+        output_dir=output_dir, use_cpu=True, num_train_epochs=1,
+        per_device_train_batch_size=int(batch), learning_rate=float(rate),
+        warmup_steps=int(warmup),
+        adam_epsilon=1e-6, weight_decay=0.01, max_grad_norm=1.0,
+        save_strategy="no", report_to="none", logging_steps=1,
+        train_sampling_strategy="sequential"),
+    train_dataset=json.load(open(rows)))
 running.train()
 running.save_model(folder + "-trained")
 print(json.dumps(running.state.log_history))
@@ -133,18 +139,15 @@ def test_steps_are_those_of_their_trainer(tmp_path, start):
         for row in rows
     ]
     (tmp_path / "rows.json").write_text(json.dumps(theirs))
-    job = {
-        "model": start,
-        "output_dir": str(tmp_path / "out"),
-        "seed": 1,
-        "num_train_epochs": 1,
-        "batch_size": _BATCH,
-        "learning_rate": _RATE,
-        "warmup_proportion": 0.1,
-    }
-    command = [peer.PYTHON, "-c", _TRAIN % _WARMUP, start]
+    settings = [str(_BATCH), str(_RATE), str(_WARMUP)]
+    command = [peer.PYTHON, "-c", _TRAIN, start]
     done = subprocess.run(
-        [*command, str(tmp_path / "rows.json"), json.dumps(job)],
+        [
+            *command,
+            str(tmp_path / "rows.json"),
+            str(tmp_path / "out"),
+            *settings,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -1,17 +1,17 @@
 """Reference implementations of tokenization and of pre-training data.
 
 They apply the rules of the release one by one to strings and lists, without
-tables or caches. They are the expectation of tests and the baseline of speed
-measurements. The records are written with protobuf.
+tables or caches. The records are written with protobuf. To measure the time:
+
+  time python -m tests.definition TEXT_FILE VOCAB_FILE OUTPUT_FILE
 """
 
 import functools
 import random
-import tempfile
+import sys
 import unicodedata
 from collections.abc import Mapping
 
-from benchmarks import contenders
 from tasks.masked_lm import encoded_corpus, masked_pairs
 from vocab import tokenization
 
@@ -81,30 +81,24 @@ def _pieces(word: str, vocab: Mapping[str, int]) -> list[str]:
     return pieces
 
 
-def data_creation(job: contenders.Job):
-    """Returns the work, which includes reading, as in the program."""
-    return functools.partial(
-        contenders.processor_seconds, functools.partial(_create, job)
-    )
-
-
-def _create(job: contenders.Job) -> None:
+def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
+    """Creates the records of a text, as the program does by default."""
     import tensorflow as tf
 
     from training import record_files
 
     options = masked_pairs.InstanceOptions()
-    vocab = tokenization.load_vocab(job.vocab_file)
+    vocab = tokenization.load_vocab(vocab_file)
     instances = masked_pairs.create_training_instances(
         masked_pairs.tokenize_documents(
-            encoded_corpus.read_documents([job.text_file]),
+            encoded_corpus.read_documents([text_file]),
             functools.partial(tokenize, vocab=vocab, do_lower_case=True),
         ),
         list(vocab),
         options,
         random.Random(_SEED),
     )
-    with tempfile.TemporaryFile() as file:
+    with open(output_file, "wb") as file:
         for instance in instances:
             features = masked_pairs.instance_features(
                 instance,
@@ -118,3 +112,7 @@ def _create(job: contenders.Job) -> None:
                 numbers = stored.float_list if is_float else stored.int64_list
                 numbers.value.extend(values)
             file.write(record_files.frame(message.SerializeToString()))
+
+
+if __name__ == "__main__":
+    create_records(*sys.argv[1:])
