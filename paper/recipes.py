@@ -1,124 +1,21 @@
-"""The commands of pre-training and fine-tuning, as jobs.
-
-The estimated duration of a command is the number of its operations divided by
-the rate of a machine, correct within a factor of two. The runner corrects it by
-the duration of finished jobs.
-"""
+"""Models, tasks and scales, and the commands that train them."""
 
 import dataclasses
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from modeling import config as config_lib
-from modeling import costs
-from paper import jobs
+from paper import running
 
 CLASSIFIER, SQUAD = "run_classifier.py", "run_squad.py"
-MLM_NSP, LTR = "mlm_nsp", "ltr"
-# Source: the paper, appendix A.1: 80 % [MASK], 10 % the same, 10 % random.
-MASKING = (80, 10, 10)
-_START_SECONDS = 40.0
+SWAG, NER = "run_swag.py", "run_ner.py"
+MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
+MASKING = "80,10,10"  # Source: the paper, appendix A.1.
+BASE, LARGE = SIZES = ("base", "large")
 _FIRST_SEED = 12345  # Source: the default of every script.
-
-Flags = Mapping[str, jobs.Value]
-# Flags of `Scheme.more_flags` that scripts refuse: run_ner.py --features, and
-# run_pretraining.py, which has no such flag.
+# Flags of all training that run_ner.py --features and run_pretraining.py lack.
 _NOT_FOR_FEATURES = ("packing", "recompute")
 _NOT_FOR_PRETRAINING = ("packing",)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Machine:
-    """A machine that runs the commands.
-
-    Attributes:
-        name: for display.
-        operations_per_second: achieved rate of training.
-        start_seconds: overhead of a command: compiling, reading, writing.
-        text_bytes_per_second: rate of record creation.
-    """
-
-    name: str
-    operations_per_second: float
-    start_seconds: float = _START_SECONDS
-    text_bytes_per_second: float = 4e6  # Source: docs/corpora.md, one core.
-
-    def seconds(self, num_operations: float) -> float:
-        """Estimates the seconds of a command that trains."""
-        return self.start_seconds + num_operations / self.operations_per_second
-
-
-@functools.cache
-def read_config(path: str) -> config_lib.BertConfig:
-    """Reads a shipped configuration."""
-    return config_lib.BertConfig.from_json_file(str(jobs.ROOT / path))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Steps of pre-training at one length.
-
-    Attributes:
-        max_seq_length: T.
-        max_predictions_per_seq: P.
-        batch_size: in sequences.
-        num_steps: number of steps.
-        dupe_factor: maskings of each text.
-    """
-
-    max_seq_length: int
-    max_predictions_per_seq: int
-    batch_size: int
-    num_steps: int
-    dupe_factor: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Scheme:
-    """Machine, text and hyperparameters that all models share.
-
-    Attributes:
-        machine: the machine of cost estimates.
-        more_flags: passed to every script that trains, except `packing` and
-            `recompute` where it refuses them.
-        bucket_by_length: whether fine-tuning pads each batch to its longest.
-        scoring_batch_size: of evaluation and prediction, whose results it does
-            not change; the release's 8 is slow.
-        train: training files or globs, one sentence a line.
-        held_out: evaluation files of the same kind.
-        vocab_file: lower-cased.
-        train_bytes: total size of the training files.
-        held_out_bytes: total size of the evaluation files.
-        phases: in order, under one learning rate schedule.
-        learning_rate: the peak.
-        num_warmup_steps: number of warmup steps.
-        networks: shipped configuration files, by name.
-        base: the network used for comparisons.
-        keep_every: steps between kept checkpoints, for models that are
-            fine-tuned from intermediate steps.
-    """
-
-    machine: Machine
-    more_flags: Flags = dataclasses.field(default_factory=dict)
-    bucket_by_length: bool = False
-    scoring_batch_size: int = 32
-    train: tuple[jobs.Path, ...]
-    held_out: tuple[jobs.Path, ...]
-    vocab_file: jobs.Path
-    train_bytes: float
-    held_out_bytes: float
-    phases: tuple[Phase, ...]
-    learning_rate: float
-    num_warmup_steps: int
-    networks: Mapping[str, str]
-    base: str
-    keep_every: int
-
-    def padded(self, length: float, max_seq_length: int) -> float:
-        """Estimates the padded length of sequences with a mean length."""
-        # Batches of similar length still have some padding.
-        longest = 1.1 * length if self.bucket_by_length else max_seq_length
-        return min(longest, max_seq_length)
+# Some megabytes of Wikipedia, a gigabyte of books.
+_SHARD_DOCUMENTS = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,8 +24,7 @@ class Model:
 
     Attributes:
         name: for display.
-        config: the sizes of the network.
-        config_file: the file of `config`.
+        config_file: its configuration.
         vocab_file: its vocabulary.
         checkpoint: its weights.
         do_lower_case: whether it reads lower-cased text.
@@ -136,15 +32,14 @@ class Model:
     """
 
     name: str
-    config: config_lib.BertConfig
-    config_file: jobs.Path
-    vocab_file: jobs.Path
-    checkpoint: jobs.Path
+    config_file: running.Path
+    vocab_file: running.Path
+    checkpoint: running.Path
     do_lower_case: bool = True
     is_causal: bool = False
 
-    def flags(self) -> Flags:
-        """Returns the flags that specify the model."""
+    def flags(self) -> running.Flags:
+        """Returns the flags that name the model."""
         return {
             "bert_config_file": self.config_file,
             "vocab_file": self.vocab_file,
@@ -152,6 +47,17 @@ class Model:
             "do_lower_case": "true" if self.do_lower_case else "false",
             **({"attention": "causal"} if self.is_causal else {}),
         }
+
+
+def released(name: str) -> Model:
+    """Returns a model of the release in the data folder."""
+    return Model(
+        name=name,
+        config_file=running.Data(f"{name}/bert_config.json"),
+        vocab_file=running.Data(f"{name}/vocab.txt"),
+        checkpoint=running.Data(f"{name}/bert_model.ckpt"),
+        do_lower_case=name.startswith("uncased"),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,9 +68,9 @@ class Tuning:
         max_seq_length: T.
         batch_size: of training.
         num_epochs: of training.
-        learning_rates: the grid; a single rate needs no selection.
+        learning_rates: the grid; question answering uses the first.
         num_trials: seeds for each rate.
-        bilstm_head: whether a BiLSTM is between encoder and output layer.
+        flags: others of the script.
     """
 
     max_seq_length: int
@@ -172,334 +78,350 @@ class Tuning:
     num_epochs: float
     learning_rates: tuple[float, ...]
     num_trials: int = 1
-    bilstm_head: bool = False
-
-    def flags(self) -> Flags:
-        """Returns the flags, without those of the grid."""
-        return {
-            "max_seq_length": self.max_seq_length,
-            "train_batch_size": self.batch_size,
-            "num_train_epochs": self.num_epochs,
-            **({"bilstm_head": True} if self.bilstm_head else {}),
-        }
+    flags: running.Flags = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataSet:
-    """The data of a task, for its commands and cost estimates.
+class Task:
+    """A data set, its script and the hyperparameters.
 
     Attributes:
-        name: the task; for GLUE its `--task_name`.
-        program: its training script.
+        name: for GLUE its `--task_name`.
+        program: its script.
         path: its folder or training file.
-        dev_path: its dev file, if it is another path.
-        num_train: number of training examples.
-        num_dev: number of dev examples.
-        length: mean number of word pieces.
-        num_sequences: sequences per example.
+        dev_path: the dev file of question answering.
+        tuning: the hyperparameters.
     """
 
     name: str
     program: str = CLASSIFIER
-    path: jobs.Path | tuple[jobs.Path, ...]
-    dev_path: jobs.Path | None = None
-    num_train: int
-    num_dev: int
-    length: float
-    num_sequences: int = 1
+    path: running.Path
+    dev_path: running.Path = ""
+    tuning: Tuning
+
+    def but(
+        self, flags: running.Flags, num_trials: int | None = None
+    ) -> "Task":
+        """Returns the task with more flags and another number of seeds."""
+        tuning = dataclasses.replace(
+            self.tuning,
+            flags={**self.tuning.flags, **flags},
+            num_trials=num_trials or self.tuning.num_trials,
+        )
+        return dataclasses.replace(self, tuning=tuning)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps of pre-training at one length, on records of it."""
+
+    max_seq_length: int
+    max_predictions_per_seq: int
+    batch_size: int
+    num_steps: int
+    dupe_factor: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Models, data and hyperparameters of all tables.
+
+    Attributes:
+        name: of the flag.
+        is_full: whether models are the release's and numbers the paper's.
+        texts: the commands that make the text of pre-training, each with files
+            `text-*.txt` and `held_out.txt`.
+        vocab_file: of models that are pre-trained for a table.
+        networks: configuration files by name, smallest first.
+        sizes: the names of the models in place of BASE and LARGE.
+        phases: of pre-training, in order, under one schedule of the rate.
+        learning_rate: the peak of pre-training.
+        num_warmup_steps: of pre-training.
+        keep_every: steps between checkpoints that stay, for Figure 5.
+        figure_steps: the steps of the points of Figure 5.
+        tuning: the hyperparameters of fine-tuning, by kind of task.
+        num_restarts: seeds of Table 6, and of LARGE in Table 1.
+        num_members: of an ensemble in Table 2.
+        scoring_batch_size: of evaluation and prediction, whose results it does
+            not change; the release's 8 is slow.
+        training_flags: of every script that trains.
+    """
+
+    name: str
+    is_full: bool
+    texts: tuple[running.Command, ...]
+    vocab_file: running.Path
+    networks: Mapping[str, str]
+    sizes: Mapping[str, str]
+    phases: tuple[Phase, ...]
+    learning_rate: float
+    num_warmup_steps: int
+    keep_every: int
+    figure_steps: tuple[int, ...]
+    tuning: Mapping[str, Tuning]
+    num_restarts: int
+    num_members: int
+    scoring_batch_size: int
+    training_flags: running.Flags = dataclasses.field(default_factory=dict)
+
+    def model(self, size: str, casing: str = "uncased") -> Model:
+        """Returns the model in place of BASE or LARGE."""
+        name = self.sizes[size]
+        if self.is_full:
+            return released(f"{casing}_{name.replace(' ', '_')}")
+        return pretrained(self, name)
+
+    def glue(self, name: str) -> Task:
+        """Returns a task of GLUE."""
+        return Task(
+            name=name,
+            path=running.Data(f"glue/{name}"),
+            tuning=self.tuning["glue"],
+        )
+
+    def squad(self, version: str) -> Task:
+        """Returns SQuAD "1.1" or "2.0"."""
+        return Task(
+            name=f"SQuAD-{version}",
+            program=SQUAD,
+            path=running.Data(f"squad/train-v{version}.json"),
+            dev_path=running.Data(f"squad/dev-v{version}.json"),
+            tuning=self.tuning[f"squad-{version}"],
+        )
+
+    def after_triviaqa(self, model: Model) -> Model:
+        """Returns a model that is fine-tuned on TriviaQA's Wikipedia part."""
+        converted = running.Command(
+            name="TriviaQA as SQuAD",
+            program="tools.convert_triviaqa",
+            flags={
+                "input_file": running.Data("triviaqa/qa/wikipedia-train.json"),
+                "evidence_dir": running.Data("triviaqa/evidence/wikipedia"),
+                "output_file": running.Output("train.json"),
+            },
+        )
+        task = dataclasses.replace(
+            self.squad("1.1"),
+            name="TriviaQA",
+            path=running.Output("train.json", converted),
+        )
+        (command,) = fine_tune(self, model, task)
+        return dataclasses.replace(
+            model,
+            name=f"TriviaQA {model.name}",
+            checkpoint=running.Output("", command),
+        )
+
+    def swag(self) -> Task:
+        """Returns SWAG."""
+        return Task(
+            name="SWAG",
+            program=SWAG,
+            path=running.Data("swag"),
+            tuning=self.tuning["swag"],
+        )
+
+    def ner(self, features: str | None = None) -> Task:
+        """Returns CoNLL-2003, fine-tuned or with BERT's `features`."""
+        task = Task(
+            name="CoNLL-2003",
+            program=NER,
+            path=running.Data("conll2003"),
+            tuning=self.tuning["ner-features" if features else "ner"],
+        )
+        return task.but({"features": features}) if features else task
 
 
 def fine_tune(
-    scheme: Scheme,
-    model: Model,
-    data: DataSet,
-    tuning: Tuning,
-    more_flags: Flags,
-) -> tuple[jobs.Job, ...]:
-    """Returns the jobs that fine-tune a model on a task and evaluate it.
+    scale: Scale, model: Model, task: Task
+) -> tuple[running.Command, ...]:
+    """Returns the commands that fine-tune a model on a task and evaluate it.
 
-    Args:
-        scheme: shared by all models.
-        model: the pre-trained model.
-        data: of the task.
-        tuning: the hyperparameters. Question answering has a job for each seed,
-            with the first rate; other tasks have one job for the full grid.
-        more_flags: of the task.
+    Question answering has a command for each seed, other tasks one for all.
     """
-    name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
-    features = more_flags.get("features")
-    scoring: Flags = {
-        "predict_batch_size": scheme.scoring_batch_size,
-        **({"bucket_by_length": True} if scheme.bucket_by_length else {}),
-        **_without(scheme.more_flags, _NOT_FOR_FEATURES if features else ()),
+    tuning = task.tuning
+    is_on_features = "features" in tuning.flags
+    words = [task.name, model.name]
+    if "bilstm_head" in tuning.flags:
+        words.append("bilstm")
+    common: running.Flags = {
+        "output_dir": running.Output(),
+        **model.flags(),
+        "do_train": True,
+        "do_eval": True,
+        "max_seq_length": tuning.max_seq_length,
+        "train_batch_size": tuning.batch_size,
+        "num_train_epochs": tuning.num_epochs,
+        **tuning.flags,
+        "predict_batch_size": scale.scoring_batch_size,
+        **_without(
+            scale.training_flags, _NOT_FOR_FEATURES if is_on_features else ()
+        ),
     }
-    num_trained = data.num_train * tuning.num_epochs
-    num_passes = costs.PRODUCTS_PER_FORWARD * num_trained + data.num_dev
-    length = scheme.padded(data.length, tuning.max_seq_length)
-    work = num_passes * costs.encoder_flops(model.config, length)
-    seconds = scheme.machine.seconds(work)
-    if data.program == SQUAD:
+    if task.program == SQUAD:
         return tuple(
-            jobs.Job(
-                name=f"{name} seed {number + 1}",
+            running.Command(
+                name=" ".join([*words, f"seed {number + 1}"]),
                 program=SQUAD,
                 flags={
-                    **_squad_flags(model, data, tuning, _FIRST_SEED + number),
-                    **more_flags,
-                    **scoring,
+                    **common,
+                    "do_predict": True,
+                    "train_file": task.path,
+                    "predict_file": task.dev_path,
+                    "learning_rate": tuning.learning_rates[0],
+                    "random_seed": _FIRST_SEED + number,
                 },
-                seconds=seconds,
             )
             for number in range(tuning.num_trials)
         )
-    num_runs = len(tuning.learning_rates) * tuning.num_trials
-    job = jobs.Job(
-        name=f"{name} {features}" if features else name,
-        program=data.program,
+    if is_on_features:
+        words.append(str(tuning.flags["features"]))
+    named = {"task_name": task.name} if task.program == CLASSIFIER else {}
+    command = running.Command(
+        name=" ".join(words),
+        program=task.program,
         flags={
-            **_grid_flags(model, data, tuning, more_flags),
-            "eval_batch_size": scheme.scoring_batch_size,
-            **scoring,
+            **named,
+            "data_dir": task.path,
+            **common,
+            "learning_rates": tuple(map(str, tuning.learning_rates)),
+            "num_trials": tuning.num_trials,
+            "eval_batch_size": scale.scoring_batch_size,
         },
-        seconds=num_runs * data.num_sequences * seconds,
     )
-    return (job,)
-
-
-def _without(flags: Flags, names: Sequence[str]) -> Flags:
-    return {name: flags[name] for name in flags if name not in names}
-
-
-def _squad_flags(
-    model: Model, data: DataSet, tuning: Tuning, seed: int
-) -> Flags:
-    return {
-        "output_dir": jobs.Output(),
-        **model.flags(),
-        "do_train": True,
-        "train_file": data.path,
-        "do_predict": True,
-        "do_eval": True,
-        "predict_file": data.dev_path or data.path,
-        **tuning.flags(),
-        "learning_rate": tuning.learning_rates[0],
-        "random_seed": seed,
-    }
-
-
-def _grid_flags(
-    model: Model, data: DataSet, tuning: Tuning, more_flags: Flags
-) -> Flags:
-    is_named = data.program == CLASSIFIER
-    # The scripts' order: actions, then hyperparameters, then the task's own.
-    return {
-        **({"task_name": data.name} if is_named else {}),
-        "data_dir": data.path,
-        "output_dir": jobs.Output(),
-        **model.flags(),
-        "do_train": True,
-        "do_eval": True,
-        **(more_flags if is_named else {}),
-        **tuning.flags(),
-        "learning_rates": tuple(map(str, tuning.learning_rates)),
-        "num_trials": tuning.num_trials,
-        **({} if is_named else more_flags),
-    }
+    return (command,)
 
 
 def ensemble(
-    model: Model,
-    data: DataSet,
-    members: tuple[jobs.Job, ...],
-    more_flags: Flags,
-) -> jobs.Job:
-    """Returns the job that combines the answers of fine-tuned models.
-
-    Args:
-        model: their pre-trained model.
-        data: of the task.
-        members: their jobs.
-        more_flags: of the task.
-    """
-    return jobs.Job(
+    model: Model, task: Task, members: tuple[running.Command, ...]
+) -> running.Command:
+    """Returns the command that combines the answers of fine-tuned models."""
+    return running.Command(
         name=f"{members[0].name} and {len(members) - 1} others",
         program=SQUAD,
         flags={
-            "output_dir": jobs.Output(),
+            "output_dir": running.Output(),
             "bert_config_file": model.config_file,
             "vocab_file": model.vocab_file,
             "do_predict": True,
             "do_eval": True,
-            "predict_file": data.dev_path or data.path,
-            **more_flags,
+            "predict_file": task.dev_path,
+            **_without(task.tuning.flags, ("bilstm_head",)),
             "ensemble": tuple(
-                jobs.Output(job=member, path="nbest_predictions.json")
+                running.Output("nbest_predictions.json", member)
                 for member in members
             ),
         },
-        seconds=_START_SECONDS,
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Variant:
-    """A network, its objective, and the masking of its records.
+def _without(flags: running.Flags, names: Iterable[str]) -> running.Flags:
+    return {name: flags[name] for name in flags if name not in names}
 
-    Attributes:
-        network: a name in `Scheme.networks`.
-        objective: of run_pretraining.py.
-        masking: percentages of [MASK], unchanged and random words.
+
+def pretrain(
+    scale: Scale, network: str, objective: str = MLM_NSP, masking: str = MASKING
+) -> running.Command:
+    """Returns the last of the commands that pre-train a network.
+
+    Each phase is a command in the folder of the one before.
     """
-
-    network: str
-    objective: str = MLM_NSP
-    masking: tuple[int, ...] = MASKING
-
-    @property
-    def name(self) -> str:
-        """The display name of the model."""
-        if self.masking == MASKING:
-            return f"{self.objective} {self.network}"
-        masking = "-".join(map(str, self.masking))
-        return f"{self.objective} {masking} {self.network}"
-
-    def keeps_checkpoints(self, scheme: Scheme) -> bool:
-        """Returns whether Figure 5 needs its intermediate checkpoints."""
-        return (
-            self.network == scheme.base
-            and self.objective in (MLM_NSP, LTR)
-            and self.masking == MASKING
-        )
-
-
-def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
-    """Returns the job that pre-trains a model, with its dependencies."""
-    config_file = scheme.networks[variant.network]
-    phases = [_phase(scheme, variant, phase) for phase in scheme.phases]
-    held_out = _records(
-        scheme,
-        scheme.phases[-1],
-        variant,
-        {"input_file": scheme.held_out, "dupe_factor": 1},
-        num_bytes=scheme.held_out_bytes,
-        label=" held-out",
+    name = " ".join(
+        [objective, *([masking] if masking != MASKING else []), network]
     )
-    keep: Flags = {"keep_checkpoint_every_n_steps": scheme.keep_every}
-    return jobs.Job(
-        name=f"pretrain {variant.name}",
-        program="run_pretraining.py",
-        flags={
-            "phases": tuple(phase for phase, _ in phases),
-            "eval_input_file": held_out,
-            "output_dir": jobs.Output(),
-            "bert_config_file": config_file,
+    last = len(scale.phases) - 1
+    num_steps = sum(phase.num_steps for phase in scale.phases)
+    end, command = 0, None
+    for number, phase in enumerate(scale.phases):
+        end += phase.num_steps
+        flags: dict[str, running.Value] = {
+            "input_file": _records(scale, phase, masking),
+            "output_dir": running.Output(),
+            "bert_config_file": scale.networks[network],
             "do_train": True,
-            "do_eval": True,
-            "max_eval_steps": 0,
-            "eval_batch_size": scheme.scoring_batch_size,
-            "objective": variant.objective,
-            "learning_rate": scheme.learning_rate,
-            "num_train_steps": sum(p.num_steps for p in scheme.phases),
-            "num_warmup_steps": scheme.num_warmup_steps,
-            **(keep if variant.keeps_checkpoints(scheme) else {}),
-            **_without(scheme.more_flags, _NOT_FOR_PRETRAINING),
-        },
-        seconds=sum(seconds for _, seconds in phases),
-    )
+            "max_seq_length": phase.max_seq_length,
+            "max_predictions_per_seq": phase.max_predictions_per_seq,
+            "train_batch_size": phase.batch_size,
+            "objective": objective,
+            "learning_rate": scale.learning_rate,
+            "num_train_steps": num_steps,
+            "num_warmup_steps": scale.num_warmup_steps,
+        }
+        if number < last:
+            flags["stop_at_step"] = end
+        else:
+            flags |= {
+                "do_eval": True,
+                "eval_input_file": _records(
+                    scale, phase, masking, is_held_out=True
+                ),
+                "max_eval_steps": 0,
+                "eval_batch_size": scale.scoring_batch_size,
+            }
+        if is_kept(scale, network, objective, masking):
+            flags["keep_checkpoint_every_n_steps"] = scale.keep_every
+        flags |= _without(scale.training_flags, _NOT_FOR_PRETRAINING)
+        command = running.Command(
+            name=f"pretrain {name} to step {end}",
+            program="run_pretraining.py",
+            flags=flags,
+            resumes=command,
+        )
+    if command is None:
+        raise ValueError("A scale has one or more phases; got none.")
+    return command
 
 
-def _phase(
-    scheme: Scheme, variant: Variant, phase: Phase
-) -> tuple[jobs.Phase, float]:
-    """Returns a phase with its records, and its estimated seconds."""
-    records = _records(
-        scheme,
-        phase,
-        variant,
-        {
-            "input_file": scheme.train,
-            # Each file is a shard; shards use all cores.
-            "shard_by_file": True,
-            "dupe_factor": phase.dupe_factor,
-        },
-        num_bytes=phase.dupe_factor * scheme.train_bytes,
+def is_kept(scale: Scale, network: str, objective: str, masking: str) -> bool:
+    """Returns whether Figure 5 needs the checkpoints of a pre-training."""
+    return (
+        scale.networks[network] == scale.networks[scale.sizes[BASE]]
+        and objective in (MLM_NSP, LTR)
+        and masking == MASKING
     )
-    values: jobs.Phase = {
-        "steps": phase.num_steps,
-        "input_file": records,
-        "max_seq_length": phase.max_seq_length,
-        "max_predictions_per_seq": phase.max_predictions_per_seq,
-        "train_batch_size": phase.batch_size,
-    }
-    shape = costs.Shape(
-        max_seq_length=phase.max_seq_length,
-        max_predictions_per_seq=phase.max_seq_length - 1
-        if variant.objective == LTR  # It predicts every token.
-        else phase.max_predictions_per_seq,
-    )
-    config = read_config(scheme.networks[variant.network])
-    num_sequences = phase.num_steps * phase.batch_size
-    work = costs.training_flops(config, shape) * num_sequences
-    return values, scheme.machine.seconds(work)
 
 
 def _records(
-    scheme: Scheme,
-    phase: Phase,
-    variant: Variant,
-    flags: Flags,
-    *,
-    num_bytes: float,
-    label: str = "",
-) -> jobs.Output:
-    """Returns the records of a phase from `num_bytes` of text."""
-    machine = scheme.machine
-    masking = ",".join(map(str, variant.masking))
-    job = jobs.Job(
-        name=f"records {phase.max_seq_length} {masking}{label}",
+    scale: Scale, phase: Phase, masking: str, *, is_held_out: bool = False
+) -> running.Output:
+    """Returns the files of records of a phase, and thereby their command."""
+    file = "held_out.txt" if is_held_out else "text-*.txt"
+    command = running.Command(
+        name=f"records {phase.max_seq_length} {masking}"
+        + (" held-out" if is_held_out else ""),
         program="create_pretraining_data.py",
         flags={
-            **flags,
-            "output_file": jobs.Output(path="records.tfrecord"),
-            "vocab_file": scheme.vocab_file,
+            "input_file": tuple(running.Output(file, t) for t in scale.texts),
+            "output_file": running.Output("records.tfrecord"),
+            "vocab_file": scale.vocab_file,
             "max_seq_length": phase.max_seq_length,
             "max_predictions_per_seq": phase.max_predictions_per_seq,
             "masking": masking,
+            "dupe_factor": 1 if is_held_out else phase.dupe_factor,
+            **({} if is_held_out else {"shard_documents": _SHARD_DOCUMENTS}),
         },
-        seconds=machine.start_seconds
-        + num_bytes / machine.text_bytes_per_second,
     )
-    # The names of sharded records include the shard number.
-    return jobs.Output(job=job, path="records*.tfrecord")
+    # The names of shards have a number.
+    return running.Output("records*.tfrecord", command)
 
 
 def pretrained(
-    scheme: Scheme, variant: Variant, step: int | None = None
+    scale: Scale,
+    network: str,
+    objective: str = MLM_NSP,
+    masking: str = MASKING,
+    *,
+    step: int | None = None,
 ) -> Model:
-    """Returns a pre-trained model, which depends on its pre-training job.
-
-    Args:
-        scheme: of pre-training.
-        variant: the network and its objective.
-        step: the step of its checkpoint; None for the last.
-
-    Raises:
-        ValueError: the step's checkpoint is not kept.
-    """
-    name, path = variant.name, ""
-    if step is not None:
-        if not variant.keeps_checkpoints(scheme) or step % scheme.keep_every:
-            raise ValueError(
-                f"The run must keep the checkpoint of step {step}; it keeps "
-                f"one every {scheme.keep_every} steps, if at all."
-            )
-        name, path = f"{name} step {step}", f"model.ckpt-{step}"
-    config_file = scheme.networks[variant.network]
+    """Returns a model that is pre-trained, at its last or an earlier step."""
+    command = pretrain(scale, network, objective, masking)
+    name = command.name.removeprefix("pretrain ").partition(" to step")[0]
     return Model(
-        name=name,
-        config=read_config(config_file),
-        config_file=config_file,
-        vocab_file=scheme.vocab_file,
-        checkpoint=jobs.Output(job=pretrain(scheme, variant), path=path),
-        is_causal=variant.objective == LTR,
+        name=name if step is None else f"{name} step {step}",
+        config_file=scale.networks[network],
+        vocab_file=scale.vocab_file,
+        checkpoint=running.Output(
+            "" if step is None else f"model.ckpt-{step}", command
+        ),
+        is_causal=objective == LTR,
     )

@@ -21,7 +21,6 @@ _SMALL = {
     "create_pretraining_data.py": "--dupe_factor=1",
     "extract_features.py": "--layers=-1,-2",
     "paper.reproduce": "",
-    "paper.squad_part": "--num_questions=2",
     "run_classifier.py": "--num_train_epochs=1 --max_seq_length=16 "
     "--train_batch_size=4",
     "run_ner.py": "--num_train_epochs=1 --max_seq_length=32 --num_trials=2 "

@@ -25,7 +25,7 @@ _MAY_IMPORT = {
         *("files", "vocab", "modeling", "tasks"),
         "training.model_folder",
     },
-    "paper": {"commands", "files", "modeling"},
+    "paper": {"commands", "files"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [

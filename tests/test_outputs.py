@@ -161,16 +161,6 @@ _PROGRAMS = {
         input="",
         made="/dev.tsv",
     ),
-    "paper.name_task": _Program(
-        command="paper.name_task --input_file=names/train.txt --output_dir={}",
-        input="names",
-        made="/train.txt",
-    ),
-    "paper.squad_part": _Program(
-        command="paper.squad_part --input_file=squad.json --output_file={}",
-        input="squad.json",
-        second=" --holdout_every=2 --holdout_file=./{}",
-    ),
 }
 # These write into folders of their own names, or only where nothing is yet;
 # of the scripts see test_data_in_the_folder_of_a_run_are_not_written_over.

@@ -194,9 +194,6 @@ _TABLES = {
     "tools.export_model --export_dir=served": """
                            | Pass the folder of a run, --model_dir, or a
 """,
-    "paper.squad_part --input_file=text.txt --output_file=part.json": """
-                           | text.txt, line 1, column 1: must be JSON
-""",
     "paper.reproduce --scale=small": """
                            | --table and --figure; got neither.
 """,

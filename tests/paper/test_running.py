@@ -1,0 +1,160 @@
+"""Commands as data, and the runner with small scripts in their place."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from paper import running
+
+_FOLDERS = running.Folders("the data", "runs")
+_SCRIPT = """
+    import os, pathlib, signal, sys, time
+    given = dict(a[2:].split("=", 1) for a in sys.argv[1:])
+    out = pathlib.Path(given["output_dir"])
+    runs = out / "runs"
+    runs.write_text((runs.read_text() if runs.exists() else "") + "x")
+    print("says", given.get("word"), "in", sys.executable)
+    if given.get("fail") == "once" and runs.read_text() == "x":
+        sys.exit(3)
+    if "needs" in given:
+        assert pathlib.Path(given["needs"], "runs").exists()
+    if "sleep" in given:
+        def save(*_):
+            (out / "saved").write_text("")
+            sys.exit(1)
+        signal.signal(signal.SIGTERM, save)
+        time.sleep(float(given["sleep"]))
+"""
+
+
+@pytest.fixture(name="folders")
+def fixture_folders(tmp_path, monkeypatch):
+    """Makes commands of a small script run, and folders for them."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(_SCRIPT))
+    monkeypatch.setattr(running, "ROOT", tmp_path)
+    return running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+
+
+def _command(name="a task", resumes=None, **flags):
+    return running.Command(
+        name=name,
+        program="script.py",
+        flags={"output_dir": running.Output(), **flags},
+        resumes=resumes,
+    )
+
+
+def _num_runs(folders, command):
+    with open(os.path.join(command.output(folders), "runs")) as file:
+        return len(file.read())
+
+
+def test_a_folder_is_named_by_the_command_and_by_what_it_reads():
+    first, same, other = (_command(rate=rate) for rate in (1, 1, 2))
+    assert first.folder == same.folder != other.folder
+    assert first.folder.startswith("a-task-")
+    after = [_command(a=running.Output("", each)) for each in (first, other)]
+    assert after[0].folder != after[1].folder
+    assert after[0].needs() == [first]
+    resuming = _command(resumes=first)
+    assert resuming.folder == first.folder
+    assert resuming.id != first.id
+
+
+def test_the_shown_command_is_the_one_that_runs():
+    before = _command("before")
+    command = _command(
+        data_dir=running.Data("it's"),
+        init_checkpoint=running.Output("model.ckpt-7", before),
+        input_file=("a", running.Data("b*")),
+        do_train=True,
+        learning_rate=3e-5,
+    )
+    argv = command.argv(_FOLDERS)
+    assert argv == [
+        "script.py",
+        f"--output_dir=runs/{command.folder}/out",
+        "--data_dir=the data/it's",
+        f"--init_checkpoint=runs/{before.folder}/out/model.ckpt-7",
+        "--input_file=a,the data/b*",
+        "--do_train",
+        "--learning_rate=3e-05",
+    ]
+    typed = running.shell_text(command, _FOLDERS).replace("\\\n", " ")
+    assert shlex.split(typed) == ["python", *argv]
+    module = running.Command(name="x", program="tools.learn_vocab", flags={})
+    assert running.shell_text(module, _FOLDERS) == "python -m tools.learn_vocab"
+
+
+def test_commands_in_order_are_each_once_and_after_what_they_need():
+    root = _command("root")
+    left = _command("left", a=running.Output("", root))
+    right = _command("right", resumes=root)
+    top = _command("top", c=tuple(running.Output("", c) for c in (right, left)))
+    assert running.in_order([top, left]) == [root, right, left, top]
+
+
+def test_what_is_done_is_skipped_and_what_lost_its_output_is_not(folders):
+    first = _command("first", word="one")
+    second = _command("second", needs=running.Output("", first))
+    for _ in range(2):
+        running.run(running.in_order([second]), folders)
+        assert [_num_runs(folders, c) for c in (first, second)] == [1, 1]
+    log = os.path.join(folders.work_dir, first.folder, "log.txt")
+    with open(log) as file:
+        assert file.read() == f"says one in {sys.executable}\n"
+    os.rename(first.output(folders), first.output(folders) + ".moved")
+    assert [c.is_done(folders) for c in (first, second)] == [False, True]
+
+
+def test_a_failed_command_stops_the_run_and_is_tried_again(folders):
+    failing, other = _command("failing", fail="once"), _command("other")
+    with pytest.raises(RuntimeError, match=r"failing failed with code 3; .*"):
+        running.run([failing, other], folders)
+    assert not os.path.exists(other.output(folders))
+    running.run([failing, other], folders)
+    assert [_num_runs(folders, c) for c in (failing, other)] == [2, 1]
+
+
+def test_missing_data_are_named_before_the_first_command(folders):
+    first = _command("first")
+    second = _command(
+        data_dir=running.Data("glue/MRPC"),
+        model=running.Data("bert/model.ckpt"),
+    )
+    os.makedirs(os.path.join(folders.data_dir, "bert"))
+    checkpoint = os.path.join(folders.data_dir, "bert", "model.ckpt.index")
+    with open(checkpoint, "w"):
+        pass
+    message = f"Missing data: {folders.data_dir}/glue/MRPC. docs"
+    with pytest.raises(FileNotFoundError, match=message):
+        running.run([first, second], folders)
+    assert not os.path.exists(folders.work_dir)
+
+
+def test_an_interruption_reaches_the_command_once(folders, tmp_path):
+    command = _command("long", sleep=60)
+    code = (
+        "from paper import running, reproduce\n"
+        "import pathlib\n"
+        f"running.ROOT = pathlib.Path({str(tmp_path)!r})\n"
+        "command = running.Command(name='long', program='script.py', "
+        "flags={'output_dir': running.Output(), 'sleep': 60})\n"
+        f"folders = running.Folders({folders.data_dir!r}, "
+        f"{folders.work_dir!r})\n"
+        "running.run([command], folders)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while not os.path.exists(os.path.join(command.output(folders), "runs")):
+        time.sleep(0.05)
+    time.sleep(0.3)  # The handler of the script.
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) != 0
+    assert os.path.exists(os.path.join(command.output(folders), "saved"))
+    assert not command.is_done(folders)

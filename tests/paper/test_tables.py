@@ -1,0 +1,179 @@
+"""Scripts accept the commands of every table, and numbers are the paper's."""
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from commands import flags as flags_lib
+from paper import recipes, reproduce, running, scales, tables
+from tests import documented_commands as documented
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_FOLDERS = running.Folders("my data", "my runs")
+_SCALES = {"full": scales.full(), "small": scales.small()}
+_TABLES = [(name, scale) for name in tables.ALL for scale in _SCALES]
+
+
+def _make(name, scale="full", **options):
+    return tables.ALL[name](_SCALES[scale], **options)
+
+
+def _cell(table, row, column):
+    (cell,) = (
+        cell
+        for cell in table.cells
+        if (cell.row, cell.column.name) == (row, column)
+    )
+    return cell
+
+
+def _parse(command):
+    """Parses a command as its script would; returns its options."""
+    values = documented.defined(command.program)
+    program, *given = command.argv(_FOLDERS)
+    if program == "-m":
+        program, *given = given
+    if "stop_at_step" not in values:
+        given = [word for word in given if "--stop_at_step" not in word]
+    assert values([program, *given]) == [program]
+    return flags_lib.read(documented.module(command.program).Options, values)
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_every_command_is_accepted_by_its_script(name, scale):
+    commands = _make(name, scale).commands()
+    assert len({command.name for command in commands}) == len(commands)
+    for place, command in enumerate(commands):
+        options = _parse(command)
+        if "output_dir" in command.flags:
+            assert options.output_dir == command.output(_FOLDERS)
+        for needed in command.needs():
+            assert needed.id in {other.id for other in commands[:place]}
+        for flag, value in command.flags.items():
+            if isinstance(value, str) and flag.endswith("_file"):
+                assert (_ROOT / value).is_file(), value
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_every_claim_is_about_cells_of_its_table(name, scale):
+    table = _make(name, scale)
+    assert table.claims
+    for claim in table.claims:
+        for column in claim.columns:
+            assert _cell(table, claim.better, column)
+            assert _cell(table, claim.worse, column)
+    if scale == "small":
+        assert {cell.paper for cell in table.cells} == {None}
+
+
+@pytest.mark.parametrize("scale", _SCALES)
+def test_tables_share_what_they_pre_train(scale):
+    def pretrained(name):
+        return {
+            command.folder
+            for command in _make(name, scale).commands()
+            if command.program == "run_pretraining.py"
+        }
+
+    assert [len(pretrained(f"table-{n}")) for n in (5, 8)] == [3, 6]
+    assert pretrained("figure-5") < pretrained("table-5")
+    for name in ("table-6", "table-8"):
+        assert len(pretrained(name) & pretrained("table-5")) == 1
+
+
+def test_phases_of_a_pre_training_follow_each_other_in_one_folder():
+    last = recipes.pretrain(_SCALES["full"], "L-12 H-768 A-12")
+    first = last.resumes
+    assert first.folder == last.folder
+    assert first.id != last.id
+    assert first.flags["stop_at_step"] == 900_000
+    assert first.flags["num_train_steps"] == 1_000_000
+    assert last.flags["num_train_steps"] == 1_000_000
+    assert [first.flags["max_seq_length"], last.flags["max_seq_length"]] == [
+        128,
+        512,
+    ]
+
+
+def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
+    for cell in _make("table-5").cells:
+        (command,) = cell.commands
+        is_left_to_right = cell.row in ("LTR & no NSP", "+ BiLSTM")
+        causal = command.flags.get("attention") == "causal"
+        assert causal == is_left_to_right
+        bilstm = command.flags.get("bilstm_head", False)
+        assert bilstm == (cell.row == "+ BiLSTM")
+
+
+def test_sizes_choose_rows():
+    rows = [
+        {c.row for c in _make("table-1", sizes=s).cells}
+        for s in (("base", "large"), ("base",))
+    ]
+    assert rows == [{"base", "large"}, {"base"}]
+    with pytest.raises(ValueError, match="--model is for table-1"):
+        reproduce.Options(table="5", model="base")
+
+
+def test_training_flags_reach_scripts_that_train_and_take_them():
+    more = {"precision": "mixed_bfloat16", "packing": True, "recompute": True}
+    plain = _SCALES["small"]
+    changed = dataclasses.replace(plain, training_flags=more)
+    for command in tables.table_8(changed).commands():
+        passed = more.keys() & command.flags.keys()
+        if "features" in command.flags:
+            assert passed == {"precision"}
+        elif command.program == "run_pretraining.py":
+            assert passed == {"precision", "recompute"}
+        else:
+            assert passed == (
+                set(more) if "do_train" in command.flags else set()
+            )
+
+
+def test_what_selects_a_run_is_not_a_second_score_nor_a_test_score():
+    found = {
+        (name, cell.column.name): cell.column.selected_by
+        for name in ("table-1", "table-2", "table-7")
+        for cell in _make(name).cells
+        if cell.column.selected_by
+    }
+    assert found == {
+        ("table-1", "MNLI-mm"): "eval_accuracy",
+        ("table-1", "STS-B"): "eval_pearson",
+        ("table-2", "EM"): "f1",
+        ("table-7", "test F1"): "eval_f1",
+    }
+
+
+def test_single_systems_of_the_paper_are_compared_with_means():
+    table = _make("table-2")
+    assert len(_cell(table, "large", "F1").commands) == 7
+    assert not any(cell.column.is_best for cell in table.cells)
+
+
+# Source: the tables of the paper, read a second time from its text.
+@pytest.mark.parametrize(
+    ("name", "row", "column", "number"),
+    [
+        ("table-1", "large", "CoLA", 60.5),
+        ("table-1", "base", "RTE", 66.4),
+        ("table-2", "base", "F1", 88.5),
+        ("table-2", "large + TriviaQA", "EM", 84.2),
+        ("table-2", "large + TriviaQA, ensemble", "F1", 92.2),
+        ("table-3", "large", "F1", 81.9),
+        ("table-3", "base", "F1", None),
+        ("table-4", "large", "dev", 86.6),
+        ("table-5", "+ BiLSTM", "SQuAD", 84.9),
+        ("table-5", "LTR & no NSP", "MRPC", 77.5),
+        ("table-6", "L-6 H-768 A-3", "perplexity", 5.24),
+        ("table-6", "L-24 H-1024 A-16", "SST-2", 93.7),
+        ("table-7", "concat last four", "dev F1", 96.1),
+        ("table-7", "fine-tuned, base", "test F1", 92.4),
+        ("table-8", "100,0,0", "NER features", 94.0),
+        ("figure-5", "LTR 30000", "MNLI-m", 79.4),
+    ],
+)
+def test_numbers_are_the_papers(name, row, column, number):
+    assert _cell(_make(name), row, column).paper == number
