@@ -33,7 +33,7 @@ from tasks.classification import (
     sentence_flags,
     sentence_pairs,
 )
-from training import fine_tuning, model_folder, run_card
+from training import fine_tuning, model_files, model_folder, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -104,6 +104,17 @@ class SentenceClassification(predictions.LabeledTask):
             "class_weights": list(self._class_weights),
         }
 
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {
+            "task": model_folder.CLASSIFICATION,
+            "name": self._info.name,
+            "problem_type": self.label_set.problem_type,
+            "labels": list(self.label_set.names),
+            "long_text": self.options.long_text,
+            "window_stride": self.options.window_stride,
+        }
+
     def data_sets(self, split: str) -> list[task.DataSet]:
         return [self._data_set(split, file) for file in self._files[split]]
 
@@ -170,9 +181,9 @@ def _known_labels(options: Options) -> labels.LabelSet | None:
     """Reads the labels of a trained model of the user's own task, if any."""
     if options.do_train or options.task_name.lower() != sentence_flags.CUSTOM:
         return None
-    found = model_folder.labels(
-        options.output_dir
-    ) or model_folder.labels_beside(options.init_checkpoint)
+    found = model_files.labels(options.output_dir) or model_files.labels_beside(
+        options.init_checkpoint
+    )
     return labels.of_model(found, options.output_dir) if found else None
 
 

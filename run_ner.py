@@ -28,7 +28,13 @@ from files import messages, paths, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
-from training import fine_tuning, model_folder, option_checks, run_card
+from training import (
+    fine_tuning,
+    model_files,
+    model_folder,
+    option_checks,
+    run_card,
+)
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -85,6 +91,16 @@ class Tagging(task.Task):
     def _approach(self) -> str:
         """Returns the kind of model; resuming requires the same kind."""
         return "fine-tuned"
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {
+            "task": model_folder.TAGGING,
+            "labels": list(self._names),
+            "context": self.options.context,
+            "scheme": self.options.scheme,
+            "features": self.options.features,
+        }
 
     def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records
@@ -247,9 +263,9 @@ def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
     if train is None:
-        saved = model_folder.labels(
+        saved = model_files.labels(
             options.output_dir
-        ) or model_folder.labels_beside(options.init_checkpoint)
+        ) or model_files.labels_beside(options.init_checkpoint)
         if saved is not None:
             names = labels.of_model(saved, options.output_dir).names
             _check_tags(names)

@@ -40,7 +40,6 @@ def run(options: Options) -> None:
         checkpointing,
         devices,
         initialization,
-        model_folder,
         objectives,
         pretraining,
         workers,
@@ -53,10 +52,8 @@ def run(options: Options) -> None:
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     workers.Communicator(strategy).run_on_chief(
         options.output_dir,
-        lambda: model_folder.validate_output_dir(
-            options.output_dir,
-            config.to_dict(),
-            is_training=options.do_train,
+        lambda: pretraining.describe(
+            options, config, sources[0].files.paths[0]
         ),
     )
     with strategy.scope():

@@ -35,7 +35,13 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from training import fine_tuning, option_checks, reporting, run_card
+from training import (
+    fine_tuning,
+    model_folder,
+    option_checks,
+    reporting,
+    run_card,
+)
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -86,6 +92,22 @@ class QuestionAnswering(task.Task):
             self._questions = squad_results.read_questions(
                 options, with_gold=needs_gold
             )
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        names = (
+            "doc_stride",
+            "max_query_length",
+            "n_best_size",
+            "max_answer_length",
+            "version_2_with_negative",
+            squad_results.THRESHOLD,
+            "packing",
+        )
+        return {
+            "task": model_folder.QUESTION_ANSWERING,
+            **{name: getattr(self.options, name) for name in names},
+        }
 
     @functools.cached_property
     def _questions_with_windows(self) -> squad_results.Questions:

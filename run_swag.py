@@ -23,7 +23,7 @@ from commands import flags, program
 from files import paths, writing
 from tasks import swag, task
 from tasks.classification import predictions, sentence_pairs
-from training import fine_tuning, run_card
+from training import fine_tuning, model_folder, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -95,6 +95,10 @@ class MultipleChoice(predictions.LabeledTask):
         self._paths = {
             split: _find(options, split) for split in options.needed_splits
         }
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {"task": model_folder.MULTIPLE_CHOICE}
 
     def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records

@@ -5,6 +5,7 @@ import re
 from files import paths
 
 VOCABULARY = "vocab.txt"
+TASK = "task.json"  # The description of the model.
 TOKENIZER = "tokenizer.json"
 LABELS = "labels.json"
 RUN_CARD = "run_card.json"

@@ -14,7 +14,7 @@ from tasks import swag
 from tasks import task as task_lib
 from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features, squad_results
-from training import model_folder
+from training import model_files
 from vocab import tokenization
 
 ANSWER, CHOOSE, CLASSIFY, EMBED = "answer", "choose", "classify", "embed"
@@ -243,10 +243,10 @@ def find(
             "run that was trained."
         ) from error
     values = read(folder, prefix) if folder else {}
-    model_folder.check_bidirectional(prefix)
+    model_files.check_bidirectional(prefix)
     with checkpoints.opened(prefix) as source:
         names = source.variables.keys()
-        architectures = model_folder.architectures(source)
+        architectures = model_files.architectures(source)
     if name_tables.WORD_EMBEDDINGS not in names and not any(
         name.startswith(BIDIRECTIONAL) for name in names
     ):
@@ -293,13 +293,13 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     ):
         if paths.exists(path := os.path.join(folder, name)):
             found[key] = path
-    found |= model_folder.read(folder, run_files.TOKENIZER)
+    found |= model_files.read(folder, run_files.TOKENIZER)
     # Folders of Hugging Face's format state it elsewhere.
-    if casing := model_folder.casing(folder):
+    if casing := model_files.casing(folder):
         found["do_lower_case"] = casing.do_lower_case
     label_file = os.path.join(folder, run_files.LABELS)
     if paths.exists(label_file):
-        values = model_folder.read(folder, run_files.LABELS)
+        values = model_files.read(folder, run_files.LABELS)
         if values.get("problem_type") != swag.PROBLEM_TYPE:  # It has none.
             found["labels"] = labels.load(label_file)
     for path in filter(None, (folder, checkpoint)):
@@ -315,7 +315,7 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
         found |= _of_card(place, run, checkpoint)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         name = f"{split}{ending}{paths.SIDECAR_ENDING}"
-        if sidecar := model_folder.read(place, name, **_SIDECAR):
+        if sidecar := model_files.read(place, name, **_SIDECAR):
             return found | _of_records(sidecar)
     return found
 
@@ -337,13 +337,13 @@ def _of_checkpoint(path: str) -> dict[str, Any]:
         prefix = checkpoints.find(path).path
     except (FileNotFoundError, ValueError):  # There is none, or several.
         return {}
-    identity = model_folder.identity(prefix)
+    identity = model_files.identity(prefix)
     found: dict[str, Any] = {}
     # A pre-trained model may use all of its positions.
     if "max_predictions_per_seq" not in identity:
         found = {k: v for k, v in identity.items() if k == "max_seq_length"}
     if "objective" in identity:
-        found["is_tagger"] = model_folder.is_tagger(identity)
+        found["is_tagger"] = model_files.is_tagger(identity)
     return found
 
 
@@ -367,9 +367,7 @@ def _of_card(place: str, folder: str, checkpoint: str | None) -> dict[str, Any]:
         folder: of the run: the same, or that of a trial in it.
         checkpoint: the prefix of the selected one.
     """
-    card = model_folder.read(
-        place, run_files.RUN_CARD, flags=dict, written=dict
-    )
+    card = model_files.read(place, run_files.RUN_CARD, flags=dict, written=dict)
     given = card.get("flags", {})
     kept = (*_SEARCH, *_READING)
     found = {name: given[name] for name in kept if name in given}

@@ -125,6 +125,14 @@ class Task(abc.ABC):
         """
         return ()
 
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The entries of task.json that predicting with the model needs.
+
+        The entries of all tasks, such as the casing, are added.
+        """
+        return {"task": self.name}
+
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:
         """Lists the data sets of a split.

@@ -9,7 +9,7 @@ import pytest
 from modeling import checkpoints
 from serving import run_folder
 from tests import programs, toy_pretraining
-from training import checkpointing, model_folder
+from training import checkpointing, model_files
 from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -72,11 +72,11 @@ def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
 
 def test_the_folder_of_a_left_to_right_model_is_refused(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
-        model_folder.check_bidirectional(str(tmp_path))
+        model_files.check_bidirectional(str(tmp_path))
     (tmp_path / "tiny.ckpt.state.json").unlink()
     # Made elsewhere: nothing is known.
-    model_folder.check_bidirectional(str(tmp_path))
-    model_folder.check_bidirectional(str(tmp_path / "absent"))
+    model_files.check_bidirectional(str(tmp_path))
+    model_files.check_bidirectional(str(tmp_path / "absent"))
 
 
 def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
@@ -88,7 +88,7 @@ def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
     saved = checkpointing.latest(str(tmp_path / "best"))
     with pytest.raises(ValueError, match="trained from left to right"):
-        model_folder.check_bidirectional(saved)
+        model_files.check_bidirectional(saved)
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):

@@ -436,7 +436,9 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path, unbroken):
 
 def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
     config = toy.write_config(tmp_path / "other.json", intermediate_size=19)
-    with pytest.raises(ValueError, match="intermediate_size was 17 and is 19"):
+    with pytest.raises(
+        ValueError, match="intermediate_size is 17 there and 19"
+    ):
         toy.run(unbroken, bert_config_file=config)
     with pytest.raises(
         ValueError, match="objective was 'mlm_nsp' and is 'mlm'"

@@ -33,7 +33,7 @@ from modeling import (
 )
 from modeling import config as config_lib
 from modeling.name_tables import Spec
-from training import model_folder, records
+from training import model_files, records
 from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
@@ -163,7 +163,7 @@ def convert(options: Options) -> None:
 def _understand(options: Options, source: checkpoints.Source) -> Model:
     """Checks a checkpoint against the files next to it and the flags."""
     # The output does not record how the model was trained.
-    model_folder.check_bidirectional(options.input)
+    model_files.check_bidirectional(options.input)
     checkpoints.check_types(
         source.origin,
         {
@@ -185,17 +185,17 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     if config is not None:
         _check_config(options, config, source, variables)
     folder = config_lib.folder_of(options.input)
-    vocab_file = options.vocab_file or model_folder.vocabulary(folder)
+    vocab_file = options.vocab_file or model_files.vocabulary(folder)
     if vocab_file is not None:
-        model_folder.check_vocabulary(folder, vocab_file)
+        model_files.check_vocabulary(folder, vocab_file)
         if config is not None:
             size = tokenization.FullTokenizer(vocab_file).vocab_size
             config.check_vocabulary(size, vocab_file)
-    theirs = model_folder.read(folder, huggingface_config.CONFIG)
+    theirs = model_files.read(folder, huggingface_config.CONFIG)
     theirs = theirs if "model_type" in theirs else {}
     hint = options.architecture
     if hint is None and name_tables.TOKEN_CLASSIFICATION in (
-        model_folder.architectures(source)
+        model_files.architectures(source)
     ):
         hint = name_tables.TOKEN_CLASSIFICATION
     architectures = name_tables.architectures(variables, hint)
@@ -213,7 +213,7 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         architectures=architectures,
         vocab_file=vocab_file,
         do_lower_case=_casing(options, folder, vocab_file),
-        labels=model_folder.labels(folder),
+        labels=model_files.labels(folder),
         huggingface=theirs,
     )
 
@@ -251,16 +251,16 @@ def _casing(
     lower = options.do_lower_case
     if lower is not None:
         tokenization.validate_case_matches_checkpoint(lower, options.input)
-    elif known := model_folder.casing(folder):
+    elif known := model_files.casing(folder):
         lower = known.do_lower_case
     shown = None
     if vocab_file is not None:
-        shown = model_folder.is_vocabulary_lower_case(vocab_file)
+        shown = model_files.is_vocabulary_lower_case(vocab_file)
     if lower is None:
         lower = shown
     if lower is not None:
         # The output states only the casing, so all else must be BERT's.
-        model_folder.check_casing(folder, lower)
+        model_files.check_casing(folder, lower)
     if None not in (lower, shown) and shown != lower:
         logging.warning(
             "do_lower_case is %s, but the entries of %s suggest %s. If the "

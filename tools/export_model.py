@@ -25,7 +25,7 @@ from serving import run_folder
 from tasks import features
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
-from training import model_folder, records
+from training import model_files, records
 
 _ANSWERS = flags.Heading("Answers")
 _VECTORS = flags.Heading("Vectors")
@@ -179,10 +179,10 @@ def run(options: Options) -> str:
     }
     text = {name: described[name] for name in ("vocab_sha256", "do_lower_case")}
     if options.model_dir:
-        model_folder.check_text(options.model_dir, text)
+        model_files.check_text(options.model_dir, text)
     if options.init_checkpoint:
         folder = config_lib.folder_of(found.checkpoint)
-        model_folder.check_text(folder, text, settings.vocab_file)
+        model_files.check_text(folder, text, settings.vocab_file)
         if task in ("classify", "score", "tag"):
             _check_labels(folder, settings.known_labels.to_dict())
     model = networks.load(task, settings)
@@ -239,10 +239,10 @@ def _settings(
 
 def _check_labels(folder: str, labels: dict[str, Any]) -> None:
     """Compares the labels of the export with those of its checkpoint."""
-    if model_folder.output_order(folder, labels) is not None:
+    if model_files.output_order(folder, labels) is not None:
         raise ValueError(
             f"The outputs of the model in {folder} are "
-            f"{model_folder.labels(folder)}, and those of the export {labels}: "
+            f"{model_files.labels(folder)}, and those of the export {labels}: "
             "the labels are in another order. Pass that folder as --model_dir."
         )
 

@@ -28,7 +28,7 @@ from files import lines, paths, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import model_folder
+from training import model_files
 from vocab import learning, tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")
@@ -260,7 +260,7 @@ def _write_checkpoint(
     The rows of new words, in the places, are the mean of those of their pieces.
     """
     # The copy would not record that it is an ablation.
-    model_folder.check_bidirectional(source)
+    model_files.check_bidirectional(source)
     names = checkpoints.list_variables(source)
     tensors = checkpoints.read(
         source,
@@ -329,8 +329,8 @@ def run(options: Options) -> None:
         written = checkpoints.saved_files(target)
         writing.check_seekable(written)
         folder = config_lib.folder_of(source)
-        model_folder.check_casing(folder, options.do_lower_case)
-        model_folder.check_vocabulary(folder, options.vocab_file)
+        model_files.check_casing(folder, options.do_lower_case)
+        model_files.check_vocabulary(folder, options.vocab_file)
         config = config_lib.BertConfig.find(source)
         outputs += written
         outputs += _new_configuration(config, target) if config else []

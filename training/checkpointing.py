@@ -24,9 +24,9 @@ from modeling import config as config_lib
 
 _NAME = "model.ckpt"
 _BEST = "best"
-# The files with which `model_folder` describes a model.
+# The files with which `model_files` describes a model.
 _COMPANIONS = (
-    *(config_lib.FILE, run_files.VOCABULARY),
+    *(config_lib.FILE, run_files.VOCABULARY, run_files.TASK),
     *(run_files.TOKENIZER, run_files.LABELS),
 )
 _MOST_NAMES_SHOWN = 6

@@ -14,7 +14,7 @@ from absl import logging
 
 from commands import flags
 from files import run_files
-from training import checkpointing, input_pipeline, model_folder, workers
+from training import checkpointing, input_pipeline, model_files, workers
 from training import flags as training_flags
 
 AUTO = "auto"
@@ -99,7 +99,7 @@ def prepare_training(
             among the devices, or workers have different flags or do not share
             the folder of the run.
     """
-    model_folder.check_attention(options)
+    model_files.check_attention(options)
     strategy = prepare(options, batch_sizes, options.output_dir)
     communicator = workers.Communicator(strategy)
     communicator.check_same_flags(options)

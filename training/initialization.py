@@ -17,7 +17,7 @@ from modeling import config as config_lib
 from training import (
     checkpointing,
     devices,
-    model_folder,
+    model_files,
     objectives,
     optimization,
     reporting,
@@ -161,13 +161,13 @@ def initialize(
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
         origin = config_lib.folder_of(options.init_checkpoint)
-        labels = model_folder.labels(options.output_dir)
+        labels = model_files.labels(options.output_dir)
         load_weights(
             objective.model,
             options.init_checkpoint,
             new=plan.new_variables,
             encoder_only=labels is not None
-            and model_folder.answers_differ(origin, labels),
+            and model_files.answers_differ(origin, labels),
         )
     elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -281,10 +281,10 @@ def load_pretrained(
             vocabulary or casing, lacks a weight, or has one that is not finite.
     """
     path = options.init_checkpoint
-    model_folder.check_bidirectional(path)
+    model_files.check_bidirectional(path)
     folder = config_lib.folder_of(path)
-    model_folder.check_casing(folder, options.do_lower_case)
-    model_folder.check_vocabulary(folder, options.vocab_file)
+    model_files.check_casing(folder, options.do_lower_case)
+    model_files.check_vocabulary(folder, options.vocab_file)
     report = checkpoints.load(model, path, new=model.optional_variables)
     checkpoints.check_finite(model, path)
     logging.info("%s: %s", path, report)
@@ -294,18 +294,18 @@ def _output_order(
     model: keras.Model, path: str, output_dir: str
 ) -> list[int] | None:
     """Finds the output of a checkpoint for each label of a run."""
-    labels = model_folder.labels(output_dir)
+    labels = model_files.labels(output_dir)
     names = checkpoints.variables_by_name(model).keys()
     if labels is None or not names >= {*_OUTPUT_LAYER}:
         return None
     folder = config_lib.folder_of(path)
-    if model_folder.labels(folder) is None:
+    if model_files.labels(folder) is None:
         logging.warning(
             "No file beside %s names its labels; they are assumed to be %s.",
             path,
             labels,
         )
-    return model_folder.output_order(folder, labels)
+    return model_files.output_order(folder, labels)
 
 
 def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
@@ -341,7 +341,7 @@ def load_weights(
     """
     variables = checkpoints.variables_by_name(model)
     with checkpoints.opened(path) as source:
-        architectures = model_folder.architectures(source)
+        architectures = model_files.architectures(source)
         held = source.variables
     ours, theirs = {type(model).__name__} & _TWINS, {*architectures} & _TWINS
     is_of_twin = bool(ours and theirs and ours != theirs)

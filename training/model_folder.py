@@ -1,40 +1,66 @@
-"""The model in a folder: configuration, vocabulary, casing, labels, attention.
+"""The description of a model in its folder.
 
-Beside checkpoints, a run's folder contains `bert_config.json`; `vocab.txt`, a
-copy of the vocabulary; `tokenizer.json`, the casing; and `labels.json`, the
-labels of the outputs. The state file of a checkpoint has the attention. Folders
-of the release and of Hugging Face are read as far as they have this
-information.
+A folder with weights also contains `bert_config.json`; `vocab.txt`; and
+`task.json`, which has the task, the casing, the labels and whatever else is
+needed to predict as the model was trained. They are written when training
+starts, so a folder can be copied and moved. Folders of the release and of
+Hugging Face are read as far as they have this information.
 """
 
+import dataclasses
 import itertools
-import json
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
 from absl import logging
 
 from files import json_text, lines, messages, paths, run_files, writing
-from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
+from modeling import huggingface_config
 from training import flags as training_flags
 
-_OUTPUT_LAYER = "output_weights"
-_LABELING = (
-    name_tables.SEQUENCE_CLASSIFICATION,
-    name_tables.TOKEN_CLASSIFICATION,
+PRETRAINING, CLASSIFICATION = "pretraining", "classification"
+QUESTION_ANSWERING, TAGGING = "question_answering", "tagging"
+MULTIPLE_CHOICE = "multiple_choice"
+TASKS = (
+    PRETRAINING,
+    CLASSIFICATION,
+    QUESTION_ANSWERING,
+    TAGGING,
+    MULTIPLE_CHOICE,
 )
-_TAGS = "tags, "  # The prefix of run_ner.py's objectives.
-_SPECIAL = re.compile(r"\[.*\]|<.*>")
-_UNUSED = re.compile(r"\[unused\d+\]")
+# The entries on which the meaning of the weights depends.
+_TEXT = ("vocab_sha256", "do_lower_case", "strip_accents")
+_ATTENTION = ("attention",)
+_OUTPUTS = ("task", "name", "problem_type", "labels")
+_NETWORK = ("objective", "bilstm_head", "features")
 # Fields of a configuration that have no effect without training.
 _TRAINING_ONLY = (
-    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
-    *("classifier_dropout_prob", "initializer_range"),
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "classifier_dropout_prob",
+    "initializer_range",
 )
+_TASK_OF_CLASS = {
+    "BertForPreTraining": PRETRAINING,
+    "BertForMaskedLM": PRETRAINING,
+    "BertForSequenceClassification": CLASSIFICATION,
+    "BertForTokenClassification": TAGGING,
+    "BertForQuestionAnswering": QUESTION_ANSWERING,
+    "BertForMultipleChoice": MULTIPLE_CHOICE,
+}
+# Options of Hugging Face's tokenizer with the values of BERT's.
+_TOKENIZATION = (
+    "tokenize_chinese_chars",
+    "handle_chinese_chars",
+    "clean_text",
+    "do_basic_tokenize",
+)
+_SPECIAL = re.compile(r"\[.*\]|<.*>")
+_UNUSED = re.compile(r"\[unused\d+\]")
 # Shares of entries that lower-casing and accent stripping would change. They
 # change none of the released uncased vocabulary, 30 % of the cased ones, and 2
 # of 21,128 of the Chinese one, whose model reads lower-cased text.
@@ -43,303 +69,240 @@ _MOST_SHARE_UNCASED = 0.001
 # A smaller vocabulary does not show its casing.
 _LEAST_LETTERED_ENTRIES = 500
 
+_Options = TypeVar("_Options", bound=training_flags.TrainingOptions)
 
-def read(folder: str, name: str, **kinds: type) -> dict[str, Any]:
-    """Reads a JSON file of a model's folder; empty if it is missing.
 
-    Args:
-        folder: the model's.
-        name: of the file.
-        **kinds: the types of entries, which may be missing.
+# --------------------------------------------------------------------- Reading
+
+
+def read(folder: str) -> dict[str, Any]:
+    """Reads the description of the model in a folder.
+
+    Returns:
+        The contents of `task.json`. Without this file: the `task`, `labels`,
+        `problem_type`, `do_lower_case` and `strip_accents` that Hugging Face's
+        files state, and the casing that the vocabulary shows; any of them may
+        be missing.
 
     Raises:
-        ValueError: it is not a JSON object, or an entry has another type.
+        ValueError: a file is not a JSON object.
     """
+    if _is_described(folder):
+        return _read_json(folder, run_files.TASK)
+    found: dict[str, Any] = {}
+    if (vocab_file := vocabulary(folder)) is not None:
+        found["do_lower_case"] = is_vocabulary_lower_case(vocab_file)
+    stated = _tokenizer(folder)
+    found |= {key: stated.get(key, found.get(key)) for key in _TEXT[1:]}
+    config_file = os.path.join(folder, huggingface_config.CONFIG)
+    config = _read_json(folder, huggingface_config.CONFIG)
+    labels = huggingface_config.labels_of(config, config_file) or {}
+    if not huggingface_config.are_placeholders(labels.get("labels", [])):
+        found |= labels
+    for name in config.get("architectures") or []:
+        found["task"] = _TASK_OF_CLASS.get(name)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _is_described(folder: str) -> bool:
+    return paths.exists(os.path.join(folder, run_files.TASK))
+
+
+def _tokenizer(folder: str) -> dict[str, Any]:
+    """Reads the options of a folder's tokenizer that Hugging Face states.
+
+    Raises:
+        ValueError: it splits text in another way than BERT's.
+    """
+    normalizer = _read_json(folder, "tokenizer.json").get("normalizer") or {}
+    if "lowercase" in normalizer:
+        normalizer["do_lower_case"] = normalizer["lowercase"]
+    stated = normalizer | _read_json(folder, huggingface_config.TOKENIZER)
+    for name in _TOKENIZATION:
+        if stated.get(name) is False:
+            raise ValueError(
+                f"{name} must be true for the model in {folder}, as in BERT's "
+                f"tokenizer; {huggingface_config.TOKENIZER} or tokenizer.json "
+                "there states false. This tokenization is not supported."
+            )
+    return {
+        name: stated[name]
+        for name in ("do_lower_case", "strip_accents")
+        if isinstance(stated.get(name), bool)
+    }
+
+
+def _read_json(folder: str, name: str) -> dict[str, Any]:
     path = os.path.join(folder, name)
-    values = json_text.read_object(path) if paths.exists(path) else {}
-    return _checked(values, path, **kinds)
+    return json_text.read_object(path) if paths.exists(path) else {}
 
 
-def _checked(values: dict[str, Any], path: str, **kinds: type) -> dict:
-    for name, kind in kinds.items():
-        if name in values and type(values[name]) is not kind:
-            raise ValueError(
-                f"{path}: {name} must be of type {kind.__name__}; got "
-                f"{messages.short(values[name])}."
-            )
-    return values
+def vocabulary(folder: str) -> str | None:
+    """Returns the path of the vocabulary in a model's folder, if it has one."""
+    path = os.path.join(folder, run_files.VOCABULARY)
+    return path if paths.exists(path) else None
 
 
-def identity(prefix: str) -> dict[str, Any]:
-    """Reads the identity of the run that wrote a checkpoint, if it is known.
+def is_vocabulary_lower_case(path: str) -> bool | None:
+    """Returns whether a vocabulary is of lower-cased text without accents.
+
+    Returns:
+        None if the entries do not show it.
 
     Raises:
-        ValueError: its state file is damaged.
+        OSError: a file cannot be opened.
     """
-    path = f"{prefix}.state.json"
-    found = read("", path, identity=dict).get("identity", {})
-    return _checked(found, path, max_seq_length=int, objective=str)
-
-
-def is_tagger(identity: Mapping[str, Any]) -> bool:
-    """Returns whether the run of an identity trained a tagger."""
-    return identity.get("objective", "").startswith(_TAGS)
-
-
-def check_attention(options: training_flags.TrainingOptions) -> None:
-    """Checks that checkpoints were trained with the attention of the flags.
-
-    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
-    BERT, so its weights do not show the attention; the state file of this
-    project's checkpoints does.
-
-    Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
-    other programs do not record their attention and are not checked.
-
-    Raises:
-        ValueError: a checkpoint has another attention.
-    """
-    from training import checkpointing
-
-    now = training_flags.BIDIRECTIONAL
-    if options.is_causal:
-        now = training_flags.CAUSAL
-    # A run resumes from the latest readable checkpoint.
-    latest = itertools.islice(
-        checkpointing.readable_states(options.output_dir), 1
-    )
-    prefixes = [prefix for prefix, _ in latest]
-    for prefix in filter(None, [*prefixes, _found(options.init_checkpoint)]):
-        trained = attention_of(identity(prefix))
-        if trained is not None and trained != now:
-            raise ValueError(
-                f"{prefix} was trained with {trained} attention, and this run "
-                f"has {now} ({options.causal_flag}). The attention of a model "
-                "cannot be changed; choose the matching flag or checkpoint."
-            )
-
-
-def attention_of(identity: Mapping[str, Any]) -> str | None:
-    """Returns one of `training_flags.ATTENTIONS`; None if it is unknown.
-
-    Args:
-        identity: of the run that trained the model.
-    """
-    if identity.get("objective") == "ltr":
-        return training_flags.CAUSAL
-    # Fine-tuned models record only causal attention.
-    unstated = training_flags.BIDIRECTIONAL if identity else None
-    return identity.get("attention", unstated)
-
-
-def check_bidirectional(path: str) -> None:
-    """Checks that a checkpoint has bidirectional attention.
-
-    For programs without a causal mode. Checkpoints of other programs are not
-    checked.
-
-    Args:
-        path: a prefix, one of its files, or a folder.
-
-    Raises:
-        ValueError: it was trained from left to right.
-    """
-    prefix = _found(path)
-    if prefix and attention_of(identity(prefix)) == training_flags.CAUSAL:
-        raise ValueError(
-            f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal): each word attends only to earlier words. "
-            "This program needs bidirectional attention. Only the fine-tuning "
-            "scripts with --attention accept it."
-        )
-
-
-def _found(path: str | None) -> str | None:
-    """Finds a checkpoint; a missing one is reported by its reader."""
-    try:
-        return checkpoints.find(path).path if path else None
-    except (FileNotFoundError, ValueError):
+    words = [e for e in _entries(path) if not _SPECIAL.fullmatch(e)]
+    lettered = [word for word in words if word.lower() != word.upper()]
+    if len(lettered) < _LEAST_LETTERED_ENTRIES:
         return None
-
-
-def validate_output_dir(
-    output_dir: str,
-    config: Mapping[str, object],
-    *,
-    vocab_file: str | None = None,
-    text: Mapping[str, object] | None = None,
-    labels: Mapping[str, object] | None = None,
-    is_training: bool = False,
-) -> None:
-    """Checks that a folder has no other model, and writes the description.
-
-    A folder without a description, such as one of the release, is accepted:
-    shapes are compared when its weights are loaded. Dropout and the
-    initialization may differ; without training the configuration there stays.
-
-    Args:
-        output_dir: the run's folder, created if missing.
-        config: the configuration.
-        vocab_file: the vocabulary; None if the model does not read text.
-        text: `vocab_sha256` and `do_lower_case`; None without a vocabulary.
-        labels: `problem_type` and `labels` of the outputs; None if there are
-            none.
-        is_training: whether the model is trained further.
-
-    Raises:
-        ValueError: the folder has a model with another configuration,
-            vocabulary, casing or other labels.
-    """
-    import tensorflow as tf
-
-    from training import checkpointing
-
-    tf.io.gfile.makedirs(output_dir)
-    has_run = checkpointing.latest(output_dir) is not None
-    held = read(output_dir, config_lib.FILE)
-    if has_run:
-        differing = messages.changes(held, config)
-        if not differing.keys() <= {*_TRAINING_ONLY}:
-            raise ValueError(
-                f"{output_dir} contains another model: "
-                f"{', '.join(differing.values())}. Choose another --output_dir."
-            )
-        if differing and is_training:
-            logging.warning(
-                "The model in %s was trained with another configuration: %s.",
-                *(output_dir, ", ".join(differing.values())),
-            )
-        if held and not is_training:
-            config = held
-    if held != config:
-        path = os.path.join(output_dir, config_lib.FILE)
-        writing.write_json(path, dict(config))
-    if vocab_file is not None and text is not None:
-        if has_run:
-            check_text(output_dir, text, vocab_file, may_replace_unused=False)
-        writing.write_json(
-            os.path.join(output_dir, run_files.TOKENIZER), dict(text)
-        )
-        target = os.path.join(output_dir, run_files.VOCABULARY)
-        if os.path.abspath(vocab_file) != os.path.abspath(target):
-            writing.copy_file(vocab_file, target)
-    if labels is not None:
-        if _holds_model(output_dir) and answers_differ(output_dir, labels):
-            raise ValueError(
-                f"The model in {output_dir} was trained for other labels "
-                f"({run_files.LABELS} there) than {dict(labels)}. Choose "
-                "another --output_dir."
-            )
-        path = os.path.join(output_dir, run_files.LABELS)
-        writing.write_json(path, dict(labels))
-
-
-def _holds_model(folder: str) -> bool:
-    try:
-        checkpoints.find(folder)
-    except FileNotFoundError:
+    share = sum(_lowered(word) != word for word in words) / len(words)
+    if share >= _LEAST_SHARE_CASED:
         return False
-    except ValueError:
-        return True  # Several checkpoints, or an unsupported format.
-    return True
+    return True if share <= _MOST_SHARE_UNCASED else None
 
 
-def check_text(
+def _entries(path: str) -> list[str]:
+    """Lists the entries of a vocabulary file, up to blank lines at its end."""
+    entries = [line.strip() for line in lines.read_lines(path)]
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries
+
+
+def _lowered(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word.lower())
+    return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+
+
+# --------------------------------------------------------------------- Writing
+
+
+def attention(*, is_causal: bool) -> str:
+    """Returns the `attention` of a description."""
+    return training_flags.ATTENTIONS[is_causal]
+
+
+def describe(
     folder: str,
-    text: Mapping[str, object],
+    config: Mapping[str, Any],
+    description: Mapping[str, Any],
     vocab_file: str | None = None,
     *,
-    may_replace_unused: bool = True,
+    is_training: bool,
 ) -> None:
-    """Compares vocabulary and casing with the files beside a model, if any.
+    """Describes a model whose training starts, or compares the description.
+
+    If the folder has a checkpoint, it must be of the same model. Dropout and
+    the initialization may differ. Without training, only a folder that another
+    program wrote is described: this run says what it cannot say.
 
     Args:
-        folder: the model's: of a run, the release or Hugging Face.
-        text: `vocab_sha256` and `do_lower_case`.
-        vocab_file: compared entry by entry if the folder has a vocabulary;
-            otherwise its hash is compared.
-        may_replace_unused: as in `check_vocabulary`.
+        folder: of the run or the trial, created if missing.
+        config: the contents of `bert_config.json`.
+        description: the contents of `task.json`: `task` is one of `TASKS`.
+        vocab_file: the vocabulary; None to leave that of the folder.
+        is_training: whether the model is trained.
 
     Raises:
-        ValueError: they differ; the message names the difference.
+        ValueError: the folder has a checkpoint of another model; the message
+            names what differs.
     """
-    held = read(folder, run_files.TOKENIZER)
-    if vocab_file is not None and vocabulary(folder) is not None:
-        held.pop("vocab_sha256", None)
-    differing = messages.changes(held, text)
+    has_checkpoint = bool(run_files.checkpoints_in(folder))
+    # Only this program writes a state beside its checkpoints.
+    is_ours = bool(paths.matching(folder, "*.state.json"))
+    if has_checkpoint:
+        _check_same(folder, config, description, is_ours=is_ours)
+        if vocab_file is not None:
+            check_vocabulary(folder, vocab_file, may_replace_unused=False)
+    if not (is_training or (has_checkpoint and not is_ours)):
+        return
+    writing.write_json(os.path.join(folder, config_lib.FILE), dict(config))
+    writing.write_json(
+        os.path.join(folder, run_files.TASK),
+        {key: _json_value(value) for key, value in description.items()},
+    )
+    target = os.path.join(folder, run_files.VOCABULARY)
+    if vocab_file and os.path.abspath(vocab_file) != os.path.abspath(target):
+        writing.copy_file(vocab_file, target)
+
+
+def _json_value(value: Any) -> Any:
+    # JSON has no infinities.
+    return str(value) if value in (float("inf"), float("-inf")) else value
+
+
+def _check_same(folder, config, description, *, is_ours: bool) -> None:
+    held, there = _read_json(folder, config_lib.FILE), read(folder)
+    sizes = {k: v for k, v in config.items() if k not in _TRAINING_ONLY}
+    fixed = (*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if is_ours else ()))
+    differing = [
+        *_differences(held, sizes, sizes),
+        *_differences(there, description, fixed),
+    ]
     if differing:
         raise ValueError(
-            f"The model in {folder} was trained with another vocabulary or "
-            f"casing: {'; '.join(differing.values())}. Pass its vocabulary "
-            f"({run_files.VOCABULARY} there) and its casing."
+            f"The model in {folder} is another one: {'; '.join(differing)}. "
+            "Choose another --output_dir, or pass the values there."
         )
-    if "do_lower_case" in text:
-        check_casing(folder, bool(text["do_lower_case"]))
-    if vocab_file is not None:
-        check_vocabulary(
-            folder, vocab_file, may_replace_unused=may_replace_unused
+    if replaced := _differences(there, description, _OUTPUTS):
+        logging.warning(
+            "%s was not trained by this program. Its %s is replaced: %s.",
+            folder,
+            run_files.TASK,
+            "; ".join(replaced),
         )
 
 
-def check_casing(folder: str, do_lower_case: bool) -> None:
-    """Compares the casing with that of a model's folder.
+def _differences(
+    there: Mapping[str, Any], here: Mapping[str, Any], names: Iterable[str]
+) -> list[str]:
+    return [
+        f"{name} is {messages.short(there[name])} there and "
+        f"{messages.short(here[name])} here"
+        for name in names
+        if name in there and name in here and there[name] != here[name]
+    ]
 
-    Also refuses a tokenizer of Hugging Face that splits text differently.
-    Lower-casing is accepted with a warning if the vocabulary is lower-case and
-    only a file of another program states the opposite, as in Hugging Face's
-    copy of the release's Chinese model.
+
+def check_start(
+    checkpoint: str, description: Mapping[str, Any], vocab_file: str | None
+) -> bool:
+    """Checks that weights fit the text and the attention of a run.
 
     Args:
-        folder: the model's.
-        do_lower_case: whether text is lower-cased now.
+        checkpoint: of `--init_checkpoint`: a folder, prefix or file. Its
+            folder's description is compared, if there is one.
+        description: of the run, in the form of `task.json`.
+        vocab_file: of the run. Words may replace `[unusedN]` entries.
+
+    Returns:
+        Whether its output layer has another meaning than that of the run.
 
     Raises:
-        ValueError: according to the folder's files or its vocabulary, the
-            model was trained with the other casing.
+        ValueError: the vocabulary, the casing or the attention differs.
     """
-    # Options of a tokenizer that BERT's does not have.
-    ours = read(folder, run_files.TOKENIZER)
-    theirs = read(folder, huggingface_config.TOKENIZER)
-    for name, values in (
-        (huggingface_config.TOKENIZER, theirs),
-        (run_files.TOKENIZER, _part(ours, "normalizer")),
-    ):
-        for option, want in (
-            ("strip_accents", do_lower_case),
-            ("tokenize_chinese_chars", True),
-            ("handle_chinese_chars", True),
-            ("clean_text", True),
-            ("do_basic_tokenize", True),
-        ):
-            if isinstance(values.get(option), bool) and values[option] != want:
-                raise ValueError(
-                    f"{option} must be {want} in {os.path.join(folder, name)}, "
-                    f"as in BERT's tokenizer with do_lower_case="
-                    f"{do_lower_case}; got {values[option]}. This tokenization "
-                    "is not supported."
-                )
-    found = casing(folder)
-    if found is None or found.do_lower_case == do_lower_case:
-        return
-    path = vocabulary(folder)
-    is_recorded = "do_lower_case" in ours  # By the run that trained the model.
+    folder = config_lib.folder_of(checkpoint)
+    there, vocab = read(folder), vocabulary(folder)
+    if vocab is not None and vocab_file is not None:
+        check_vocabulary(folder, vocab_file)
+        there.pop("vocab_sha256", None)
     if (
-        do_lower_case
-        and not is_recorded
-        and path is not None
-        and is_vocabulary_lower_case(path)
+        vocab is not None
+        and not _is_described(folder)
+        and description.get("do_lower_case")
+        and is_vocabulary_lower_case(vocab)
     ):
-        logging.warning(
-            "do_lower_case is True, as the entries of %s suggest, but the "
-            "model there has False: %s.",
-            *(path, found.reason),
+        # Hugging Face's copy of the Chinese model states the opposite.
+        there = {k: v for k, v in there.items() if k not in _TEXT}
+    differing = _differences(there, description, (*_TEXT, *_ATTENTION))
+    if differing:
+        raise ValueError(
+            f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
+            "Pass the values there (--vocab_file, --do_lower_case, "
+            "--attention), or choose another checkpoint."
         )
-        return
-    raise ValueError(
-        f"do_lower_case must be {found.do_lower_case} for the model in "
-        f"{folder}: {found.reason}. Pass --do_lower_case="
-        f"{found.do_lower_case}."
-    )
+    return bool(_differences(there, description, _OUTPUTS))
 
 
 def check_vocabulary(
@@ -386,185 +349,52 @@ def check_vocabulary(
     if replaced:
         logging.info(
             "%s replaces %d [unusedN] entries of %s.",
-            *(vocab_file, replaced, theirs),
+            vocab_file,
+            replaced,
+            theirs,
         )
 
 
-def is_vocabulary_lower_case(path: str) -> bool | None:
-    """Returns whether a vocabulary is of lower-cased text without accents.
-
-    Returns:
-        None if the entries do not show it.
-
-    Raises:
-        OSError: a file cannot be opened.
-    """
-    words = [e for e in _entries(path) if not _SPECIAL.fullmatch(e)]
-    lettered = [word for word in words if word.lower() != word.upper()]
-    if len(lettered) < _LEAST_LETTERED_ENTRIES:
-        return None
-    share = sum(_lowered(word) != word for word in words) / len(words)
-    if share >= _LEAST_SHARE_CASED:
-        return False
-    return True if share <= _MOST_SHARE_UNCASED else None
+# ------------------------------------------------------------------- Following
 
 
-def _entries(path: str) -> list[str]:
-    """Lists the entries of a vocabulary file, up to blank lines at its end."""
-    entries = [line.strip() for line in lines.read_lines(path)]
-    while entries and not entries[-1]:
-        entries.pop()
-    return entries
-
-
-def _lowered(word: str) -> str:
-    decomposed = unicodedata.normalize("NFD", word.lower())
-    return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
-
-
-def vocabulary(folder: str) -> str | None:
-    """Returns the path of the vocabulary in a model's folder, if it has one."""
-    names = (run_files.VOCABULARY, keras_hub.VOCABULARY)
-    places = (os.path.join(folder, name) for name in names)
-    return next((path for path in places if paths.exists(path)), None)
-
-
-class Casing(NamedTuple):
-    """Whether a model reads lower-cased text, and the source, for messages."""
-
-    do_lower_case: bool
-    reason: str
-
-
-def casing(folder: str) -> Casing | None:
-    """Finds the casing of the model in a folder.
-
-    From `tokenizer.json` (ours, or that of Hugging Face or keras-hub), else
-    `tokenizer_config.json`, else the entries of the vocabulary.
-
-    Returns:
-        None if none of these files exists.
-    """
-    ours = read(folder, run_files.TOKENIZER)
-    theirs = read(folder, huggingface_config.TOKENIZER)
-    for name, stated in (
-        (run_files.TOKENIZER, ours.get("do_lower_case")),
-        (huggingface_config.TOKENIZER, theirs.get("do_lower_case")),
-        (run_files.TOKENIZER, _part(ours, "normalizer").get("lowercase")),
-        (run_files.TOKENIZER, _part(ours, "config").get("lowercase")),
-    ):
-        if isinstance(stated, bool):
-            return Casing(stated, f"its {name} states it")
-    path = vocabulary(folder)
-    shown = is_vocabulary_lower_case(path) if path else None
-    if path is None or shown is None:
-        return None
-    other = json.dumps(not shown)
-    return Casing(
-        shown,
-        f"{'no' if shown else 'many'} entries of its {os.path.basename(path)} "
-        "have capitals or accents (if it was trained otherwise, put a "
-        f'{run_files.TOKENIZER} with {{"do_lower_case": {other}}} there)',
-    )
-
-
-def labels(folder: str) -> dict | None:
-    """Reads the labels of the model in a folder; None if no file has them."""
-    if paths.exists(os.path.join(folder, run_files.LABELS)):
-        return read(folder, run_files.LABELS)
-    return huggingface_config.labels_of(
-        read(folder, huggingface_config.CONFIG),
-        os.path.join(folder, huggingface_config.CONFIG),
-    )
-
-
-def labels_beside(checkpoint: str | None) -> dict | None:
-    """Reads the labels in the folder of a checkpoint.
+def follow(options: _Options, task: str, given: Collection[str]) -> _Options:
+    """Takes the flags of a run that does not train from the model's folder.
 
     Args:
-        checkpoint: a folder, prefix or file.
+        options: of the run. `output_dir` has the model, else the folder of
+            `init_checkpoint`.
+        task: of the run, one of `TASKS`. A model of another task is not
+            followed.
+        given: the names of the flags on the command line. They keep their
+            values, and so do values that are not the defaults.
 
     Returns:
-        None if there is no checkpoint, or no file has them.
+        The options, with the values in `task.json` of flags that are not given.
     """
-    if not checkpoint:
-        return None
-    return labels(config_lib.folder_of(checkpoint))
-
-
-def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
-    """Returns whether the model in a folder has other labels.
-
-    The same labels in another order are other labels. A folder without this
-    information, such as one of the release, is accepted.
-    """
-    try:
-        return output_order(folder, labels_now) is not None
-    except ValueError:
-        return True
-
-
-def output_order(
-    folder: str, labels_now: Mapping[str, object]
-) -> list[int] | None:
-    """Finds the output of a folder's model for each label of a run.
-
-    Args:
-        folder: the model's.
-        labels_now: the labels of the run, in the format of labels.json.
-
-    Returns:
-        For each output of the run, the index of the model's output; None if
-        the order is the same, or unknown.
-
-    Raises:
-        ValueError: the model has other labels.
-    """
-    held, now = labels(folder), dict(labels_now)
-    if held is None or held == now:
-        return None
-    names, wanted = held.get("labels"), now.get("labels")
-    if held.get("problem_type") == now.get("problem_type"):
-        if names == wanted:
-            return None
-        if isinstance(names, list) and isinstance(wanted, list):
-            unnamed = huggingface_config.are_placeholders(names)
-            if unnamed and len(names) == len(wanted):
-                return None
-            if sorted(map(str, names)) == sorted(map(str, wanted)):
-                return [names.index(name) for name in wanted]
-    raise ValueError(
-        f"The model in {folder} has labels {messages.short(held)}; "
-        f"this run needs {messages.short(now)}. Evaluate with the model's "
-        "labels, or train a new output layer. If the labels have the same "
-        f"meaning, rename them in {os.path.join(folder, run_files.LABELS)}."
-    )
-
-
-def architectures(source: Any) -> tuple[str, ...]:
-    """Returns the Hugging Face classes of a checkpoint, if known.
-
-    Args:
-        source: an open `checkpoints.Source`.
-
-    Returns:
-        The architectures of a Hugging Face folder; otherwise the class that
-        labels words or sentences, according to the state of the run that wrote
-        it or a `config.json` beside it. Empty if unknown.
-    """
-    if source.architectures or _OUTPUT_LAYER not in source.variables:
-        return tuple(source.architectures)
-    found = identity(source.origin)
-    if not found.get("objective"):
-        folder = config_lib.folder_of(source.origin)
-        stated = read(folder, huggingface_config.CONFIG).get("architectures")
-        names = stated if isinstance(stated, list) else []
-        return tuple(name for name in names if name in _LABELING)
-    if is_tagger(found):
-        return (name_tables.TOKEN_CLASSIFICATION,)
-    return (name_tables.SEQUENCE_CLASSIFICATION,)
-
-
-def _part(values: Mapping[str, Any], name: str) -> dict:
-    part = values.get(name)
-    return part if isinstance(part, dict) else {}
+    folder = options.output_dir
+    if not run_files.checkpoints_in(folder) and options.init_checkpoint:
+        folder = config_lib.folder_of(options.init_checkpoint)
+    there = read(folder)
+    if options.do_train or there.get("task") not in (None, task):
+        return options
+    followed: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        value, here = there.get(field.name), getattr(options, field.name)
+        if value in ("inf", "-inf"):
+            value = float(value)
+        if value is None or value == here:
+            continue
+        if field.name in given or here != field.default:
+            logging.warning(
+                "--%s=%s is not the value of the model in %s, which is %s.",
+                field.name,
+                here,
+                folder,
+                value,
+            )
+        else:
+            followed[field.name] = value
+    if followed:
+        logging.info("As in %s: %s.", folder, followed)
+    return dataclasses.replace(options, **followed)

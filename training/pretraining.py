@@ -20,6 +20,7 @@ from training import (
     initialization,
     input_pipeline,
     loop,
+    model_files,
     model_folder,
     objectives,
     pretraining_records,
@@ -128,7 +129,7 @@ def _warn_of_casings(
         if metadata is not None:
             casings.setdefault(metadata.do_lower_case, path)
     if init_checkpoint:
-        found = model_folder.casing(config_lib.folder_of(init_checkpoint))
+        found = model_files.casing(config_lib.folder_of(init_checkpoint))
         if found is not None:
             casings.setdefault(found.do_lower_case, init_checkpoint)
     if len(casings) > 1:
@@ -137,6 +138,53 @@ def _warn_of_casings(
             "held-out records and the model need the same casing "
             "(create_pretraining_data.py --do_lower_case).",
             *(casings[True], casings[False]),
+        )
+
+
+def describe(
+    options: training_flags.PretrainingOptions,
+    config: config_lib.BertConfig,
+    record_file: str,
+) -> None:
+    """Describes the model in its folder; see `model_folder.describe`.
+
+    Args:
+        options: the flags of the run.
+        config: of the model.
+        record_file: its sidecar has the vocabulary and the casing.
+
+    Raises:
+        ValueError: the folder has a checkpoint of another model, or the
+            records do not fit `init_checkpoint`.
+    """
+    description: dict[str, Any] = {
+        "task": model_folder.PRETRAINING,
+        "objective": options.objective,
+        "attention": model_folder.attention(is_causal=options.is_causal),
+        "max_seq_length": options.max_seq_length,
+        "max_predictions_per_seq": options.max_predictions_per_seq,
+    }
+    vocab_file = None
+    made_with = records.read_metadata(record_file)
+    if made_with is not None:
+        description["vocab_sha256"] = made_with.vocab_sha256
+        description["do_lower_case"] = made_with.do_lower_case
+        description["strip_accents"] = made_with.do_lower_case
+        named = made_with.flags.get("vocab_file", "")
+        if paths.exists(named) and (
+            paths.sha256(named) == made_with.vocab_sha256
+        ):
+            vocab_file = named
+    model_folder.describe(
+        options.output_dir,
+        config.to_dict(),
+        description,
+        vocab_file,
+        is_training=options.do_train,
+    )
+    if options.init_checkpoint:
+        model_folder.check_start(
+            options.init_checkpoint, description, vocab_file
         )
 
 

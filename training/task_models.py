@@ -18,6 +18,7 @@ from training import (
     failures,
     initialization,
     loop,
+    model_files,
     model_folder,
     objectives,
     prediction,
@@ -80,6 +81,18 @@ class FineTuner:
         self._has_network = False
         self._trainer: steps.Trainer | None = None
 
+    @property
+    def _description(self) -> dict[str, Any]:
+        options = self._setup.options
+        return {
+            **self._setup.text,
+            "strip_accents": self._setup.text["do_lower_case"],
+            "max_seq_length": options.max_seq_length,
+            "attention": model_folder.attention(is_causal=options.is_causal),
+            **options.ablation,
+            **self._task.description,
+        }
+
     def check_trained(self, options: training_flags.FineTuningOptions) -> None:
         """Checks that this run would train the checkpoint of its folder alike.
 
@@ -92,7 +105,7 @@ class FineTuner:
         latest = next(checkpointing.readable_states(options.output_dir), None)
         if latest is None:
             return
-        prefix, saved = latest[0], model_folder.identity(latest[0])
+        prefix, saved = latest[0], model_files.identity(latest[0])
         identity = self._identity_of_weights()
         now = {name: identity[name] for name in self._task.fixed}
         differing = messages.changes(saved, now)
@@ -139,14 +152,24 @@ class FineTuner:
         whole, text = self._setup.options, self._setup.text
         if whole.init_checkpoint:
             origin = config_lib.folder_of(whole.init_checkpoint)
-            model_folder.check_text(origin, text, whole.vocab_file)
+            model_files.check_text(origin, text, whole.vocab_file)
+            model_folder.check_start(
+                whole.init_checkpoint, self._description, whole.vocab_file
+            )
         for folder in dict.fromkeys((output_dir, whole.output_dir)):
-            model_folder.validate_output_dir(
+            model_files.validate_output_dir(
                 folder,
                 self._setup.config.to_dict(),
                 vocab_file=whole.vocab_file,
                 text=text,
                 labels=self._task.labels,
+                is_training=whole.do_train,
+            )
+            model_folder.describe(
+                folder,
+                self._setup.config.to_dict(),
+                self._description,
+                whole.vocab_file,
                 is_training=whole.do_train,
             )
 

@@ -24,7 +24,7 @@ from tasks import task
 from training import (
     devices,
     input_pipeline,
-    model_folder,
+    model_files,
     prediction,
     record_files,
     records,
@@ -226,7 +226,7 @@ class FrozenEncoder:
                 yield values[row, list(window.positions)]  # [n, L, D]
 
     def _load(self) -> prediction.HiddenLayers:
-        model_folder.check_vocabulary(
+        model_files.check_vocabulary(
             config_lib.folder_of(self._checkpoint), self._options.vocab_file
         )
         strategy = self._setup.strategy

@@ -29,6 +29,9 @@ def _setup(tmp_path, **options):
             random_seed=3,
             deterministic=False,
             do_train=True,
+            max_seq_length=8,
+            is_causal=False,
+            ablation={},
             **{"init_checkpoint": None, **options},
         ),
         config=config.BertConfig(vocab_size=2),
@@ -45,6 +48,7 @@ def _make(setup, folder, labels=_LABELS):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     learnt = types.SimpleNamespace(
         labels=labels,
+        description={"task": "toy"},
         make_objective=lambda _: types.SimpleNamespace(
             model=model, predictions=None
         ),
@@ -74,7 +78,11 @@ def test_trials_hold_one_model_in_memory(tmp_path):
         made.append(weakref.ref(network))
         return types.SimpleNamespace(model=network, predictions=None)
 
-    learnt = types.SimpleNamespace(labels=None, make_objective=make_objective)
+    learnt = types.SimpleNamespace(
+        labels=None,
+        description={"task": "toy"},
+        make_objective=make_objective,
+    )
     fine_tuner = task_models.FineTuner(learnt, setup)
     for _ in range(3):
         fine_tuner.start(setup.options)

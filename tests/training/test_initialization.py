@@ -18,7 +18,7 @@ from training import (
     checkpointing,
     flags,
     initialization,
-    model_folder,
+    model_files,
     objectives,
 )
 
@@ -461,4 +461,4 @@ def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):
         vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
     )
     with pytest.raises(ValueError, match="do_lower_case must be True"):
-        model_folder.check_text(folder, {"do_lower_case": False})
+        model_files.check_text(folder, {"do_lower_case": False})
