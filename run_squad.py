@@ -48,7 +48,7 @@ from vocab import tokenization
 if TYPE_CHECKING:
     from modeling import config as config_lib
 
-_LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
+_Ranked = Sequence[squad_answers.RankedAnswers]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,14 +61,6 @@ class Options(
 
     def __post_init__(self):
         squad_flags.check(self)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Answers:
-    """Ranked answers to each question, and the logits behind them."""
-
-    ranked: Sequence[squad_answers.RankedAnswers]
-    logits: squad_answers.Logits
 
 
 class QuestionAnswering(task.Task):
@@ -86,12 +78,9 @@ class QuestionAnswering(task.Task):
         super().__init__(options, tokenizer)
         if options.do_train:
             paths.check_readable(flags.needed(options.train_file, "train_file"))
-        self._questions: squad_results.Questions | None = None
-        needs_gold = task.EVAL in options.needed_splits
-        if options.do_predict or needs_gold:
-            self._questions = squad_results.read_questions(
-                options, with_gold=needs_gold
-            )
+        if {task.EVAL, task.PREDICT} & {*options.needed_splits}:
+            needs_gold = task.EVAL in options.needed_splits
+            self._questions, self._gold = _read_questions(options, needs_gold)
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -110,74 +99,61 @@ class QuestionAnswering(task.Task):
         }
 
     @functools.cached_property
-    def _questions_with_windows(self) -> squad_results.Questions:
-        questions = flags.needed(self._questions, "predict_file")
-        return _split(questions, self.options, self.tokenizer)
+    def _features(self) -> list[squad_features.SquadFeatures]:
+        """The windows of the questions to answer."""
+        with reporting.log_cost("Splitting paragraphs"):
+            features = list(self._windows(self._questions))
+        logging.info(
+            "%d questions, %d windows", len(self._questions), len(features)
+        )
+        return features
 
-    def data_sets(self, split: str) -> list[task.DataSet]:
-        if split == task.TRAIN:
-            return [self._training_data()]
-        questions = self._questions_with_windows
-        return [
-            self._data_set(
-                split,
-                "eval",
-                flags.needed(self.options.predict_file, "predict_file"),
-                lambda: squad_features.records_by_example(
-                    len(questions.examples), questions.features
-                ),
-                has_labels=split == task.EVAL,
-                content=questions,
-            )
-        ]
-
-    def _training_data(self) -> task.DataSet:
-        options = self.options
-        path = flags.needed(options.train_file, "train_file")
-        with reporting.log_cost("Reading training questions"):
-            examples = squad_examples.read_training_examples(
-                path, version_2_with_negative=options.version_2_with_negative
-            )
-        return self._data_set(
-            task.TRAIN,
-            "train",
-            path,
-            lambda: squad_features.records_by_example(
-                len(examples), _windows(examples, options, self.tokenizer)
-            ),
-            # As released: a question counts once, not once per window.
-            counts_examples=True,
+    def _windows(
+        self, examples: Sequence[squad_examples.SquadExample]
+    ) -> Iterator[squad_features.SquadFeatures]:
+        return squad_features.convert_examples_to_features(
+            examples,
+            self.tokenizer,
+            self.options.windows,
+            progress=progress.Progress(),
         )
 
-    def _data_set(self, split, name, path, examples, **more) -> task.DataSet:
+    def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records
 
         options, is_training = self.options, split == task.TRAIN
-        return task.DataSet(
-            split=split,
-            name=name,
-            kind="squad training" if is_training else "squad prediction",
-            made_from={
-                "data_sha256": paths.sha256(path),
-                "version_2_with_negative": options.version_2_with_negative,
-                **dataclasses.asdict(options.windows),
-            },
-            features=records.squad_features(
-                options.max_seq_length, is_training=is_training
-            ),
-            examples=examples,
-            **more,
-        )
-
-    def make_data(self, setup: Any, data_set: task.DataSet) -> task.Data:
-        if data_set.content is None or data_set.content.features:
-            return super().make_data(setup, data_set)
-        # The paragraphs are empty.
-        return task.Data(
-            data_set=data_set,
-            source=None,
-            rows_per_example=np.zeros(0, np.int64),
-        )
+        if is_training:
+            path = flags.needed(options.train_file, "train_file")
+            with reporting.log_cost("Reading training questions"):
+                questions = squad_examples.read_training_examples(
+                    path,
+                    version_2_with_negative=options.version_2_with_negative,
+                )
+        else:
+            path = flags.needed(options.predict_file, "predict_file")
+            questions = self._questions
+        return [
+            task.DataSet(
+                split=split,
+                name="train" if is_training else "eval",
+                kind="squad training" if is_training else "squad prediction",
+                made_from={
+                    "data_sha256": paths.sha256(path),
+                    "version_2_with_negative": options.version_2_with_negative,
+                    **dataclasses.asdict(options.windows),
+                },
+                features=records.squad_features(
+                    options.max_seq_length, is_training=is_training
+                ),
+                examples=lambda: squad_features.records_by_example(
+                    len(questions),
+                    self._windows(questions) if is_training else self._features,
+                ),
+                has_labels=split != task.PREDICT,
+                # As released: a question counts once, not once per window.
+                counts_examples=True,
+            )
+        ]
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
         from modeling import heads
@@ -188,80 +164,55 @@ class QuestionAnswering(task.Task):
         )
         return objectives.SpanExtraction(model)
 
-    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
-        logits = squad_answers.NO_LOGITS
-        if outputs:
-            logits = squad_answers.padded_logits(
-                **outputs, max_seq_length=self.options.max_seq_length
+    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Ranked:
+        logits = {
+            unique_id: np.stack(scores)
+            for unique_id, *scores in zip(
+                outputs["unique_ids"].tolist(),
+                outputs["start_logits"],
+                outputs["end_logits"],
+                strict=True,
             )
-            if self.options.packing or self.options.bucket_by_length:
-                logits = squad_answers.without_padding(
-                    logits, data.content.features
-                )
-        ranked = _rank(data.content, logits, self.options, self.tokenizer)
-        return _Answers(ranked=ranked, logits=logits)
+        }
+        with reporting.log_cost("Ranking answers"):
+            return squad_answers.rank_answers(
+                self._questions,
+                self._features,
+                logits,
+                self.options,
+                self.tokenizer.basic_tokenizer,
+                without_padding=(
+                    self.options.packing or self.options.bucket_by_length
+                ),
+            )
 
-    def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
-        gold, options = data.content.gold, self.options
-        decisions = squad_results.decide(
-            answers.ranked, options.null_score_diff_threshold, gold
+    def metrics(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
+        return squad_results.score(
+            self._gold, self._decide(answers), self.options
         )
-        return squad_results.score(gold, decisions, options)
 
-    def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+    def results(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
         return self.metrics(data, answers)
 
+    def _decide(self, answers: _Ranked) -> squad_results.Decisions:
+        threshold = self.options.null_score_diff_threshold
+        return squad_results.decide(answers, threshold, self._gold)
+
     def write_answers(
-        self, data: task.Data, answers: _Answers, output_dir: str
+        self, data: task.Data, answers: _Ranked, output_dir: str
     ) -> None:
-        if data.data_set.split == task.EVAL:
-            return
-        path = os.path.join(output_dir, _LOGITS)
-        if self.options.save_logits:
-            squad_ensemble.write_logits(path, answers.logits)
-        else:
-            paths.remove(path)  # Of other predictions.
-        squad_results.decide_and_write(
-            data.content, answers.ranked, self.options, output_dir
-        )
+        if data.data_set.split == task.PREDICT:
+            squad_results.write(output_dir, answers, self._decide(answers))
 
 
-def _windows(
-    examples: Sequence[squad_examples.SquadExample],
-    options: Options,
-    tokenizer: tokenization.FullTokenizer,
-) -> Iterator[squad_features.SquadFeatures]:
-    return squad_features.convert_examples_to_features(
-        examples, tokenizer, options.windows, progress=progress.Progress()
+def _read_questions(options: Options, with_gold: bool):
+    return squad_examples.read_questions(
+        flags.needed(options.predict_file, "predict_file"),
+        version_2_with_negative=options.version_2_with_negative,
+        # The best threshold needs them too.
+        with_gold=with_gold
+        or options.null_score_diff_threshold == squad_flags.AUTO,
     )
-
-
-def _split(
-    questions: squad_results.Questions,
-    options: Options,
-    tokenizer: tokenization.FullTokenizer,
-) -> squad_results.Questions:
-    examples = questions.examples
-    with reporting.log_cost("Splitting paragraphs"):
-        features = list(_windows(examples, options, tokenizer))
-    logging.info("%d questions, %d windows", len(examples), len(features))
-    return dataclasses.replace(questions, features=features)
-
-
-def _rank(
-    questions: squad_results.Questions,
-    logits: squad_answers.Logits,
-    options: Options,
-    tokenizer: tokenization.FullTokenizer,
-) -> list[squad_answers.RankedAnswers]:
-    with reporting.log_cost("Ranking answers"):
-        return squad_answers.rank_answers(
-            questions.examples,
-            questions.features,
-            logits,
-            options,
-            tokenizer.basic_tokenizer,
-        )
 
 
 def run(options: Options) -> None:
@@ -273,50 +224,32 @@ def run(options: Options) -> None:
     if options.do_train or (options.do_predict and not options.ensemble):
         tokenizer = tokenization.open_tokenizer(options)
         fine_tuning.run(QuestionAnswering, options, tokenizer)
-    else:
-        _run_without_model(options)
-
-
-def _run_without_model(options: Options) -> None:
-    """Combines predictions of other runs, or scores given predictions."""
-    own = os.path.join(options.output_dir, squad_results.PREDICTIONS)
-    given = options.do_predict or options.predictions_file
-    if not (given or paths.exists(own)):
-        options = fine_tuning.with_best_trial(options)
+        return
+    # Combines predictions of other runs, or scores given predictions.
     option_checks.check_outputs(options)
-    folder, kept = options.output_dir, {}
-    if options.do_predict:
-        questions, answers = _combine(options)
-        decisions = squad_results.decide_and_write(
-            questions, answers, options, folder
+    folder = options.output_dir
+    questions, gold = _read_questions(options, options.do_eval)
+    if options.ensemble:
+        systems = paths.expand(options.ensemble)
+        logging.info("Combining %d systems: %s", len(systems), systems)
+        answers = squad_ensemble.combine_nbest(
+            [squad_ensemble.read_nbest(path) for path in systems],
+            [question.qas_id for question in questions],
+            options,
         )
+        decisions = squad_results.decide(
+            answers, options.null_score_diff_threshold, gold
+        )
+        squad_results.write(folder, answers, decisions)
     else:
-        questions = squad_results.read_questions(options, with_gold=True)
-        decisions = squad_results.read_given(options, folder)
-        # Tools that predict with the model of the folder read it there.
-        kept = squad_results.read_null_threshold(folder)
-    if options.do_eval and questions.gold is not None:
-        results = squad_results.score(questions.gold, decisions, options)
-        path = os.path.join(folder, squad_results.SCORES)
-        result_files.write(path, {**results, **kept})
-
-
-def _combine(
-    options: Options,
-) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
-    systems = paths.expand(flags.needed(options.ensemble, "ensemble"))
-    logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
-    questions = squad_results.read_questions(options, with_gold=options.do_eval)
-    if not squad_ensemble.is_logits(systems):
-        qas_ids = [example.qas_id for example in questions.examples]
-        nbest = [squad_ensemble.read_nbest(path) for path in systems]
-        return questions, squad_ensemble.combine_nbest(nbest, qas_ids, options)
-    tokenizer = tokenization.open_tokenizer(options)
-    questions = _split(questions, options, tokenizer)
-    logits = squad_ensemble.average_logits(
-        [squad_ensemble.read_logits(path) for path in systems]
-    )
-    return questions, _rank(questions, logits, options, tokenizer)
+        decisions = squad_results.read(
+            options.predictions_file
+            or os.path.join(folder, squad_results.PREDICTIONS),
+            version_2_with_negative=options.version_2_with_negative,
+        )
+    if options.do_eval:
+        results = squad_results.score(gold, decisions, options)
+        result_files.write(os.path.join(folder, squad_results.SCORES), results)
 
 
 def main(options: Options) -> None:

@@ -7,10 +7,9 @@ Devlin et al. 2019, §4.2 and §4.3.
 import collections
 import dataclasses
 import functools
-import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import logging
@@ -20,7 +19,7 @@ from tasks import task
 from tasks.squad import squad_examples, squad_features
 from vocab import tokenization
 
-_ANSWERS = flags.Heading("Answers")
+ANSWERS = flags.Heading("Answers")
 # As released: the null score of a question without any window. Differs: also
 # its odds; the release stops there with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
@@ -35,146 +34,71 @@ class AnswerOptions:
     With `version_2_with_negative` "no answer" is a candidate, as token 0.
     """
 
-    n_best_size: int = _ANSWERS.count(
+    n_best_size: int = ANSWERS.count(
         20,
         "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
     )
-    max_answer_length: int = _ANSWERS.count(
+    max_answer_length: int = ANSWERS.count(
         30, "Maximum word pieces of an answer."
     )
-    version_2_with_negative: bool = _ANSWERS.switch(
+    version_2_with_negative: bool = ANSWERS.switch(
         "The files are of SQuAD 2.0: some questions have no answer."
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Logits:
-    """Model outputs for windows.
-
-    Attributes:
-        unique_ids: `[W]` integers, the ids of the windows.
-        values: `[W, 2, T]` float, start and end logits.
-    """
-
-    unique_ids: np.ndarray
-    values: np.ndarray
-
-    def of(self, windows: Sequence[squad_features.SquadFeatures]) -> np.ndarray:
-        """Returns the logits of some windows, `[w, 2, T]` float64.
-
-        Raises:
-            ValueError: a window has no logits, too few logits, or logits that
-                are not finite.
-        """
-        missing = [w for w in windows if w.unique_id not in self._row_of]
-        if missing:
-            raise ValueError(
-                f"Every window must have logits; window {missing[0].unique_id} "
-                "has none. Were the windows made with other options than the "
-                "logits?"
-            )
-        rows = [self._row_of[window.unique_id] for window in windows]
-        # As released: scores are added in float64.
-        logits = self.values[rows].astype(np.float64)
-        shape = 2, len(windows[0].input_ids)
-        if logits.shape[1:] != shape:
-            raise ValueError(
-                f"Window {windows[0].unique_id} must have start and end logits "
-                f"of shape {shape}; got {logits.shape[1:]}."
-            )
-        is_finite = np.isfinite(logits).all(axis=(1, 2))  # [w]
-        if not is_finite.all():
-            wrong = windows[int(np.argmin(is_finite))]
-            raise ValueError(
-                "Logits must be finite; those of window "
-                f"{wrong.unique_id} are not. Has the model diverged?"
-            )
-        return logits
-
-    @functools.cached_property
-    def _row_of(self) -> dict[int, int]:
-        return {each: row for row, each in enumerate(self.unique_ids.tolist())}
-
-
-# For data without windows.
-NO_LOGITS = Logits(
-    unique_ids=np.zeros(0, np.int64), values=np.zeros((0, 2, 0), np.float32)
-)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Span:
-    """Tokens `start` to `end` of window `window`; token 0 is "no answer"."""
-
-    window: int
-    start: int
-    end: int
-    start_logit: float
-    end_logit: float
-
-    @property
-    def score(self) -> float:
-        """The sum of the two logits."""
-        return self.start_logit + self.end_logit
-
-
-def padded_logits(
-    unique_ids: np.ndarray,
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    max_seq_length: int,
-) -> Logits:
-    """Pads the logits of windows whose common padding was removed.
+def window_logits(
+    windows: Sequence[squad_features.SquadFeatures],
+    logits: Mapping[int, np.ndarray],
+    *,
+    without_padding: bool = False,
+) -> np.ndarray:
+    """Returns the logits of the `W` windows of a question, `[W, 2, T]` float64.
 
     Args:
-        unique_ids: `[W]` integers.
-        start_logits, end_logits: `[W, t]` float, `t <= T`; removed positions
-            score below all others.
-        max_seq_length: `T`.
+        windows: the windows.
+        logits: by `unique_id`, `[2, t]` float, start and end. Positions beyond
+            `t <= T`, which are removed padding, score below all others.
+        without_padding: whether all padding does. Otherwise the padding that a
+            window shares with no other one of its batch competes for the best
+            places, so that answers depend on the batches.
+
+    Raises:
+        ValueError: a logit is not finite.
     """
-    values = np.stack([start_logits, end_logits], axis=1)  # [W, 2, t]
-    cut = [(0, 0), (0, 0), (0, max_seq_length - values.shape[2])]
-    values = np.pad(values, cut, constant_values=task.PADDING_LOGIT)
-    return Logits(unique_ids=unique_ids, values=values)  # [W, 2, T]
+    shape = (len(windows), 2, len(windows[0].input_ids))
+    # As released: scores are added in float64.
+    values = np.full(shape, task.PADDING_LOGIT)
+    for row, window in zip(values, windows, strict=True):
+        scores = logits[window.unique_id]
+        end = len(window.tokens) if without_padding else scores.shape[1]
+        row[:, :end] = scores[:, :end]
+        if not np.isfinite(row).all():
+            raise ValueError(
+                "Logits must be finite; those of window "
+                f"{window.unique_id} are not. Has the model diverged?"
+            )
+    return values
 
 
-def without_padding(
-    logits: Logits, windows: Sequence[squad_features.SquadFeatures]
-) -> Logits:
-    """Makes the padding of windows score below all other positions.
-
-    Otherwise the padding that a window shares with no other one of its batch
-    competes for the best places, so that answers depend on the batches.
-    """
-    num_tokens = {each.unique_id: len(each.tokens) for each in windows}
-    ends = [num_tokens[each] for each in logits.unique_ids.tolist()]
-    positions = np.arange(logits.values.shape[2])
-    is_padding = positions >= np.array(ends)[:, np.newaxis]  # [W, T]
-    values = np.where(
-        is_padding[:, np.newaxis], task.PADDING_LOGIT, logits.values
-    )
-    return dataclasses.replace(logits, values=values)
-
-
-def null_span(logits: np.ndarray) -> Span:
-    """Returns "no answer" in the first window with its lowest score.
+def null_window(logits: np.ndarray) -> int:
+    """Returns the first window with the lowest score of "no answer".
 
     Args:
         logits: `[W, 2, T]` float64, start and end.
     """
-    scores = logits[:, 0, 0] + logits[:, 1, 0]  # [W]
-    return _span(logits, int(np.argmin(scores)), 0, 0)
+    return int(np.argmin(logits[:, 0, 0] + logits[:, 1, 0]))
 
 
 def ranked_spans(
     features: Sequence[squad_features.SquadFeatures],
     logits: np.ndarray,
     options: AnswerOptions,
-) -> Iterator[Span]:
+) -> Iterator[tuple[int, int, int]]:
     """Yields the candidate answers to a question, highest score first.
 
-    The candidates combine the `n_best_size` highest starts with the
+    An answer is a window and its first and last token there, 0 and 0 for "no
+    answer". The candidates combine the `n_best_size` highest starts with the
     `n_best_size` highest ends of each window. An answer is in the paragraph, is
     not too long, and starts in the window with the most context there (as
     released, its end need not). Ties are in the order of window, start, end; in
@@ -206,22 +130,11 @@ def ranked_spans(
     windows, i, j = np.nonzero(is_answer)
     starts, ends = best[windows, 0, i], best[windows, 1, j]
     if options.version_2_with_negative:
-        null = null_span(logits)
-        windows = np.append(windows, null.window)
+        windows = np.append(windows, null_window(logits))
         starts, ends = np.append(starts, 0), np.append(ends, 0)
     scores = logits[windows, 0, starts] + logits[windows, 1, ends]
     for k in np.argsort(-scores, kind="stable").tolist():
-        yield _span(logits, int(windows[k]), int(starts[k]), int(ends[k]))
-
-
-def _span(logits: np.ndarray, window: int, start: int, end: int) -> Span:
-    return Span(
-        window=window,
-        start=start,
-        end=end,
-        start_logit=float(logits[window, 0, start]),
-        end_logit=float(logits[window, 1, end]),
-    )
+        yield int(windows[k]), int(starts[k]), int(ends[k])
 
 
 def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
@@ -314,57 +227,77 @@ class RankedAnswers:
 def rank_answers(
     examples: Sequence[squad_examples.SquadExample],
     features: Iterable[squad_features.SquadFeatures],
-    logits: Logits,
+    logits: Mapping[int, np.ndarray],
     options: AnswerOptions,
     basic_tokenizer: tokenization.BasicTokenizer,
+    *,
+    without_padding: bool = False,
 ) -> list[RankedAnswers]:
     """Ranks the answers to every question over all its windows.
 
     Args:
         examples: the questions, in the order of the result.
         features: every window of every question.
-        logits: of every window, in any order.
+        logits: of every window; see `window_logits`.
         options: of the search.
         basic_tokenizer: the one that created the windows, before word pieces.
+        without_padding: see `window_logits`.
 
     Raises:
-        ValueError: a window has no logits, too few logits, or logits that are
-            not finite.
+        ValueError: a logit is not finite.
     """
     windows_of = collections.defaultdict(list)
     for feature in features:
         windows_of[feature.example_index].append(feature)
     basic_text = make_basic_text(basic_tokenizer)
-    return [
-        _rank(example, windows_of[index], logits, options, basic_text)
-        for index, example in enumerate(examples)
-    ]
+    ranked = []
+    for index, example in enumerate(examples):
+        windows = windows_of[index]
+        if not windows:  # The paragraph is empty.
+            ranked.append(_unanswered(example.qas_id, options))
+            continue
+        values = window_logits(windows, logits, without_padding=without_padding)
+        ranked.append(_rank(example, windows, values, options, basic_text))
+    return ranked
+
+
+def _unanswered(qas_id: str, options: AnswerOptions) -> RankedAnswers:
+    if options.version_2_with_negative:
+        return _ranked(qas_id, [("", 0.0, 0.0)], NO_ANSWER_ODDS)
+    return _ranked(qas_id, [_EMPTY])
 
 
 def _rank(
     example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],
-    logits: Logits,
+    logits: np.ndarray,
     options: AnswerOptions,
     basic_text: Callable[[Iterable[str]], str],
 ) -> RankedAnswers:
-    if not windows:  # The paragraph is empty.
-        if not options.version_2_with_negative:
-            return _ranked(example.qas_id, [_EMPTY])
-        return _ranked(example.qas_id, [("", 0.0, 0.0)], NO_ANSWER_ODDS)
-    values = logits.of(windows)
-    spans = ranked_spans(windows, values, options)
-    texts = _distinct_texts(example, windows, spans, basic_text)
-    nbest = list(itertools.islice(texts, options.n_best_size))
+    entries: dict[str, tuple[str, float, float]] = {}  # By text, "" for null.
+    for window, start, end in ranked_spans(windows, logits, options):
+        text = ""
+        if start > 0:
+            text = _text(example, windows[window], start, end, basic_text)
+        if text not in entries:
+            start_logit, end_logit = logits[window, [0, 1], [start, end]]
+            entries[text] = (text, float(start_logit), float(end_logit))
+        if len(entries) == options.n_best_size:
+            break
+    nbest = list(entries.values())
     if not options.version_2_with_negative:
         return _ranked(example.qas_id, nbest or [_EMPTY])
-    null = null_span(values)
-    if all(text for text, _, _ in nbest):
+    null_start, null_end = logits[null_window(logits), :, 0].tolist()
+    if "" not in entries:
         # As released: one more than `n_best_size`, if "no answer" is missing.
-        nbest.append(("", null.start_logit, null.end_logit))
+        nbest.append(("", null_start, null_end))
     # Differs: the release stops with an error if no answer with text is left.
     # Here "no answer" wins at any threshold (docs/differences.md).
-    odds = (null.score - start - end for text, start, end in nbest if text)
+    odds = (
+        null_start + null_end - start - end
+        for text, start, end in nbest
+        if text
+    )
     return _ranked(example.qas_id, nbest, next(odds, NO_ANSWER_ODDS))
 
 
@@ -404,32 +337,14 @@ def _ranked(
     )
 
 
-def _distinct_texts(
-    example: squad_examples.SquadExample,
-    windows: Sequence[squad_features.SquadFeatures],
-    spans: Iterable[Span],
-    basic_text: Callable[[Iterable[str]], str],
-) -> Iterator[tuple[str, float, float]]:
-    """Yields (text, start logit, end logit); texts are distinct, "" is null."""
-    seen = set()
-    for span in spans:
-        text = ""
-        if span.start > 0:
-            text = _text(example, windows[span.window], span, basic_text)
-            if text in seen:
-                continue
-        seen.add(text)
-        yield text, span.start_logit, span.end_logit
-
-
 def _text(
     example: squad_examples.SquadExample,
     feature: squad_features.SquadFeatures,
-    span: Span,
+    start: int,
+    end: int,
     basic_text: Callable[[Iterable[str]], str],
 ) -> str:
-    first = feature.token_to_orig_map[span.start]
-    last = feature.token_to_orig_map[span.end]
+    first, last = feature.token_to_orig_map[[start, end]]
     words = example.doc_tokens[first : last + 1]
-    pieces = feature.tokens[span.start : span.end + 1]
+    pieces = feature.tokens[start : end + 1]
     return final_text(join_pieces(pieces), " ".join(words), basic_text(words))

@@ -1,33 +1,47 @@
-"""Ensembles of SQuAD systems by averaging answers or logits.
+"""Ensembles of SQuAD systems by averaging the probabilities of answers.
 
 Source: Devlin et al. 2019, Table 2 (an ensemble of seven systems), without the
-method. Here either the probabilities of answers are averaged, or, before the
-search, the logits of windows.
+method.
 """
 
 import collections
 import dataclasses
 import itertools
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
-
-from files import json_text, messages, paths, writing
+from files import json_text, messages
 from tasks.squad import squad_answers
 
-LOGITS_ENDING = ".npz"
-_ROUNDING = 1e-6  # Rounding error of float32 probabilities.
-# Errors of numpy.load and its result for other files: empty, a broken
-# archive, a single array (TypeError), other arrays, pickles.
-_NOT_LOGITS = (
-    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, TypeError, KeyError),
-    # Encrypted members, unknown methods, offsets and sizes out of range.
-    *(ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
-)
+
+def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
+    """Reads an nbest_predictions.json of this project or the release.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON or has another format.
+    """
+    kinds = {
+        field.name: str if field.name == "text" else (float, int)
+        for field in dataclasses.fields(squad_answers.Candidate)
+    }
+    nbest_of = {}
+    for qas_id, nbest in json_text.read_object(path).items():
+        where = f"{path}: question {messages.short(qas_id)}"
+        if not isinstance(nbest, list) or not nbest:
+            raise ValueError(
+                f"{where} must have a list of answers; "
+                f"got {messages.short(nbest)}."
+            )
+        nbest_of[qas_id] = tuple(
+            squad_answers.Candidate(
+                **{
+                    name: json_text.field(entry, name, kind, f"{where}[{n}]")
+                    for name, kind in kinds.items()
+                }
+            )
+            for n, entry in enumerate(nbest)
+        )
+    return nbest_of
 
 
 def combine_nbest(
@@ -56,158 +70,16 @@ def combine_nbest(
             `version_2_with_negative` a question lacks "no answer".
     """
     for number, system in enumerate(systems, start=1):
-        missing = [qas_id for qas_id in qas_ids if qas_id not in system]
-        unknown = sorted(set(system).difference(qas_ids))
-        if missing or unknown:
+        if other := sorted(set(system) ^ set(qas_ids)):
             raise ValueError(
                 "Systems must answer the questions of --predict_file; system "
-                f"{number} lacks {len(missing)} and has {len(unknown)} others, "
-                f"among them {(missing + unknown)[0]!r}."
+                f"{number} lacks, or has in addition, {len(other)}: "
+                f"{messages.listed(other, 1)}."
             )
     return [
         _combine(qas_id, [system[qas_id] for system in systems], options)
         for qas_id in qas_ids
     ]
-
-
-def average_logits(
-    systems: Sequence[squad_answers.Logits],
-) -> squad_answers.Logits:
-    """Averages start and end logits, window by window.
-
-    The systems must have the same vocabulary and window options, so that their
-    windows are identical.
-
-    Raises:
-        ValueError: their windows or lengths differ.
-    """
-    systems = [_in_order(system) for system in systems]
-    ids, shape = systems[0].unique_ids, systems[0].values.shape
-    for number, other in enumerate(systems[1:], start=2):
-        logits = other.values
-        if logits.shape != shape or not np.array_equal(ids, other.unique_ids):
-            raise ValueError(
-                "Systems must have the same windows; system 1 has "
-                f"{shape[0]} of {shape[2]} tokens, system {number} has "
-                f"{logits.shape[0]} of {logits.shape[2]}, or their ids "
-                "differ. Predict with the same file, vocabulary and options."
-            )
-    mean = np.mean([system.values for system in systems], axis=0)
-    return squad_answers.Logits(unique_ids=ids, values=mean)
-
-
-def _in_order(logits: squad_answers.Logits) -> squad_answers.Logits:
-    """Returns logits in the order of the ids, as int64 and float32."""
-    order = np.argsort(logits.unique_ids, kind="stable")
-    return squad_answers.Logits(
-        unique_ids=logits.unique_ids[order].astype(np.int64),
-        values=logits.values[order].astype(np.float32),
-    )
-
-
-def is_logits(system_paths: Sequence[str]) -> bool:
-    """Returns whether systems are logits rather than n-best answers.
-
-    Raises:
-        ValueError: the kinds are mixed.
-    """
-    kinds = {path.endswith(LOGITS_ENDING) for path in system_paths}
-    if len(kinds) > 1:
-        raise ValueError(
-            "Systems must be combined by files of one kind, "
-            f"nbest_predictions.json or logits ({LOGITS_ENDING}); got "
-            f"{', '.join(system_paths)}."
-        )
-    return kinds == {True}
-
-
-def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
-    """Reads an nbest_predictions.json of this project or the release.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: it is not JSON or has another format.
-    """
-    nbest_of = {}
-    for qas_id, nbest in json_text.read_object(path).items():
-        where = f"{path}: question {messages.short(qas_id)}"
-        if not isinstance(nbest, list) or not nbest:
-            raise ValueError(
-                f"{where} must have a list of answers; "
-                f"got {messages.short(nbest)}."
-            )
-        nbest_of[qas_id] = tuple(
-            _candidate(entry, f"{where}[{place}]")
-            for place, entry in enumerate(nbest)
-        )
-    return nbest_of
-
-
-def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
-    values = {}
-    for field in dataclasses.fields(squad_answers.Candidate):
-        kind = str if field.name == "text" else (float, int)
-        value = json_text.field(entry, field.name, kind, where)
-        if kind is not str and not json_text.is_number(value):
-            raise ValueError(
-                f"{where}.{field.name} must be a finite number; "
-                f"got {messages.short(value)}."
-            )
-        values[field.name] = value
-    candidate = squad_answers.Candidate(**values)
-    if not 0 <= candidate.probability <= 1 + _ROUNDING:
-        raise ValueError(
-            f"{where}.probability must be in [0, 1]; "
-            f"got {messages.short(candidate.probability)}."
-        )
-    return candidate
-
-
-def write_logits(path: str, logits: squad_answers.Logits) -> None:
-    """Writes logits as arrays `unique_ids` `[W]`, `logits` `[W, 2, T]`."""
-    logits = _in_order(logits)
-    with writing.whole_file(path, "wb") as file:
-        np.savez_compressed(
-            file, unique_ids=logits.unique_ids, logits=logits.values
-        )
-
-
-def read_logits(path: str) -> squad_answers.Logits:
-    """Reads logits written by `write_logits`.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: it is not a file of logits.
-    """
-    with paths.open_to_read(path) as file:
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                return _checked(arrays["unique_ids"], arrays["logits"])
-        except _NOT_LOGITS as error:
-            raise ValueError(
-                f"{path}: must be a file of logits with arrays unique_ids and "
-                f"logits; {messages.truncate(str(error))}."
-            ) from error
-
-
-def _checked(ids: np.ndarray, logits: np.ndarray) -> squad_answers.Logits:
-    """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
-    # A damaged member is returned as bytes.
-    if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
-        raise ValueError("one of them is not an array")
-    if ids.dtype.kind not in "iu" or ids.ndim != 1:
-        raise ValueError(
-            f"unique_ids must be [W] integers; got {ids.dtype} of shape "
-            f"{list(ids.shape)}"
-        )
-    if logits.dtype.kind != "f" or (
-        logits.ndim != 3 or logits.shape[:2] != (len(ids), 2)
-    ):
-        raise ValueError(
-            f"logits must be [{len(ids)}, 2, T] floats; got {logits.dtype} of "
-            f"shape {list(logits.shape)}"
-        )
-    return squad_answers.Logits(unique_ids=ids, values=logits)
 
 
 def _combine(
@@ -236,8 +108,7 @@ def _combine(
         for text, entries in entries_of.items()
     ]
     combined.sort(key=lambda entry: entry.probability, reverse=True)
-    size = options.n_best_size
-    kept, null_odds = combined[:size], None
+    kept, null_odds = combined[: options.n_best_size], None
     if options.version_2_with_negative:
         null_odds = _mean_null_odds(qas_id, systems)
         # As for one system: one more, if "no answer" is missing, or if there

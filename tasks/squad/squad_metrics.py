@@ -5,52 +5,18 @@ differ in the score of an empty text.
 """
 
 import collections
+import itertools
 import re
 import string
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
-from absl import logging
 
 from files import messages
 from tasks.squad import squad_examples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
-_NUM_NAMED = 5  # Maximum names in a warning.
-
-
-def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
-    """Returns the gold answer texts of every question, by id.
-
-    Raises:
-        ValueError: a question has no field `answers`, or an id is repeated.
-    """
-    squad_examples.require_unique_ids(dataset)
-    texts = {}
-    for question in dataset.questions:
-        if question.answers is None:
-            raise ValueError(
-                f"{question.where}.answers is missing; scoring needs it, "
-                "possibly as an empty list."
-            )
-        texts[question.qas_id] = tuple(each.text for each in question.answers)
-    return texts
-
-
-def require_answers(gold: Mapping[str, Collection[str]]) -> None:
-    """Checks that every question has a gold answer, as SQuAD 1.1 requires.
-
-    Raises:
-        ValueError: a question has none.
-    """
-    unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
-    if unanswerable:
-        raise ValueError(
-            f"In SQuAD 1.1 every question has an answer; {len(unanswerable)} "
-            f"have none: {messages.listed(unanswerable, _NUM_NAMED)}. For a "
-            "file of SQuAD 2.0 pass --version_2_with_negative."
-        )
 
 
 def evaluate_v1(
@@ -67,7 +33,6 @@ def evaluate_v1(
     Raises:
         ValueError: there is no question, or a question has no gold answer.
     """
-    require_answers(gold)
     exact, f1 = _score(gold, predictions, f1_v1)
     return {"exact_match": _percent(exact), "f1": _percent(f1)}
 
@@ -153,53 +118,37 @@ def best_null_threshold(
     every question, whatever threshold was used, and considers only reachable
     scores: questions with equal odds are either all answered or not.
 
-    The threshold is halfway between the odds of two neighboring questions, or 1
-    below the lowest or above the highest odds, so that small differences of the
-    logits change no answer. Questions without an answer with text are ignored,
-    because they have no answer at any threshold.
-
     Args:
         gold: gold answer texts by id; none if unanswerable.
         texts: the best answer with text, by id; "" if there is none.
         null_odds: by id; a question is answered if not above the threshold.
 
     Returns:
-        The lowest of the best thresholds, a difference of logits; 0 if no
-        question has an answer with text. It equals the number that
-        `eval_results.txt` reports.
+        The lowest of the best thresholds: halfway between the odds of two
+        questions, or 1 below the lowest or above the highest. It equals the
+        number that `eval_results.txt` reports.
 
     Raises:
         ValueError: there is no question, or a question has no null odds.
     """
     _, f1 = score_v2(gold, texts)
-    _require_odds(gold, null_odds)
-    with_text = [qas_id for qas_id in gold if texts.get(qas_id)]
-    if not with_text:
-        return 0.0
-    # Gain in F1 of the answer over "no answer".
     _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""))
-    gains = [f1[qas_id] - empty_f1[qas_id] for qas_id in with_text]
-    odds = [null_odds[qas_id] for qas_id in with_text]
-    values, place = np.unique(np.array(odds, np.float64), return_inverse=True)
-    totals = np.cumsum(np.bincount(place, weights=gains))
+    _require_odds(gold, null_odds)
+    # Gain in F1 of the answers over "no answer", by their odds. Questions
+    # without text have no answer at any threshold.
+    gains: dict[float, float] = {}
+    for qas_id in sorted(filter(texts.get, gold), key=null_odds.__getitem__):
+        odds = null_odds[qas_id]
+        gains[odds] = gains.get(odds, 0.0) + f1[qas_id] - empty_f1[qas_id]
+    if not gains:
+        return 0.0
     # The first total is that of "no answer" to every question.
-    best = int(np.argmax([0.0, *totals]))
-    bounds = [values[0] - 2, *values, values[-1] + 2]
-    return _printable_between(*bounds[best : best + 2])
-
-
-def _printable_between(low: float, high: float) -> float:
-    """Returns the middle of two numbers, rounded as in `eval_results.txt`.
-
-    If they almost touch, rounding may exceed `[low, high)`; then the next
-    float32 below or above is returned if that is in it.
-    """
-    middle = np.float32(low + (high - low) / 2)
-    beside = np.nextafter(middle, np.array([-np.inf, np.inf], np.float32))
-    # The shortest decimal of a float32 is another number than the float32.
-    rounded = [float(str(number)) for number in (middle, *beside)]
-    fitting = (number for number in rounded if low <= number < high)
-    return next(fitting, rounded[0])
+    totals = list(itertools.accumulate(gains.values(), initial=0.0))
+    best = totals.index(max(totals))
+    bounds = [min(gains) - 2, *gains, max(gains) + 2]
+    middle = (bounds[best] + bounds[best + 1]) / 2
+    # As results are printed: the shortest decimal of a float32.
+    return float(str(np.float32(middle)))
 
 
 def normalize(text: str) -> str:
@@ -245,12 +194,21 @@ def _score(
     if not gold:
         raise ValueError("Expected at least one question to score; got none.")
     missing = [qas_id for qas_id in gold if qas_id not in predictions]
-    _warn(missing, "questions have no prediction and score 0")
+    squad_examples.warn(
+        "Scores", missing, "questions have no prediction and score 0"
+    )
     unknown = [qas_id for qas_id in predictions if qas_id not in gold]
-    _warn(unknown, "predictions have ids that are not in the file")
+    squad_examples.warn(
+        "Scores", unknown, "predictions have ids that are not in the file"
+    )
     exact_scores = dict.fromkeys(gold, 0.0)
     f1_scores = dict.fromkeys(gold, 0.0)
     for qas_id, texts in gold.items():
+        if not texts:
+            raise ValueError(
+                "In SQuAD 1.1 every question has an answer; "
+                f"{messages.short(qas_id)} has none."
+            )
         if qas_id in predictions:
             prediction = predictions[qas_id]
             exact_scores[qas_id] = max(
@@ -265,7 +223,7 @@ def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
     if missing:
         raise ValueError(
             f"Every question must have null odds; {len(missing)} have none: "
-            f"{messages.listed(missing, _NUM_NAMED)}."
+            f"{messages.listed(missing)}."
         )
 
 
@@ -297,10 +255,3 @@ def _official_best(
 
 def _percent(scores: Mapping[str, float]) -> float:
     return 100.0 * sum(scores.values()) / len(scores)
-
-
-def _warn(ids: Sequence[str], what: str) -> None:
-    if ids:
-        logging.warning(
-            "%d %s: %s.", len(ids), what, messages.listed(ids, _NUM_NAMED)
-        )
