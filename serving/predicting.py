@@ -16,7 +16,6 @@ import tensorflow as tf
 from files import messages
 from serving import networks, run_folder, signatures
 from tasks import swag
-from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
@@ -200,7 +199,7 @@ def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
     question = squad_examples.SquadExample(
         qas_id="",
         question_text=example["question"],
-        doc_tokens=squad_examples.find_words(example["context"]).words,
+        doc_tokens=squad_examples.find_words(example["context"]),
     )
     windows = list(
         squad_features.convert_examples_to_features(
@@ -209,21 +208,19 @@ def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
     )
 
     def decode(outputs):
-        shape = (len(windows), 2, reading.windows.max_seq_length)
-        values = np.full(shape, task_lib.PADDING_LOGIT, np.float32)
-        for row, scores in zip(values, outputs, strict=True):
-            for side, name in enumerate(("start_logits", "end_logits")):
-                row[side, : len(scores[name])] = scores[name]
-        unique_ids = np.array([each.unique_id for each in windows], np.int64)
-        logits = squad_answers.Logits(unique_ids=unique_ids, values=values)
-        if reading.removes_padding:
-            logits = squad_answers.without_padding(logits, windows)
+        logits = {
+            window.unique_id: np.stack(
+                [scores["start_logits"], scores["end_logits"]]
+            )
+            for window, scores in zip(windows, outputs, strict=True)
+        }
         (ranked,) = squad_answers.rank_answers(
             [question],
             windows,
             logits,
             reading.answers,
             settings.tokenizer.basic_tokenizer,
+            without_padding=reading.removes_padding,
         )
         text = ranked.prediction(reading.threshold or 0.0)
         # If "no answer" wins, "" may not be in the list.

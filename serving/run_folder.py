@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from files import paths, run_files
+from files import paths, result_files, run_files
 from modeling import checkpoints, name_tables
 from modeling import config as config_lib
 from tasks import swag
@@ -380,10 +380,13 @@ def _of_card(place: str, folder: str, checkpoint: str | None) -> dict[str, Any]:
         )
         found[_THRESHOLD] = _CHOSEN
         if scores or not predicts:  # Else the scores are of other predictions.
-            chosen = squad_results.read_null_threshold(folder)
-            step = int(chosen.pop(squad_results.STEP, 0))
-            if not run_files.are_of_other_weights(step, checkpoint or ""):
-                found |= chosen
+            path = os.path.join(folder, squad_results.SCORES)
+            results = result_files.read(path) if paths.exists(path) else {}
+            step = int(results.get("global_step", 0))
+            if _THRESHOLD in results and not run_files.are_of_other_weights(
+                step, checkpoint or ""
+            ):
+                found[_THRESHOLD] = float(results[_THRESHOLD])
     elif threshold is not None:
         found[_THRESHOLD] = float(threshold)  # Infinities are text.
     shortening = [given[k] for k in _SHORTENING if k in given]

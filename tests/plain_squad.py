@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.squad import squad_answers, squad_examples, squad_features
+from tasks.squad import squad_examples, squad_features
 from vocab import tokenization
 
 _SEED = 12345
@@ -75,14 +75,12 @@ def _has_most_context(
 
 def random_logits(
     features: Sequence[squad_features.SquadFeatures], seed: int = _SEED
-) -> squad_answers.Logits:
+) -> dict[int, np.ndarray]:
     """Draws normal logits for every window."""
     rng = np.random.default_rng(seed)
-    logits = [
-        rng.normal(0, 3, (2, len(feature.input_ids))).astype(np.float32)
+    return {
+        feature.unique_id: rng.normal(0, 3, (2, len(feature.input_ids))).astype(
+            np.float32
+        )
         for feature in features
-    ]
-    return squad_answers.Logits(
-        unique_ids=np.array([feature.unique_id for feature in features]),
-        values=np.array(logits),
-    )
+    }

@@ -93,28 +93,22 @@ _TABLES = {
 """,
     f"{_SQUAD} --do_train --train_file=train.json": """
 --do_eval --predict_file=train.json | scores the output of --do_predict
---eval_every_steps=2       | score the answers to --predict_file
---ensemble=a.npz           | it requires --do_predict without --do_train
+--eval_every_steps=2       | If `eval_every_steps` is True, then `predict_file`
+--ensemble=a.json          | it requires --do_predict without --do_train
 --doc_stride=0             | doc_stride
---save_logits              | requires --do_predict without --ensemble
 --predictions_file=a.json  | predicts again, and without --do_train.
 --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
 --max_seq_length=64        | up to sequence length 32
 --do_predict --predict_file=nothing | nothing: No such file or
 """,
     f"{_SQUAD} --do_predict --predict_file=train.json": """
---predictions_file=a.json  | require --do_eval without --do_predict
+--predictions_file=a.json  | requires --do_eval without --do_predict
 --null_score_diff_threshold=auto | auto requires --version_2_with_negative
 --max_seq_length=11        | must be greater than max_query_length + 3
 --predict_file=predictions.json --output_dir=. | must not be written: it is the
---ensemble=a.npz --use_best_checkpoint | are for a run of a model
 --ensemble=predictions.json --output_dir=. | must not be written: it is the
---ensemble=a.npz --save_logits | requires --do_predict without --ensemble
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
---version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
---null_odds_file=a.json    | --null_odds_file requires --version_2_with_negative
---num_trials=3             | require --do_train, or --do_predict without
 --null_score_diff_threshold=5 | scores existing predictions unchanged.
 """,
     f"run_swag {_RUN} {_LENGTH}": """

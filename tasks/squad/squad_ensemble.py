@@ -5,9 +5,9 @@ method.
 """
 
 import collections
-import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from files import json_text, messages
 from tasks.squad import squad_answers
@@ -20,10 +20,6 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON or has another format.
     """
-    kinds = {
-        field.name: str if field.name == "text" else (float, int)
-        for field in dataclasses.fields(squad_answers.Candidate)
-    }
     nbest_of = {}
     for qas_id, nbest in json_text.read_object(path).items():
         where = f"{path}: question {messages.short(qas_id)}"
@@ -33,15 +29,22 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
                 f"got {messages.short(nbest)}."
             )
         nbest_of[qas_id] = tuple(
-            squad_answers.Candidate(
-                **{
-                    name: json_text.field(entry, name, kind, f"{where}[{n}]")
-                    for name, kind in kinds.items()
-                }
-            )
-            for n, entry in enumerate(nbest)
+            _candidate(entry, f"{where}[{place}]")
+            for place, entry in enumerate(nbest)
         )
     return nbest_of
+
+
+def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
+    values = {"text": json_text.field(entry, "text", str, where)}
+    for name in ("probability", "start_logit", "end_logit"):
+        values[name] = json_text.field(entry, name, (float, int), where)
+        if not json_text.is_number(values[name]):
+            raise ValueError(
+                f"{where}.{name} must be a finite number; "
+                f"got {messages.short(values[name])}."
+            )
+    return squad_answers.Candidate(**values)
 
 
 def combine_nbest(

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -105,21 +105,32 @@ def read(path: str, *, version_2_with_negative: bool) -> Decisions:
         OSError: a file cannot be opened.
         ValueError: a file has the wrong format.
     """
-    texts, null_odds = _read_by_id(path, str), None
+    texts, null_odds = read_by_id(path, _is_text, "a text"), None
     odds_path = os.path.join(os.path.dirname(path), _NULL_ODDS)
     if version_2_with_negative and paths.exists(odds_path):
-        null_odds = _read_by_id(odds_path, (float, int))
+        null_odds = read_by_id(odds_path, json_text.is_number, "a number")
     return Decisions(texts=texts, null_odds=null_odds)
 
 
-def _read_by_id(path: str, kind: Any) -> dict[str, Any]:
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def read_by_id(
+    path: str, is_right: Callable[[Any], bool], name: str
+) -> dict[str, Any]:
+    """Reads a JSON object of values by question id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file or a value, which `name` describes, is wrong.
+    """
     values = json_text.read_object(path)
     for qas_id, value in values.items():
-        if not isinstance(value, kind):
+        if not is_right(value):
             raise ValueError(
-                f"{path}: question {messages.short(qas_id)} must have a "
-                f"{'text' if kind is str else 'number'}; got "
-                f"{messages.short(value)}."
+                f"{path}: question {messages.short(qas_id)} must have {name}; "
+                f"got {messages.short(value)}."
             )
     return values
 

@@ -1,10 +1,8 @@
 """Damaged files of JSON: questions, answers, labels, evidence."""
 
-import io
 import json
 import math
 
-import numpy as np
 import pytest
 
 from tasks.classification import labels
@@ -72,35 +70,27 @@ def _parsed(content: bytes):
 
 
 def test_questions_are_those_of_the_file_or_an_error(check):
-    def is_right(dataset, content):
+    def read(path):
+        return squad_examples.read_questions(
+            path, version_2_with_negative=True, with_gold=True
+        )
+
+    def is_right(found, content):
+        examples, gold = found
         held = [
-            (paragraph["context"], qa)
+            qa
             for entry in _parsed(content)["data"]
             for paragraph in entry["paragraphs"]
             for qa in paragraph["qas"]
         ]
-        return len(held) == len(dataset.questions) and all(
-            (found.context, found.text, found.qas_id, found.is_impossible)
-            == (context, qa["question"], str(qa["id"]), qa.get("is_impossible"))
-            and [
-                {"text": a.text, "answer_start": a.start}
-                for a in found.answers or ()
-            ]
-            == [
-                {key: a.get(key) for key in ("text", "answer_start")}
-                for a in qa.get("answers") or ()
-            ]
-            for found, (context, qa) in zip(
-                dataset.questions, held, strict=True
-            )
+        return all(
+            (example.question_text, example.qas_id)
+            == (qa["question"], str(qa["id"]))
+            and list(gold[example.qas_id]) == [a["text"] for a in qa["answers"]]
+            for example, qa in zip(examples, held, strict=True)
         )
 
-    check(
-        squad_examples.read_dataset,
-        "dev.json",
-        mutations.of_json(3, _SQUAD),
-        is_right,
-    )
+    check(read, "dev.json", mutations.of_json(3, _SQUAD), is_right)
 
 
 @pytest.mark.parametrize("is_training", [True, False])
@@ -148,25 +138,29 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
     )
 
 
-@pytest.mark.parametrize(
-    ("read", "good"),
-    [
-        (squad_results.read_predictions, {"q1": "Ada", "2": ""}),
-        (squad_results.read_null_odds, {"q1": -1.5, "2": 3}),
-    ],
-    ids=["texts", "odds"],
-)
-def test_answers_are_those_of_the_file_or_an_error(check, read, good):
-    kind = type(good["q1"])
-    check(
-        read,
-        "answers.json",
-        mutations.of_json(3, good),
-        lambda found, content: (
-            found == _parsed(content)
-            and all(isinstance(v, str) or kind(v) == v for v in found.values())
-        ),
-    )
+@pytest.mark.parametrize("name", ["predictions", "null_odds"])
+def test_answers_are_those_of_the_file_or_an_error(check, tmp_path, name):
+    goods = {
+        "predictions": {"q1": "Ada", "2": ""},
+        "null_odds": {"q1": -1.5, "2": 3},
+    }
+    for other, values in goods.items():
+        (tmp_path / f"{other}.json").write_text(json.dumps(values))
+
+    def read(_):
+        return squad_results.read(
+            str(tmp_path / "predictions.json"), version_2_with_negative=True
+        )
+
+    def is_right(found, content):
+        values = {"predictions": found.texts, "null_odds": found.null_odds}
+        kind = type(goods[name]["q1"])
+        return values[name] == _parsed(content) and all(
+            kind(value) == value for value in values[name].values()
+        )
+
+    cases = mutations.of_json(3, goods[name])
+    check(read, tmp_path / f"{name}.json", cases, is_right)
 
 
 def test_labels_are_those_of_the_file_or_an_error(check):
@@ -205,30 +199,6 @@ def test_evidence_stays_in_its_folder_or_an_error(check, tmp_path):
     )
 
 
-def test_logits_are_those_written_or_an_error(check, tmp_path):
-    path = tmp_path / "logits.npz"
-    places = np.arange(3, dtype=np.float32)
-    given = squad_answers.Logits(
-        unique_ids=np.array([1000, 1001]),
-        values=np.array([[places + n, -places] for n in (1000, 1001)]),
-    )
-    squad_ensemble.write_logits(str(path), given)
-    content = path.read_bytes()
-    file = io.BytesIO()
-    np.savez(file, unique_ids=np.array([1]), logits=np.zeros([1, 2, 3]))
-    goods = [content, file.getvalue()]
-
-    def is_right(found, content):
-        return (
-            found.unique_ids.dtype.kind in "iu"
-            and found.values.dtype.kind == "f"
-            and found.values.shape[:2] == (len(found.unique_ids), 2)
-        )
-
-    cases = mutations.endless(4, goods, mutations.BINARY_WORDS)
-    check(squad_ensemble.read_logits, path, cases, is_right)
-
-
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "a/../../b"])
 def test_pages_outside_of_the_evidence_are_refused(tmp_path, name):
     path = tmp_path / "train.json"
@@ -237,10 +207,3 @@ def test_pages_outside_of_the_evidence_are_refused(tmp_path, name):
     path.write_text(json.dumps({"Data": [record]}))
     with pytest.raises(ValueError, match=r"EntityPages\[0\]\.Filename must"):
         convert_triviaqa.convert(str(path), str(tmp_path / "evidence"))
-
-
-def test_a_boolean_offset_is_refused(tmp_path):
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps(_SQUAD).replace("31", "true"))
-    with pytest.raises(ValueError, match=r"answer_start must be a whole"):
-        squad_examples.read_dataset(str(path))

@@ -87,17 +87,20 @@ def test_spans_are_ranked_as_in_the_script(seed, version_2):
     )
     pieces = [
         (-1, -1)
-        if span.start == 0
+        if start == 0
         else tuple(
-            int(features[span.window].token_to_orig_map[token])
-            for token in (span.start, span.end)
+            int(features[window].token_to_orig_map[token])
+            for token in (start, end)
         )
-        for span in expected
+        for window, start, end in expected
     ]
     assert list(map(tuple, got.pieces.numpy().tolist())) == pieces
     np.testing.assert_array_equal(
         got.logits.numpy().reshape(-1, 2),
-        np.reshape([(s.start_logit, s.end_logit) for s in expected], (-1, 2)),
+        np.reshape(
+            [(logits[w, 0, s], logits[w, 1, e]) for w, s, e in expected],
+            (-1, 2),
+        ),
     )
 
 

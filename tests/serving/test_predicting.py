@@ -39,7 +39,7 @@ def _by_the_script(predictor, example, length):
     question = squad_examples.SquadExample(
         qas_id="",
         question_text=example["question"],
-        doc_tokens=squad_examples.find_words(example["context"]).words,
+        doc_tokens=squad_examples.find_words(example["context"]),
     )
     (window,) = squad_features.convert_examples_to_features(
         [question], settings.tokenizer, settings.answering.windows
@@ -54,12 +54,11 @@ def _by_the_script(predictor, example, length):
     (found,) = squad_answers.rank_answers(
         [question],
         [window],
-        squad_answers.padded_logits(
-            np.array([window.unique_id]),
-            outputs["start_logits"].numpy(),
-            outputs["end_logits"].numpy(),
-            _LENGTH,
-        ),
+        {
+            window.unique_id: np.concatenate(
+                [outputs["start_logits"], outputs["end_logits"]]
+            )
+        },
         settings.answering.answers,
         settings.tokenizer.basic_tokenizer,
     )

@@ -54,10 +54,9 @@ def _rank_case(case, tokenizer, logits):
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
     )
-    results = squad_answers.Logits(
-        # In any order.
-        unique_ids=logits[f"{case['name']}/unique_ids"][::-1],
-        values=logits[f"{case['name']}/logits"][::-1],
+    unique_ids = logits[f"{case['name']}/unique_ids"].tolist()
+    results = dict(
+        zip(unique_ids, logits[f"{case['name']}/logits"], strict=True)
     )
     options = squad_answers.AnswerOptions(
         n_best_size=case["n_best_size"],
@@ -93,7 +92,7 @@ def test_files_are_those_of_the_release(case, tokenizer, logits, tmp_path):
     answers = _rank_case(case, tokenizer, logits)
     threshold = case["null_score_diff_threshold"]
     decisions = squad_results.decide(answers, threshold)
-    squad_results.write_answers(str(tmp_path), answers, decisions)
+    squad_results.write(str(tmp_path), answers, decisions)
     released = {
         name: case[key] for key, name in _FILES.items() if case[key] is not None
     }
@@ -123,7 +122,7 @@ def test_no_answer_wins_where_the_release_crashes(
         assert answer.null_odds == 1e6
         assert answer.prediction(100.0) == ""
     decisions = squad_results.decide(answers)
-    squad_results.write_answers(str(tmp_path), answers, decisions)
+    squad_results.write(str(tmp_path), answers, decisions)
     for name in _FILES.values():
         content = json.loads((tmp_path / name).read_text())
         assert list(content) == [answer.qas_id for answer in answers]
@@ -145,15 +144,12 @@ def _rank(example, tokenizer, make_logits=None, **options):
             ),
         )
     )
-    results = squad_answers.Logits(
-        unique_ids=np.array([feature.unique_id for feature in features]),
-        values=np.array(
-            [
-                [make_logits(feature.tokens, side) for side in (0, 1)]
-                for feature in features
-            ]
-        ),
-    )
+    results = {
+        feature.unique_id: np.array(
+            [make_logits(feature.tokens, side) for side in (0, 1)]
+        )
+        for feature in features
+    }
     (answer,) = squad_answers.rank_answers(
         [example],
         features,
@@ -224,23 +220,21 @@ def test_probabilities_are_normalized_term_by_term(tokenizer, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("read", "content", "message"),
+    ("name", "content", "message"),
     [
-        (squad_results.read_predictions, '["x"]', "a JSON object; got list"),
-        (squad_results.read_predictions, '{"q": 1}', "'q' must have a text"),
-        (
-            squad_results.read_null_odds,
-            '{"q": "1"}',
-            "'q' must have a finite number",
-        ),
-        (squad_results.read_null_odds, "{", "line 1, column 2: must be JSON"),
+        ("predictions", '["x"]', "a JSON object; got list"),
+        ("predictions", '{"q": 1}', "'q' must have a text"),
+        ("null_odds", '{"q": "1"}', "'q' must have a number"),
+        ("null_odds", "{", "line 1, column 2: must be JSON"),
     ],
 )
-def test_wrong_file_is_named(tmp_path, read, content, message):
-    path = tmp_path / "wrong.json"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
-        read(str(path))
+def test_wrong_file_is_named(tmp_path, name, content, message):
+    (tmp_path / "predictions.json").write_text("{}")
+    (tmp_path / f"{name}.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"{name}\.json.*{message}"):
+        squad_results.read(
+            str(tmp_path / "predictions.json"), version_2_with_negative=True
+        )
 
 
 def _feature(unique_id, token_to_orig_map, is_max_context, *, length=None):
@@ -317,43 +311,31 @@ def test_search_finds_what_trying_every_pair_finds(data):
         max_answer_length=data.draw(st.integers(1, 5)),
         version_2_with_negative=data.draw(st.booleans()),
     )
-    spans = [
-        (span.window, span.start, span.end)
-        for span in squad_answers.ranked_spans(features, logits, options)
-    ]
+    spans = list(squad_answers.ranked_spans(features, logits, options))
     assert spans == _plain_spans(features, logits, options)
 
 
-def test_null_span_is_the_lowest_and_of_equals_the_first():
+def test_null_is_in_the_lowest_and_of_equals_the_first_window():
     logits = np.zeros((4, 2, 3))
     logits[:, 0, 0] = [3, 1, 0, 1]
     logits[:, 1, 0] = [0, 1, 2, 0.5]
-    assert squad_answers.null_span(logits).window == 3
+    assert squad_answers.null_window(logits) == 3
     logits[3, 1, 0] = 1
-    span = squad_answers.null_span(logits)
-    assert (span.window, span.start, span.end, span.score) == (1, 0, 0, 2)
+    assert squad_answers.null_window(logits) == 1
 
 
-def _logits(unique_id, start, end):
-    return squad_answers.Logits(
-        unique_ids=np.array([unique_id]),
-        values=np.array([[start, end]], np.float32),
-    )
-
-
-@pytest.mark.parametrize(
-    ("logits", "message"),
-    [
-        (_logits(8, [0, 0, 0], [0, 0, 0]), "window 7 has none"),
-        (_logits(7, [0, 0], [0, 0]), r"shape \(2, 3\); got \(2, 2\)"),
-        (_logits(7, [0, np.nan, 0], [0, 0, 0]), "finite; those of window 7"),
-        (_logits(7, [0, 0, 0], [0, np.inf, 0]), "finite; those of window 7"),
-    ],
-)
-def test_wrong_logits_are_named(logits, message):
-    feature = _feature(7, [-1, 0, -1], [0, 1, 0])
-    with pytest.raises(ValueError, match=message):
-        logits.of([feature])
+def test_removed_padding_scores_below_any_token():
+    windows = [_feature(7, [-1, 0, -1], [0, 1, 0], length=5)]
+    logits = {7: np.array([[1, -2, 5, 6], [3, 4, 5, 6]], np.float32)}
+    low = -1e9
+    values = squad_answers.window_logits(windows, logits)
+    assert values.tolist() == [[[1, -2, 5, 6, low], [3, 4, 5, 6, low]]]
+    values = squad_answers.window_logits(windows, logits, without_padding=True)
+    assert values.tolist() == [[[1, -2, 5, low, low], [3, 4, 5, low, low]]]
+    for wrong in (np.nan, np.inf):
+        logits[7][1, 2] = wrong
+        with pytest.raises(ValueError, match="finite; those of window 7"):
+            squad_answers.window_logits(windows, logits)
 
 
 _FUNCTIONS = (

@@ -100,7 +100,7 @@ def test_window_without_the_whole_answer_has_positions_0(tokenizer):
     example = squad_examples.SquadExample(
         qas_id="q",
         question_text="the",
-        doc_tokens=squad_examples.find_words(text).words,
+        doc_tokens=squad_examples.find_words(text),
         orig_answer_text="river and",
         start_position=4,
         end_position=5,
@@ -217,7 +217,7 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
             question_text=question[i:],
             doc_tokens=squad_examples.find_words(
                 " ".join(words[: len(words) - i])
-            ).words,
+            ),
         )
         for i in range(3)
     ]
@@ -260,8 +260,10 @@ def test_official_files_run_to_the_end(name, version_2, tmp_path):
         tokenizer.basic_tokenizer,
     )
     decisions = squad_results.decide(answers)
-    squad_results.write_answers(str(tmp_path), answers, decisions)
-    gold = squad_metrics.gold_answers(squad_examples.read_dataset(str(path)))
+    squad_results.write(str(tmp_path), answers, decisions)
+    _, gold = squad_examples.read_questions(
+        str(path), version_2_with_negative=version_2, with_gold=True
+    )
     texts = decisions.texts
     if version_2:
         odds = {answer.qas_id: answer.null_odds for answer in answers}

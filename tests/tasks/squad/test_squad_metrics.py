@@ -1,13 +1,11 @@
-import json
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from files import result_files
-from tasks.squad import squad_answers, squad_examples, squad_metrics
+from tasks.squad import squad_answers, squad_metrics
 from tests import programs
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
@@ -67,7 +65,7 @@ def test_version_1_takes_the_best_of_several_answers(caplog):
 
 
 def test_version_1_needs_an_answer_to_every_question():
-    with pytest.raises(ValueError, match="1 have none: 'q2'"):
+    with pytest.raises(ValueError, match="every question has an answer; 'q2'"):
         squad_metrics.evaluate_v1({"q1": ("x",), "q2": ()}, {})
     with pytest.raises(ValueError, match="at least one question to score"):
         squad_metrics.evaluate_v1({}, {})
@@ -261,40 +259,3 @@ def test_the_reported_threshold_gives_the_same_answers(
     above = min((v for v in odds.values() if v > best), default=math.inf)
     if above - below > 4e-5:  # Noise changes no answer.
         assert below + 1e-5 < best < above - 1e-5
-
-
-@given(st.floats(2**-9, 30, width=32), st.sampled_from([1.5, 2.0, 3.0]))
-def test_neighbors_are_told_apart_down_to_the_steps_of_a_float32(low, steps):
-    high = low + steps * abs(float(np.spacing(np.float32(low))))
-    best = squad_metrics.best_null_threshold(
-        {"q1": ("cat",), "q2": ()},
-        {"q1": "cat", "q2": "dog"},
-        {"q1": low, "q2": high},
-    )
-    assert low <= best < high
-
-
-def _dataset(tmp_path, *qas):
-    path = tmp_path / "gold.json"
-    paragraph = {"context": "cat", "qas": list(qas)}
-    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
-    return squad_examples.read_dataset(str(path))
-
-
-def test_gold_answers_are_all_given_texts(tmp_path):
-    answers = [{"text": text, "answer_start": 0} for text in ("cat", "c")]
-    dataset = _dataset(
-        tmp_path,
-        {"id": "q1", "question": "?", "answers": answers},
-        {"id": "q2", "question": "?", "answers": []},
-    )
-    assert squad_metrics.gold_answers(dataset) == {"q1": ("cat", "c"), "q2": ()}
-
-
-def test_gold_answers_must_be_in_the_file(tmp_path):
-    dataset = _dataset(tmp_path, {"id": "q1", "question": "?"})
-    with pytest.raises(ValueError, match=r"qas\[0\]\.answers is missing"):
-        squad_metrics.gold_answers(dataset)
-    qa = {"id": "q1", "question": "?", "answers": []}
-    with pytest.raises(ValueError, match="ids must be unique"):
-        squad_metrics.gold_answers(_dataset(tmp_path, qa, qa))

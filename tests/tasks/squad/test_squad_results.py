@@ -12,7 +12,7 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from tests import programs, toy_squad
+from tests import programs
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
@@ -43,27 +43,17 @@ def test_version_1_answers_everything():
     assert decisions == squad_results.Decisions(texts={"a": "oslo"})
 
 
-def test_version_1_needs_gold_answers_when_questions_are_read(tmp_path):
-    dataset = toy_squad.dataset(3)
-    dataset["data"][0]["paragraphs"][0]["qas"][0]["answers"] = []
-    toy_squad.write_json(tmp_path / "dev.json", dataset)
-    options = _options(predict_file=str(tmp_path / "dev.json"))
-    with pytest.raises(ValueError, match=r"In SQuAD 1\.1 every .* 1 have none"):
-        squad_results.read_questions(options, with_gold=True)
-    assert squad_results.read_questions(options, with_gold=False).examples
-
-
 def test_a_threshold_decides():
     decisions = squad_results.decide(_version_2(), 0.3)
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
     assert decisions.null_odds == {"a": -3.0, "b": 0.5, "c": 0.25}
-    assert decisions.null_score_diff_threshold == 0.3
+    assert decisions.threshold == 0.3
 
 
 def test_the_best_threshold_is_found():
     decisions = squad_results.decide(_version_2(), "auto", _GOLD)
     # Halfway between "c" and "b".
-    assert decisions.null_score_diff_threshold == 0.375
+    assert decisions.threshold == 0.375
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
 
 
@@ -72,7 +62,7 @@ def test_texts_are_scored_as_they_are():
     decisions = squad_results.Decisions(
         texts={"a": "oslo", "b": "", "c": "lima"},
         null_odds={"a": 2.0, "b": 3.0, "c": -1.0},
-        null_score_diff_threshold=2.5,
+        threshold=2.5,
     )
     options = _options(version_2_with_negative=True)
     scores = squad_results.score(_GOLD, decisions, options)
@@ -85,35 +75,16 @@ def test_texts_are_scored_as_they_are():
     assert scores == {"exact_match": 0, "f1": 0}
 
 
-def test_answers_are_written_as_they_are_decided(tmp_path):
-    options = _options(
-        version_2_with_negative=True, null_score_diff_threshold="auto"
-    )
-    questions = squad_results.Questions(examples=[], gold=_GOLD)
-    decisions = squad_results.decide_and_write(
-        questions, _version_2(), options, str(tmp_path)
-    )
-    given = squad_results.read_given(options, str(tmp_path))
+def test_answers_are_read_as_they_are_written(tmp_path):
+    decisions = squad_results.decide(_version_2(), "auto", _GOLD)
+    squad_results.write(str(tmp_path), _version_2(), decisions)
+    path = str(tmp_path / "predictions.json")
+    given = squad_results.read(path, version_2_with_negative=True)
     assert given.texts == decisions.texts
     assert given.null_odds == decisions.null_odds
-
-
-def test_null_odds_are_read_beside_the_answers_or_where_they_are_said(tmp_path):
-    folder = tmp_path / "there"
-    folder.mkdir()
-    path = folder / "given.json"
-    path.write_text('{"a": "oslo"}')
-    options = _options(version_2_with_negative=True, predictions_file=path)
-    assert squad_results.read_given(options, "").null_odds is None
-    (folder / "null_odds.json").write_text('{"a": 1.5}')
-    assert squad_results.read_given(options, "").null_odds == {"a": 1.5}
-    (tmp_path / "odds.json").write_text('{"a": -4}')
-    options = _options(
-        version_2_with_negative=True,
-        predictions_file=path,
-        null_odds_file=tmp_path / "odds.json",
-    )
-    assert squad_results.read_given(options, "").null_odds == {"a": -4}
+    (tmp_path / "null_odds.json").unlink()
+    given = squad_results.read(path, version_2_with_negative=True)
+    assert given.null_odds is None
 
 
 @pytest.mark.parametrize(
@@ -124,23 +95,10 @@ def test_the_threshold_is_a_number_or_auto(text, value):
     assert options.null_score_diff_threshold == value
 
 
-@pytest.mark.parametrize("text", ["best", "nan", ""])
+@pytest.mark.parametrize("text", ["best", ""])
 def test_other_thresholds_are_refused(text):
-    with pytest.raises(flags.Error, match="must be a number or auto"):
+    with pytest.raises(flags.Error, match="null_score_diff_threshold"):
         _options(null_score_diff_threshold=text)
-
-
-def test_logits_of_cut_padding_score_below_any_other():
-    logits = squad_answers.padded_logits(
-        unique_ids=np.array([7]),
-        start_logits=np.array([[1.0, -2.0]], np.float32),
-        end_logits=np.array([[3.0, 4.0]], np.float32),
-        max_seq_length=5,
-    )
-    assert logits.unique_ids.tolist() == [7]
-    assert logits.values.tolist() == [
-        [[1, -2, -1e9, -1e9, -1e9], [3, 4, -1e9, -1e9, -1e9]]
-    ]
 
 
 def test_records_come_example_by_example():
