@@ -90,7 +90,7 @@ class QuestionAnswering(task.Task):
             "n_best_size",
             "max_answer_length",
             "version_2_with_negative",
-            squad_results.THRESHOLD,
+            "null_score_diff_threshold",
             "packing",
         )
         return {
