@@ -21,7 +21,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from commands import program
+from commands import flags, program
 from files import writing
 from tasks import task
 from tasks.classification import (
@@ -33,7 +33,7 @@ from tasks.classification import (
     sentence_flags,
     sentence_pairs,
 )
-from training import fine_tuning, model_files, model_folder, run_card
+from training import fine_tuning, model_folder, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -60,10 +60,11 @@ class SentenceClassification(predictions.LabeledTask):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
-        info = sentence_flags.find_dataset(options, _known_labels(options))
+        known = _known_labels(options)
+        info = sentence_flags.find_dataset(options, known)
         self.label_set, self.metric_names = info.label_set, info.metrics
-        self.name = f"{info.name}, {info.label_set.problem_type}"
-        self.labels = info.label_set.to_dict()
+        self.name = f"{info.name}, {self.label_set.problem_type}"
+        self.labels = self.label_set.to_dict()
         self._info = info
         self._files = {
             split: self._find_files(split) for split in options.needed_splits
@@ -178,17 +179,31 @@ class SentenceClassification(predictions.LabeledTask):
 
 
 def _known_labels(options: Options) -> labels.LabelSet | None:
-    """Reads the labels of a trained model of the user's own task, if any."""
-    if options.do_train or options.task_name.lower() != sentence_flags.CUSTOM:
-        return None
-    found = model_files.labels(options.output_dir) or model_files.labels_beside(
-        options.init_checkpoint
-    )
-    return labels.of_model(found, options.output_dir) if found else None
+    """Reads the labels of a trained model; None for one that is trained now.
+
+    Raises:
+        ValueError: its folder does not say them, and neither do the flags.
+    """
+    known = model_folder.known(options)
+    if known and "labels" in known and "problem_type" in known:
+        return labels.of_model(known, known["folder"])
+    is_named = options.label_names or options.problem_type == task.REGRESSION
+    is_own = options.task_name.lower() == sentence_flags.CUSTOM
+    if known and is_own and not is_named:
+        raise ValueError(
+            f"{known['folder']} does not say the labels of its model. Pass "
+            "--label_names in the order of its outputs, and --problem_type if "
+            "it is not single_label."
+        )
+    return None
 
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
+    # A model that is not trained keeps the flags of its training.
+    options = fine_tuning.follow_model(
+        options, model_folder.CLASSIFICATION, flags.given()
+    )
     tokenizer = tokenization.open_tokenizer(options)
     fine_tuning.run(SentenceClassification, options, tokenizer)
 

@@ -30,7 +30,6 @@ from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
 from training import (
     fine_tuning,
-    model_files,
     model_folder,
     option_checks,
     run_card,
@@ -262,30 +261,30 @@ class FeatureBasedTagging(Tagging):
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
+    known = model_folder.known(options)
+    if "labels" in known:
+        return _tags(known["labels"])
     if train is None:
-        saved = model_files.labels(
-            options.output_dir
-        ) or model_files.labels_beside(options.init_checkpoint)
-        if saved is not None:
-            names = labels.of_model(saved, options.output_dir).names
-            _check_tags(names)
-            return names
-    file = train or ner.read(options, task.TRAIN)
-    found = entities.labels_of(entities.convert_file(file, options.scheme))
+        raise ValueError(
+            f"{known['folder']} does not say the labels of its model. Add them "
+            f'to its task.json: {{"labels": ["O", ...]}}.'
+        )
+    found = entities.labels_of(entities.convert_file(train, options.scheme))
     if found == (entities.OUTSIDE,):
         raise ValueError(
-            f"{file.path}: expected at least one entity; every tag is O. "
+            f"{train.path}: expected at least one entity; every tag is O. "
             "Check --columns."
         )
     return found
 
 
-def _check_tags(names: Sequence[str]) -> None:
+def _tags(names: Sequence[str]) -> tuple[str, ...]:
     if entities.OUTSIDE not in names:
         raise ValueError(
             f"The labels of a tagger must include {entities.OUTSIDE}; got "
             f"{messages.listed(names)}. Is it a model of run_classifier.py?"
         )
+    return tuple(names)
 
 
 def run(options: Options) -> None:
@@ -293,6 +292,10 @@ def run(options: Options) -> None:
     changed = flags.changed(options, flags.Group.MODEL)
     if "--lstm_units" in changed and not options.features:
         raise ValueError("--lstm_units requires --features.")
+    # A model that is not trained keeps the flags of its training.
+    options = fine_tuning.follow_model(
+        options, model_folder.TAGGING, flags.given()
+    )
     kind = FeatureBasedTagging if options.features else Tagging
     fine_tuning.run(kind, options, tokenization.open_tokenizer(options))
 

@@ -222,6 +222,10 @@ def run(options: Options) -> None:
         ValueError: the options, files and checkpoints are incompatible.
     """
     if options.do_train or (options.do_predict and not options.ensemble):
+        # A model that is not trained keeps the flags of its training.
+        options = fine_tuning.follow_model(
+            options, model_folder.QUESTION_ANSWERING, flags.given()
+        )
         tokenizer = tokenization.open_tokenizer(options)
         fine_tuning.run(QuestionAnswering, options, tokenizer)
         return

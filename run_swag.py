@@ -162,6 +162,10 @@ def _find(options: Options, split: str) -> str:
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
+    # A model that is not trained keeps the flags of its training.
+    options = fine_tuning.follow_model(
+        options, model_folder.MULTIPLE_CHOICE, flags.given()
+    )
     tokenizer = tokenization.open_tokenizer(options)
     fine_tuning.run(MultipleChoice, options, tokenizer)
 

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 import run_ner
 from modeling import checkpoints
-from tasks.classification import labels
 from tasks.tagging import conll, entities
 from tests import programs
 from tests import toy_tagging as toy
@@ -258,8 +257,10 @@ def test_a_file_without_entities_is_refused(folder):
 
 
 def test_the_folder_of_a_classifier_is_refused(folder):
-    (folder / "out").mkdir()
-    labels.LabelSet(names=("no", "yes")).save(str(folder / "out/labels.json"))
+    out = folder / "out"
+    out.mkdir()
+    (out / "model.ckpt-1.index").touch()
+    (out / "task.json").write_text('{"labels": ["no", "yes"]}')
     with pytest.raises(ValueError, match="must include O; got 'no', 'yes'"):
         toy.run(folder, do_predict=True)
 

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from absl import logging
@@ -19,7 +19,7 @@ from absl import logging
 from files import json_text, paths, run_files, writing
 from tasks import task as task_lib
 from training import flags as training_flags
-from training import option_checks
+from training import model_folder, option_checks
 
 _Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
@@ -45,7 +45,6 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    options = with_best_trial(options)
     config = option_checks.check_task(options, tokenizer.vocab_size)
     task = make_task(options, tokenizer)
     option_checks.check_weights(options)
@@ -200,6 +199,23 @@ def with_best_trial(options: _Options) -> _Options:
         *(folder, best, run_files.TRIALS),
     )
     return dataclasses.replace(options, output_dir=os.path.join(folder, best))
+
+
+def follow_model(
+    options: _Options, task: str, given: Collection[str]
+) -> _Options:
+    """Chooses the model of a run that does not train, and follows its folder.
+
+    Args:
+        options: of the run.
+        task: of the run, one of `model_folder.TASKS`.
+        given: the names of the flags on the command line.
+
+    Returns:
+        The options: those of the best trial, if the folder has several; flags
+        that are not given have the values with which the model was trained.
+    """
+    return model_folder.follow(with_best_trial(options), task, given)
 
 
 def _best_trial(folder: str) -> Any:

@@ -305,6 +305,11 @@ def check_start(
     return bool(_differences(there, description, _OUTPUTS))
 
 
+def outputs(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the entries of a description that its output layer depends on."""
+    return {key: description[key] for key in _OUTPUTS if key in description}
+
+
 def check_vocabulary(
     folder: str, vocab_file: str, *, may_replace_unused: bool = True
 ) -> None:
@@ -358,12 +363,30 @@ def check_vocabulary(
 # ------------------------------------------------------------------- Following
 
 
+def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
+    """Returns the description of the model that a run does not train.
+
+    Args:
+        options: of the run. The model is in `output_dir`, else at
+            `init_checkpoint`.
+
+    Returns:
+        The contents of `task.json`, as `read` returns them, and `folder`, the
+        model's. Empty if the run trains.
+    """
+    if options.do_train:
+        return {}
+    folder = options.output_dir
+    if not run_files.checkpoints_in(folder) and options.init_checkpoint:
+        folder = config_lib.folder_of(options.init_checkpoint)
+    return {**read(folder), "folder": folder}
+
+
 def follow(options: _Options, task: str, given: Collection[str]) -> _Options:
     """Takes the flags of a run that does not train from the model's folder.
 
     Args:
-        options: of the run. `output_dir` has the model, else the folder of
-            `init_checkpoint`.
+        options: of the run.
         task: of the run, one of `TASKS`. A model of another task is not
             followed.
         given: the names of the flags on the command line. They keep their
@@ -372,29 +395,27 @@ def follow(options: _Options, task: str, given: Collection[str]) -> _Options:
     Returns:
         The options, with the values in `task.json` of flags that are not given.
     """
-    folder = options.output_dir
-    if not run_files.checkpoints_in(folder) and options.init_checkpoint:
-        folder = config_lib.folder_of(options.init_checkpoint)
-    there = read(folder)
-    if options.do_train or there.get("task") not in (None, task):
+    there = known(options)
+    if there.get("task") not in (None, task):
         return options
     followed: dict[str, Any] = {}
     for field in dataclasses.fields(options):
-        value, here = there.get(field.name), getattr(options, field.name)
+        name, here = field.name, getattr(options, field.name)
+        value = there.get(name)
         if value in ("inf", "-inf"):
             value = float(value)
-        if value is None or value == here:
+        if value is None or value == here or name in _OUTPUTS:
             continue
-        if field.name in given or here != field.default:
+        if name in given or here != field.default:
             logging.warning(
                 "--%s=%s is not the value of the model in %s, which is %s.",
-                field.name,
+                name,
                 here,
-                folder,
+                there["folder"],
                 value,
             )
         else:
-            followed[field.name] = value
+            followed[name] = value
     if followed:
-        logging.info("As in %s: %s.", folder, followed)
+        logging.info("As in %s: %s.", there["folder"], followed)
     return dataclasses.replace(options, **followed)

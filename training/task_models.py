@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from files import messages, result_files
+from files import messages, result_files, run_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -153,23 +153,34 @@ class FineTuner:
         if whole.init_checkpoint:
             origin = config_lib.folder_of(whole.init_checkpoint)
             model_files.check_text(origin, text, whole.vocab_file)
-            model_folder.check_start(
-                whole.init_checkpoint, self._description, whole.vocab_file
+            now = self._description
+            is_other = model_folder.check_start(
+                whole.init_checkpoint, now, whole.vocab_file
             )
+            has_own = run_files.checkpoints_in(output_dir)
+            if is_other and not (whole.do_train or has_own):
+                there = model_folder.outputs(model_folder.read(origin))
+                raise ValueError(
+                    f"The output layer of {whole.init_checkpoint} is not that "
+                    f"of this run: {there} there, {model_folder.outputs(now)} "
+                    "here. Evaluate it with the script and the labels of its "
+                    "training. If the labels have the same meaning, name them "
+                    f"alike in the folder's {run_files.TASK}."
+                )
         for folder in dict.fromkeys((output_dir, whole.output_dir)):
+            model_folder.describe(
+                folder,
+                self._setup.config.to_dict(),
+                self._description,
+                whole.vocab_file,
+                is_training=whole.do_train,
+            )
             model_files.validate_output_dir(
                 folder,
                 self._setup.config.to_dict(),
                 vocab_file=whole.vocab_file,
                 text=text,
                 labels=self._task.labels,
-                is_training=whole.do_train,
-            )
-            model_folder.describe(
-                folder,
-                self._setup.config.to_dict(),
-                self._description,
-                whole.vocab_file,
                 is_training=whole.do_train,
             )
 

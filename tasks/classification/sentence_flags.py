@@ -164,6 +164,10 @@ def find_dataset(
             options.xnli_mode,
             others=(CUSTOM,),
         )
+    has_names = bool(options.label_names)
+    if known and not has_names and {*known.names} == {*info.label_set.names}:
+        in_order = dataclasses.replace(info.label_set, names=known.names)
+        info = dataclasses.replace(info, label_set=in_order)
     for task_name, group in (
         (CUSTOM, _OWN_DATA),
         (glue.XNLI, _XNLI),
