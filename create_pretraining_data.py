@@ -15,7 +15,6 @@ grow with the text and all cores are used. Run the same command again to resume.
 
 import dataclasses
 import functools
-import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -185,9 +184,6 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         )
         if text.is_sharded and not paths.is_remote(store.paths_of(0)[0]):
             beam.remove_parts(recipe, total.num_shards)
-    shards = range(total.num_shards)
-    written = itertools.chain.from_iterable(map(store.paths_of, shards))
-    writing.warn_of_others(store.others(list(written)), text.paths)
     logging.debug("Took %.1f seconds.", time.monotonic() - started)
 
 

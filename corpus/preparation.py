@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from commands import flags
 from corpus import cleaning, formats
-from files import paths, processes, writing
+from files import processes, writing
 
 _RAW_TEXT = flags.Heading("Raw text")
 # The place of the file number in the name of an output file.
@@ -208,14 +208,6 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
         return [output_file]
     before, place, after = _around_number(output_file)
     return [f"{before}{place % i}{after}" for i in range(num_files)]
-
-
-def others(output_file: str, written: Iterable[str]) -> list[str]:
-    """Lists output files of other runs, on local disks."""
-    before, place, after = _around_number(output_file)
-    found = paths.numbered(before, after, int(place[1:-1] or 0))
-    found += paths.local_files([output_file])
-    return sorted(set(found).difference(written))
 
 
 def _around_number(output_file: str) -> list[str]:

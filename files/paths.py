@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 # Of files that accompany records, which a glob over their folder also matches.
@@ -58,32 +58,6 @@ def matching(folder: str, pattern: str) -> list[str]:
     if not is_remote(folder):
         folder = glob.escape(folder)
     return sorted(_matches(os.path.join(folder, pattern)))
-
-
-def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
-    """Lists local files whose names are a prefix, a number and a suffix.
-
-    Args:
-        before: the path up to the number.
-        after: the rest of the name.
-        num_digits: width to which the number is padded with zeros.
-
-    Returns:
-        The names, sorted; none in a remote store.
-    """
-    if is_remote(before):
-        return []
-    found = []
-    for path in glob.glob(f"{glob.escape(before)}*{glob.escape(after)}"):
-        number = path.removeprefix(before).removesuffix(after)
-        if number.isdecimal() and number == f"{int(number):0{num_digits}d}":
-            found.append(path)
-    return sorted(found)
-
-
-def local_files(names: Iterable[str]) -> list[str]:
-    """Lists the paths of local files that exist."""
-    return [path for path in names if not is_remote(path) and exists(path)]
 
 
 def exists(path: str) -> bool:
@@ -141,16 +115,6 @@ def check_regular(path: str) -> None:
         raise ValueError(
             f"{path} must be a regular file, because it is read several times."
         )
-
-
-def check_readable(path: str) -> None:
-    """Checks that a file can be opened; pipes, which block, are not opened.
-
-    Raises:
-        OSError: the file cannot be opened.
-    """
-    if is_remote(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
-        open_to_read(path).close()
 
 
 def remove(path: str) -> None:

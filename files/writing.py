@@ -4,11 +4,8 @@ import contextlib
 import errno
 import json
 import os
-import platform
-import re
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
@@ -36,24 +33,16 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
         ValueError: an output is the same file as an input or another output,
             possibly under another name.
     """
-    read = {_identity(path): path for path in inputs}
-    written: dict[object, str] = {}
+    taken = {os.path.realpath(path): f"the input {path}" for path in inputs}
     for path in names:
         check_file(path)
-        if paths.is_stream(path):
-            continue
-        identity = _identity(path)
-        if identity in read:
+        real = os.path.realpath(path)
+        if real in taken and not paths.is_stream(path):
             raise ValueError(
-                f"{path} must not be written: it is the input "
-                f"{read[identity]}. Choose another output."
+                f"{path} must not be written: it is {taken[real]}. Choose "
+                "another output."
             )
-        if identity in written:
-            raise ValueError(
-                "Outputs must be different files; "
-                f"{written[identity]} and {path} are the same file."
-            )
-        written[identity] = path
+        taken[real] = f"the output {path}"
 
 
 def check_file(path: str) -> None:
@@ -78,50 +67,6 @@ def check_file(path: str) -> None:
         return
     # The target, because links are followed.
     check_folder(os.path.dirname(os.path.realpath(path)))
-
-
-def warn_of_others(names: Iterable[str], inputs: Iterable[str]) -> None:
-    """Warns of files of an earlier run with other numbers.
-
-    A glob over the files of this run would match them too.
-
-    Args:
-        names: the files.
-        inputs: the files that this run has read, which are not named.
-    """
-    read = set(map(_identity, inputs))
-    for path in names:
-        if _identity(path) not in read:
-            logging.warning(
-                "%s is from an earlier run with other files. Delete it, or a "
-                "glob will match the files of both runs.",
-                path,
-            )
-
-
-def check_seekable(names: Iterable[str]) -> None:
-    """Checks that files are regular, as random access requires.
-
-    Raises:
-        ValueError: a file is a device, a pipe or a socket.
-    """
-    for path in filter(paths.is_stream, names):
-        raise ValueError(
-            f"{path} must be a regular file: this format cannot be written to "
-            "a device or a pipe."
-        )
-
-
-def _identity(path: str) -> tuple[object, ...]:
-    """Identifies a file, which may be missing, through links and mounts."""
-    if paths.is_remote(path):
-        return (path,)
-    there, missing = os.path.realpath(path), []
-    while not os.path.exists(there):
-        there, name = os.path.split(there)
-        missing.append(name)
-    found = os.stat(there)
-    return (found.st_dev, found.st_ino, *missing)
 
 
 def check_folder(path: str) -> None:
@@ -176,51 +121,12 @@ def require_space(folder: str, num_bytes: int, purpose: str) -> None:
 
 
 def aside(path: str) -> str:
-    """Returns the path of the temporary file for `path`, in the same folder.
+    """Returns the path of the incomplete file of `path`, in the same folder.
 
-    It is unique to this process, even if machines share the folder.
+    The next attempt to write `path` replaces it if its process was killed.
     """
     folder, name = os.path.split(path)
-    return os.path.join(
-        folder, f".{name}.{platform.node()}.{os.getpid()}.partial"
-    )
-
-
-def remove_remains(path: str) -> None:
-    """Removes incomplete files of a path that ended processes left.
-
-    These are files, folders, and files with further suffixes, such as those of
-    a checkpoint prefix. Files of running processes and other machines are kept.
-    """
-    if paths.is_remote(path):
-        return
-    folder, name = os.path.split(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        return
-    pattern = re.compile(
-        rf"\.{re.escape(name)}\.(?:{re.escape(platform.node())}\.)?"
-        r"(?P<process>\d{1,9})\.partial(?:[._].*)?"
-    )
-    with os.scandir(folder) as entries:
-        found = [(e, pattern.fullmatch(e.name)) for e in entries]
-    for entry, match in found:
-        if match is None or _is_running(int(match["process"])):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(entry.path)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return os.path.join(folder, f".{name}.partial")
 
 
 @contextlib.contextmanager
@@ -228,17 +134,16 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
     """Opens a file that is renamed to `path` once it is complete and on disk.
 
     If the process dies or the body raises, an earlier file of that name is
-    unchanged; the next writer removes the incomplete one. Links are followed
-    and their targets replaced. Devices and pipes are written in place. A file
-    for a remote store is written to a local temporary file and then copied.
+    unchanged. Links are followed and their targets replaced. Devices and pipes
+    are written in place. A file for a remote store is written to a local
+    temporary file and then copied.
 
     Args:
         path: the final name; its folder is created if missing.
         mode: "w" (UTF-8 text, line ends written as given) or "wb".
 
     Raises:
-        OSError: the file cannot be written; the message names it if the disk is
-            full.
+        OSError: the file cannot be written.
     """
     opened = _open if paths.is_stream(path) else _replacing
     if paths.is_remote(path):
@@ -249,12 +154,8 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise OSError(
-            error.errno,
-            f"Not enough disk space ({error.strerror}). Free some "
-            "space, then run the same command again",
-            path,
-        ) from error
+        # The system does not name the file.
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _open(path: str, mode: str) -> IO:
@@ -285,7 +186,6 @@ def _replacing(path: str, mode: str) -> Iterator[IO]:
     """Opens a temporary file that replaces `path` when it is complete."""
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    remove_remains(path)
     partial = aside(path)
     try:
         with _open(partial, mode) as file:
@@ -324,9 +224,8 @@ def whole_folder(path: str) -> Iterator[str]:
 @contextlib.contextmanager
 def temporary_folder(path: str) -> Iterator[str]:
     """Yields a temporary folder name next to `path`; removes it at the end."""
-    path = os.path.abspath(path)
-    remove_remains(path)
-    partial = aside(path)
+    partial = aside(os.path.abspath(path))
+    shutil.rmtree(partial, ignore_errors=True)
     try:
         yield partial
     finally:
@@ -358,14 +257,8 @@ def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
 
 
 def save_png(figure: Any, file: IO[bytes], dpi: int = 120) -> None:
-    """Saves a matplotlib figure; logs one line if its font lacks characters."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        figure.savefig(file, format="png", dpi=dpi)
-    if any("missing from font" in str(warning.message) for warning in caught):
-        logging.warning(
-            "The font of a picture lacks some characters; it shows boxes."
-        )
+    """Saves a matplotlib figure."""
+    figure.savefig(file, format="png", dpi=dpi)
 
 
 def write_json(path: str, value: Any) -> None:

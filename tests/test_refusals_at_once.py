@@ -152,7 +152,7 @@ _TABLES = {
 --output_file=folder       | it is a folder.
 --input_file=folder        | folder: Is a directory.
 --output_file=text.txt     | must not be written: it is the input text.txt.
---output_file=x,./x        | different files; x and ./x are the same file.
+--output_file=x,./x        | ./x must not be written: it is the output x.
 --input_format=book --encoding=utf-99 | that Python supports; got 'utf-99'.
 --output_file=,            | output_file must name one or more files
 --masking=80,10            | masking must be

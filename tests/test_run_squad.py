@@ -198,7 +198,7 @@ def test_scoring_holds_the_lock_of_its_folder(tmp_path):
     options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
     with (
         locking.lock_folder(options.output_dir, "training"),
-        pytest.raises(locking.LockedError, match="is in use by process"),
+        pytest.raises(locking.LockedError, match="is in use by another"),
     ):
         run_squad.main(options)
 

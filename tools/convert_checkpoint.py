@@ -284,7 +284,6 @@ def _write(options: Options, model: Model) -> list[str]:
     if options.output_format == checkpoints.RELEASE:
         import tensorflow as tf
 
-        writing.remove_remains(path)
         # One at a time, because all at once would double the memory.
         checkpoints.save(
             path,
@@ -452,7 +451,6 @@ def _write_sidecars(
             path = os.path.join(origin, name)
             inputs += [path] if paths.exists(path) else []
     writing.check_files([*weights, *changed, *others, *removed], inputs)
-    writing.check_seekable(weights)
     for path in () if options.overwrite else (*weights, *changed):
         if paths.exists(path):
             which = " with other content" if path in changed else ""

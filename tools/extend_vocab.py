@@ -327,7 +327,6 @@ def run(options: Options) -> None:
     config = None
     if source and target:
         written = checkpoints.saved_files(target)
-        writing.check_seekable(written)
         folder = config_lib.folder_of(source)
         model_files.check_casing(folder, options.do_lower_case)
         model_files.check_vocabulary(folder, options.vocab_file)

@@ -144,10 +144,6 @@ def run(options: Options) -> preparation.Written:
         f"{time.monotonic() - start:.1f} s)."
     )
     progress.log_paragraph(preparation.describe_dropped(total, rules))
-    writing.warn_of_others(
-        preparation.others(options.output_file, output_paths + holdout_paths),
-        input_paths,
-    )
     return written
 
 

@@ -31,7 +31,7 @@ _COMPANIONS = (
 )
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
-_PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")
+_PARTIAL = re.compile(r"\..*\.partial(\..*|_temp.*)?")
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 

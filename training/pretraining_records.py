@@ -1,15 +1,15 @@
 """The record files of pre-training data: shards, and checks before training."""
 
 import dataclasses
-import itertools
+import glob
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from files import paths, writing
+from files import paths
 from training import record_files, records
 
 _NUMBER = "-%05d"
@@ -57,29 +57,17 @@ class PretrainingRecords:
         The number of shards is not known: those of the first shard and all
         numbered files that exist are listed.
         """
-        records_of = [*self.paths_of(0)]
-        if self.is_sharded:
-            records_of += self._numbered_except(records_of)
+        records_of = self.paths_of(0)
+        for stem, ending in map(os.path.splitext, self.record_paths):
+            if self.is_sharded and not paths.is_remote(stem):
+                pattern = glob.escape(stem) + "-" + "[0-9]" * 5 + ending
+                records_of += sorted({*glob.glob(pattern)} - {*records_of})
         sidecars = [
             records.metadata_path(path)
             for path in records_of
             if not paths.is_stream(path)
         ]
         return records_of + sidecars
-
-    def others(self, written: Collection[str]) -> list[str]:
-        """Lists existing files on local disks except `written`."""
-        plain = set(paths.local_files(self.record_paths))
-        return sorted(
-            plain.difference(written).union(self._numbered_except(written))
-        )
-
-    def _numbered_except(self, written: Collection[str]) -> list[str]:
-        found = itertools.chain.from_iterable(
-            paths.numbered(f"{stem}-", ending)
-            for stem, ending in map(os.path.splitext, self.record_paths)
-        )
-        return sorted(set(found).difference(written))
 
     def remove(self, shard: int) -> None:
         """Removes the files of a shard whose text has no sentence any more."""
@@ -88,14 +76,11 @@ class PretrainingRecords:
             paths.remove(path)
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard was already created from this text.
-
-        If so, the temporary files that a killed run left of it are removed.
-        """
+        """Returns whether this shard was already created from this text."""
         wanted = self._metadata(shard, text_sha256, 0)
         names = self.paths_of(shard)
         try:
-            is_held = all(
+            return all(
                 paths.exists(path)
                 and (held := records.read_metadata(path)) is not None
                 and records.is_same_data(held, wanted)
@@ -104,9 +89,6 @@ class PretrainingRecords:
         except ValueError as error:
             logging.warning("Creating shard %d again: %s", shard, error)
             return False
-        for path in names if is_held else ():
-            _remove_remains(path)
-        return is_held
 
     def write(
         self,
@@ -127,7 +109,6 @@ class PretrainingRecords:
         names = self.paths_of(shard)
         for path in names:
             records.remove_metadata(path)
-            _remove_remains(path)
         counts = record_files.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
             if paths.is_stream(path):
@@ -151,12 +132,6 @@ class PretrainingRecords:
             text_sha256=text_sha256,
             num_records=num_records,
         )
-
-
-def _remove_remains(path: str) -> None:
-    """Removes the temporary files of a killed run."""
-    for final in (path, records.metadata_path(path)):
-        writing.remove_remains(final)
 
 
 def check(

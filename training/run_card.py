@@ -141,17 +141,13 @@ def locked(folder: str) -> Iterator[None]:
     Raises:
         LockedError: another run writes to the folder.
     """
-    purpose, group = f"--output_dir={folder}", ""
     if _has_others():
         from training import workers  # Late: it imports TensorFlow.
 
-        members = workers.cluster()
-        group = ",".join(members.addresses)
-        if not members.is_chief:
-            locking.check_folder(folder, purpose, group)
+        if not workers.cluster().is_chief:
             yield
             return
-    with locking.lock_folder(folder, purpose, group=group):
+    with locking.lock_folder(folder, f"--output_dir={folder}"):
         yield
 
 

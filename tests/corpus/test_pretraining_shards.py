@@ -166,13 +166,6 @@ def test_shards_of_other_options_are_made_again(tmp_path, text, change):
     assert all(after[name] != before[name] for name in after)
 
 
-def test_shards_of_an_earlier_run_are_named(tmp_path, text, caplog):
-    _run(text, tmp_path / "x.rec", shard_documents=2)
-    _run(text, tmp_path / "x.rec", shard_documents=4)
-    assert caplog.text.count("is from an earlier run") == 3
-    assert "x-00005.rec is from an earlier run" in caplog.text
-
-
 _WIKI = """<doc id="1" url="u" title="Rain">
 Rain
 

@@ -88,42 +88,6 @@ def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
     assert "Left out: sentences without a letter: 1; " in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("output", "name"),
-    [("out-%03d.txt", "out-{:03d}.txt"), ("out", "out-0000{}")],
-)
-def test_files_of_an_earlier_run_of_more_files_are_named(
-    tmp_path, caplog, output, name
-):
-    options = _options(
-        tmp_path,
-        "One.\n\nTwo.\n\nThree.\n",
-        input_format="text",
-        output_file=str(tmp_path / output),
-        num_output_files=3,
-    )
-    prepare_corpus.run(options)
-    assert "is from an earlier run" not in caplog.text
-    prepare_corpus.run(dataclasses.replace(options, num_output_files=2))
-    left = tmp_path / name.format(2)
-    assert f"{left} is from an earlier run" in caplog.text
-    assert caplog.text.count("is from an earlier run") == 1
-
-
-def test_the_file_of_an_earlier_run_is_named_unless_it_was_read(
-    tmp_path, caplog
-):
-    options = _options(tmp_path, "One.\n\nTwo.\n", input_format="text")
-    prepare_corpus.run(options)
-    several = dataclasses.replace(options, num_output_files=2)
-    prepare_corpus.run(several)
-    assert f"{tmp_path}/out.txt is from an earlier run" in caplog.text
-    caplog.clear()
-    inside = f"{tmp_path}/../{tmp_path.name}/out.txt"
-    prepare_corpus.run(dataclasses.replace(several, input_file=inside))
-    assert "is from an earlier run" not in caplog.text
-
-
 def test_languages_are_sampled_by_their_smoothed_shares(tmp_path, caplog):
     caplog.set_level("INFO")
     (tmp_path / "en").write_text("Nine here.\n\n" * 900)

@@ -5,7 +5,6 @@ import os
 import numpy as np
 import pytest
 
-from files import writing
 from tests import toy_pretraining
 from training import pretraining_records, record_files, records
 
@@ -82,46 +81,6 @@ def test_a_failure_leaves_no_sidecar_for_other_records(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a-00000"]
     assert len(record_files.RecordFiles([str(tmp_path / "a-00000")])) == 3
     assert not store.holds(0, "text")
-
-
-@pytest.mark.parametrize("is_there", [False, True], ids=["made", "held"])
-def test_remains_of_killed_runs_go_and_others_stay(tmp_path, is_there):
-    store = _store(str(tmp_path / "a"))
-    if is_there:
-        store.write(0, _batches(), "text")
-    path = str(tmp_path / "a-00000")
-    own = writing.aside(path)
-    # No process has this number: it is beyond what systems allow.
-    dead = own.replace(f".{os.getpid()}.", ".99999999.")
-    alive = own.replace(f".{os.getpid()}.", f".{os.getppid()}.")
-    foreign = own.replace(f".{os.getpid()}.", ".name.")
-    for name in (dead, alive, foreign):
-        open(name, "w").close()
-    if is_there:
-        assert not store.holds(0, "another text") and os.path.exists(dead)
-        assert store.holds(0, "text")
-    else:
-        store.write(0, _batches(), "text")
-    assert not os.path.exists(dead)
-    assert os.path.exists(alive)
-    assert os.path.exists(foreign)
-
-
-def test_others_are_the_numbered_files_not_written(tmp_path):
-    store = _store(str(tmp_path / "a.rec"))
-    for shard in range(3):
-        store.write(shard, _batches(), "text")
-    (tmp_path / "a-notes.rec").touch()
-    (tmp_path / "a-7.rec").touch()
-    names = [str(tmp_path / f"a-{k:05d}.rec") for k in range(3)]
-    assert store.others(names) == []
-    assert store.others(names[:1]) == names[1:]
-    plain = str(tmp_path / "a.rec")
-    _store(plain, is_sharded=False).write(0, _batches(), "text")
-    assert store.others(names) == [plain]
-    assert plain not in store.outputs()
-    assert _store(plain, is_sharded=False).others([plain]) == names
-    assert _store("gs://bucket/a.rec").others([]) == []
 
 
 def _check(paths, **changes):
