@@ -164,7 +164,7 @@ def _check_options(options: Options) -> None:
             "--dtype applies to npz and tfrecord files; JSON lines hold "
             "decimal numbers. Pass --output_format=npz, or omit --dtype."
         )
-    paths.open_to_read(options.input_file).close()
+    paths.check_readable(options.input_file)
     writing.check_files(
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],

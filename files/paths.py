@@ -117,6 +117,16 @@ def check_regular(path: str) -> None:
         )
 
 
+def check_readable(path: str) -> None:
+    """Opens a file, unless it is a pipe, which could not be read again.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if not is_stream(path):
+        open_to_read(path).close()
+
+
 def remove(path: str) -> None:
     """Removes a local or remote file, if it exists."""
     if exists(path):

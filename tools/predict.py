@@ -77,7 +77,7 @@ def run(
         raise ValueError("Give texts or --input_file; got both.")
     for path in (options.input_file, options.context_file):
         if path is not None and path != "-":
-            paths.open_to_read(path).close()
+            paths.check_readable(path)
     for number, text in enumerate(texts, start=1):
         lines.check_text(text, f"text {number}")
     task, predictor = _open(options)

@@ -172,7 +172,7 @@ def run(options: Options) -> None:
         raise ValueError("Give a text with --text or --input_file.")
     inputs = [options.vocab_file, options.bert_config_file]
     if options.input_file not in (None, "-"):
-        paths.open_to_read(options.input_file).close()
+        paths.check_readable(options.input_file)
         inputs.append(options.input_file)
     if options.output_file is not None:
         writing.check_files([options.output_file], inputs)
