@@ -16,7 +16,6 @@ the same command again: training resumes from the last checkpoint.
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ from vocab import tokenization
 
 if TYPE_CHECKING:
     from modeling import config as config_lib
-    from training import word_features
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ class _Answers:
 
 
 class Tagging(task.Task):
-    """Token classification that fine-tunes the complete encoder.
+    """Token classification, with a fine-tuned or a frozen encoder.
 
     Raises:
         OSError: a file is missing.
@@ -85,11 +83,8 @@ class Tagging(task.Task):
         self._names = _find_labels(options, self._files.get(task.TRAIN))
         logging.info("Labels: %s", ", ".join(self._names))
         self.labels = labels.LabelSet(names=self._names).to_dict()
-        self.name = f"tags, {self._approach()}: {' '.join(self._names)}"
-
-    def _approach(self) -> str:
-        """Returns the kind of model; resuming requires the same kind."""
-        return "fine-tuned"
+        approach = options.features or "fine-tuned"
+        self.name = f"tags, {approach}: {' '.join(self._names)}"
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -154,9 +149,10 @@ class Tagging(task.Task):
         model = heads.BertForTokenClassification(
             config,
             num_labels=len(self._names),
+            features=self.options.features,
             **self.options.head_arguments,
         )
-        return objectives.Tagging(model, objectives.PIECE_INPUTS)
+        return objectives.Tagging(model)
 
     def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
         file = data.content.file
@@ -205,59 +201,6 @@ class Tagging(task.Task):
         writing.write_files(output_dir, files)
 
 
-class FeatureBasedTagging(Tagging):
-    """Token classification by a BiLSTM on the hidden layers of frozen BERT.
-
-    Source: Devlin et al. 2019, §5.3 and table 7.
-
-    Raises:
-        ValueError: the options are incompatible.
-    """
-
-    # The weights of the encoder are loaded where features are computed.
-    init_checkpoint = None
-    fixed = ("objective", "encoder_sha256")
-
-    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        option_checks.check_features(options)
-        super().__init__(options, tokenizer)
-        self._encoder: word_features.FrozenEncoder | None = None
-
-    def _approach(self) -> str:
-        return f"{self.options.features}, {self.options.lstm_units} units"
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        return {**super().identity, "encoder_sha256": self._encoder_sha256}
-
-    @functools.cached_property
-    def _encoder_sha256(self) -> str:
-        from modeling import checkpoints
-
-        path = flags.needed(self.options.init_checkpoint, "init_checkpoint")
-        return checkpoints.sha256(path)
-
-    def _records(self, file, label_ids) -> Iterator[list[ner.Window]]:
-        return self._windows(file, label_ids)
-
-    def make_data(self, setup: Any, data_set: task.DataSet) -> task.Data:
-        from training import word_features
-
-        if self._encoder is None:
-            self._encoder = word_features.FrozenEncoder(
-                setup, self.options.features
-            )
-        return self._encoder.make_data(data_set)
-
-    def make_objective(self, config: "config_lib.BertConfig") -> Any:
-        from training import objectives, word_features
-
-        model = word_features.make_tagger(
-            config, self.options, len(self._names)
-        )
-        return objectives.Tagging(model, objectives.WORD_INPUTS)
-
-
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
@@ -289,15 +232,12 @@ def _tags(names: Sequence[str]) -> tuple[str, ...]:
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    changed = flags.changed(options, flags.Group.MODEL)
-    if "--lstm_units" in changed and not options.features:
-        raise ValueError("--lstm_units requires --features.")
     # A model that is not trained keeps the flags of its training.
     options = fine_tuning.follow_model(
         options, model_folder.TAGGING, flags.given()
     )
-    kind = FeatureBasedTagging if options.features else Tagging
-    fine_tuning.run(kind, options, tokenization.open_tokenizer(options))
+    option_checks.check_features(options)
+    fine_tuning.run(Tagging, options, tokenization.open_tokenizer(options))
 
 
 if __name__ == "__main__":

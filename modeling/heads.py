@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from files import messages
-from modeling import bert, layers, losses, name_tables
+from modeling import bert, layers, losses, name_tables, tagging
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -180,48 +180,6 @@ class ChoiceScore(layers.BertLayer):
         return ops.matmul(pooled, self.output_weights[0])  # [B]
 
 
-def bidirectional_lstm(
-    num_units: int, *, name: str, inner_name: str
-) -> keras.layers.Layer:
-    """Creates a bidirectional LSTM.
-
-    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
-    `[B, S, 2 * num_units]`: forwards, then backwards.
-
-    Args:
-        num_units: of each LSTM.
-        name: of the layer.
-        inner_name: the end of the names of the LSTMs.
-    """
-    lstm = keras.layers.LSTM(
-        num_units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        return_sequences=True,
-        # cuDNN's LSTM cannot be compiled by XLA, which compiles the steps on a
-        # GPU. Besides, it refuses rows without tokens, and its graphs run only
-        # on GPUs.
-        use_cudnn=False,
-        name=inner_name,
-    )
-    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
-
-
-def check_num_labels(num_labels: int) -> None:
-    """Checks that an output layer has an output.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
-    """
-    if num_labels < 1:
-        raise ValueError(f"num_labels must be positive; got {num_labels}.")
-
-
 class BertWithHead(keras.Model):
     """The base class of encoders with an output layer, by default per token.
 
@@ -249,6 +207,7 @@ class BertWithHead(keras.Model):
     Attributes:
         optional_variables: patterns of variables that a checkpoint may lack,
             because no output depends on them.
+        frozen_variables: patterns of variables that are not trained.
 
     Raises:
         ValueError: `num_labels` is not positive.
@@ -256,6 +215,7 @@ class BertWithHead(keras.Model):
 
     default_name: str
     optional_variables: tuple[str, ...] = ()
+    frozen_variables: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -267,7 +227,8 @@ class BertWithHead(keras.Model):
         name: str | None = None,
         dtype: Policy = None,
     ):
-        check_num_labels(num_labels)
+        if num_labels < 1:
+            raise ValueError(f"num_labels must be positive; got {num_labels}.")
         super().__init__(
             name=name or self.default_name, dtype=dtype, autocast=False
         )
@@ -282,7 +243,7 @@ class BertWithHead(keras.Model):
         self.bert = bert.BertModel(self.config, causal=self.causal)
         width = self.config.hidden_size
         if self.bilstm_head:
-            self.bilstm = bidirectional_lstm(
+            self.bilstm = tagging.bidirectional_lstm(
                 width, name="bilstm", inner_name="lstm"
             )
             self.bilstm.build((None, None, width))
@@ -521,9 +482,16 @@ class BertForTokenClassification(BertWithHead):
 
     Source: Devlin et al. 2019, §5.3. The output layer is that of
     run_classifier.py of the release, at every position instead of the first.
-    The pooler exists but is not trained.
+    The pooler exists but is not trained. With `features` the encoder is frozen
+    and has no dropout, and the output layer reads a BiLSTM over the words.
 
-    Args, call arguments, raises: as for `BertWithHead`.
+    Args, raises: as for `BertWithHead`, and
+        features: the hidden layers that the BiLSTM reads, a row of table 7;
+            None for a fine-tuned encoder.
+
+    Call arguments: as for `BertWithHead`, and
+        label_mask: `[B, T]` int32, 1 for the first piece of a word; required
+            with `features` and not used otherwise.
 
     Returns:
         A dict: `logits` `[B, T, K]` float32.
@@ -531,6 +499,45 @@ class BertForTokenClassification(BertWithHead):
 
     default_name = "token_classification"
     optional_variables = (name_tables.POOLER,)
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        features: str | None = None,
+        **options: Any,
+    ):
+        self.features = features
+        if features:
+            self.frozen_variables = ("bert/.*",)
+        super().__init__(config, **options)
+
+    def build_head(self, width):
+        if self.features:
+            self.words = tagging.WordLstm(self.config, self.features)
+            self.words.build()
+            width = 2 * self.config.hidden_size
+        super().build_head(width)
+
+    def call(
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
+        label_mask=None,
+    ):
+        if not self.features:
+            return super().call(
+                input_ids, input_mask, segment_ids, dropout_seed, packed
+            )
+        outputs = self.bert(input_ids, input_mask, segment_ids, packed=packed)
+        hidden = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
+        # Shared padding is removed from the other inputs alone.
+        word_mask = label_mask[:, : ops.shape(input_ids)[1]]
+        words = self.words(hidden, word_mask, dropout_seed)  # [B, T, 2 * D]
+        return {"logits": self.logits(self.dropped(words, dropout_seed))}
 
 
 class BertForQuestionAnswering(BertWithHead):

@@ -1,119 +1,144 @@
-"""The BiLSTM tagger of the feature-based approach.
+"""The BiLSTM on the hidden layers of a frozen encoder.
 
-Source: Devlin et al. 2019, §5.3.
+Source: Devlin et al. 2019, §5.3, "Feature-based approach", and table 7.
 """
 
 import keras
 from keras import ops
 
 from modeling import config as config_lib
-from modeling import heads, layers
+from modeling import layers
+from modeling.compilation import Tensor
 
 _NUM_LSTM_LAYERS = 2
 
 
-class LstmTagger(keras.Model):
-    """A BiLSTM word classifier on the hidden layers of a frozen encoder.
-
-    Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
-    initialized BiLSTM of two layers before the output layer. The weights of
-    summed layers are learned, as in Peters et al. 2018, eq. 1. The paper does
-    not specify dropout; we apply that of the output layer before every layer.
+def layer_numbers(features: str, num_hidden_layers: int) -> tuple[int, ...]:
+    """Lists the layers of a row of table 7; 0 are the embeddings.
 
     Args:
-        num_layers: L, the hidden layers of a word.
-        hidden_size: D.
-        is_sum: whether the layers are summed; otherwise they are concatenated.
-        num_labels: K.
-        num_units: LSTM units in each direction.
-        name: of the model; the first part of its variables' paths.
+        features: the row, such as "concat_last_four"; see `--features`.
+        num_hidden_layers: of the encoder.
+
+    Raises:
+        ValueError: the encoder has fewer layers.
+    """
+    last = num_hidden_layers
+    first, end = {
+        "embeddings": (0, 0),
+        "second_to_last": (last - 1, last - 1),
+        "last": (last, last),
+        "sum_last_four": (last - 3, last),
+        "concat_last_four": (last - 3, last),
+        "sum_all": (1, last),
+    }[features]
+    if first < 1 and features != "embeddings":
+        raise ValueError(
+            f"{features} needs at least {last + 1 - first} layers; the model "
+            f"has {last}."
+        )
+    return tuple(range(first, end + 1))
+
+
+def bidirectional_lstm(
+    num_units: int, *, name: str, inner_name: str
+) -> keras.layers.Layer:
+    """Creates a bidirectional LSTM.
+
+    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
+    `[B, S, 2 * num_units]`: forwards, then backwards.
+
+    Args:
+        num_units: of each LSTM.
+        name: of the layer.
+        inner_name: the end of the names of the LSTMs.
+    """
+    lstm = keras.layers.LSTM(
+        num_units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        return_sequences=True,
+        # cuDNN's LSTM cannot be compiled by XLA, which compiles the steps on a
+        # GPU. Besides, it refuses rows without tokens, and its graphs run only
+        # on GPUs.
+        use_cudnn=False,
+        name=inner_name,
+    )
+    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
+
+
+class WordLstm(layers.BertLayer):
+    """A randomly initialized BiLSTM of two layers over the words of a text.
+
+    The weights of summed layers are learned, as in Peters et al. 2018, eq. 1.
+    It is as wide as the encoder in each direction, 768 in the paper. The paper
+    does not specify dropout; we apply that of the output layer before every
+    LSTM.
+
+    Args:
+        config: the network's sizes.
+        features: as for `layer_numbers`.
 
     Call arguments:
-        word_features: `[B, S, L * D]` float32, layer by layer.
-        label_mask: `[B, S]` int32, 1 for a word, 0 for padding at the end.
+        hidden: `[B, T, D]` float, outputs of the embeddings and of each layer.
+        word_mask: `[B, T]` int32, 1 for the first piece of each word. Other
+            positions are skipped.
         dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
-        A dict: `logits` `[B, S, K]` float32.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
+        `[B, T, 2 * D]`; meaningless at positions that are skipped.
     """
 
-    optional_variables = ()
-
-    def __init__(
-        self,
-        *,
-        num_layers: int,
-        hidden_size: int,
-        is_sum: bool,
-        num_labels: int,
-        num_units: int = 768,
-        name: str = "lstm_tagger",
-    ):
-        heads.check_num_labels(num_labels)
-        super().__init__(name=name, autocast=False)
-        self.sizes = (num_layers, hidden_size)
-        self.is_sum = is_sum
-        self.num_labels = num_labels
+    def __init__(self, config: config_lib.BertConfig, features: str):
+        super().__init__(name="features")
+        self.config = config
+        self.numbers = layer_numbers(features, config.num_hidden_layers)
+        self.is_sum = features.startswith("sum")
         self.stack = [
-            heads.bidirectional_lstm(
-                num_units,
+            bidirectional_lstm(
+                config.hidden_size,
                 name=f"bidirectional_{number}",
                 inner_name=f"lstm_{number}",
             )
             for number in range(_NUM_LSTM_LAYERS)
         ]
-        self.num_units = num_units
-        self.build()
 
     def build(self, input_shape=None):
-        num_layers, size = self.sizes
+        width = self.config.hidden_size
+        num_layers = len(self.numbers)
         if self.is_sum:
-            self.layer_weights = self.add_weight(
-                shape=(num_layers,),
-                initializer="zeros",
-                name="layer_weights",
-                autocast=False,
+            self.weights_of_layers = self.add_variable(
+                "layer_weights", (num_layers,), "zeros"
             )
-            self.layer_scale = self.add_weight(
-                shape=(), initializer="ones", name="layer_scale", autocast=False
-            )
+            self.scale = self.add_variable("layer_scale", (), "ones")
         else:
-            size *= num_layers
+            width *= num_layers
         for lstm in self.stack:
-            lstm.build((None, None, size))
-            size = 2 * self.num_units
-        self.output_weights, self.output_bias = heads.output_variables(
-            self, (self.num_labels, size), heads.HEAD_INITIALIZER_RANGE
-        )
+            lstm.build((None, None, width))
+            width = 2 * self.config.hidden_size
 
-    def call(self, word_features, label_mask, dropout_seed=None):
-        hidden = word_features
-        if self.is_sum:
-            hidden = self._weighted_sum(hidden)  # [B, S, D]
-        mask = ops.cast(label_mask, "bool")  # [B, S]
-        for site, lstm in enumerate(self.stack):
-            hidden = layers.dropped(
-                hidden, config_lib.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
-            )
-            hidden = ops.cast(hidden, self.compute_dtype)
-            hidden = lstm(hidden, mask=mask)  # [B, S, 2 * num_units]
-        hidden = layers.dropped(
-            hidden,
-            config_lib.CLASSIFIER_DROPOUT_PROB,
-            dropout_seed,
-            len(self.stack),
-        )
-        logits = heads.output_logits(
-            hidden, self.output_weights, self.output_bias
-        )
-        return {"logits": logits}
+    def call(self, hidden, word_mask, dropout_seed=None):
+        words = self._features([hidden[number] for number in self.numbers])
+        mask = ops.cast(word_mask, "bool")
+        for number, lstm in enumerate(self.stack):
+            words = self.dropped(words, dropout_seed, number)
+            words = lstm(ops.cast(words, self.compute_dtype), mask=mask)
+        return words
 
-    def _weighted_sum(self, features):
-        num_layers, size = self.sizes
-        batch, length = ops.shape(features)[:2]
-        by_layer = ops.reshape(features, (batch, length, num_layers, size))
-        weights = ops.softmax(self.layer_weights) * self.layer_scale  # [L]
-        return ops.sum(by_layer * weights[:, None], axis=2)  # [B, S, D]
+    def _features(self, chosen) -> Tensor:
+        if not self.is_sum:
+            return ops.concatenate(chosen, axis=-1)  # [B, T, L * D]
+        stacked = ops.cast(ops.stack(chosen, axis=2), "float32")
+        weights = ops.softmax(self.weights_of_layers)  # [L]
+        return self.scale * ops.einsum("btld,l->btd", stacked, weights)
+
+    def dropped(self, x, dropout_seed, number):
+        """Applies the dropout of a numbered place of this head."""
+        site = layers.num_dropout_sites(self.config) + 1 + number
+        rate = self.config.classifier_dropout_prob
+        return layers.dropped(x, rate, dropout_seed, site)

@@ -1,7 +1,6 @@
 """Trained networks: their weights, and their outputs for rows of ids."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,8 +8,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from modeling import bert, checkpoints, heads, tagging
-from modeling import config as config_lib
+from modeling import bert, checkpoints, heads
 from serving import run_folder, token_rows
 from tasks import task as task_lib
 
@@ -32,8 +30,7 @@ def load(task: str, settings: run_folder.Settings) -> Any:
     """Loads the network of one of `run_folder.TASKS`.
 
     Returns:
-        A model of `heads`, or a `bert.BertModel` to embed; a `FeatureTagger`
-        for tags from a frozen encoder.
+        A model of `heads`, or a `bert.BertModel` to embed.
 
     Raises:
         ValueError: the checkpoint lacks a weight of the task, or has one that
@@ -41,8 +38,6 @@ def load(task: str, settings: run_folder.Settings) -> Any:
     """
     # Zeros, because drawing weights, which are replaced, takes seconds.
     config = dataclasses.replace(settings.config, initializer_range=0.0)
-    if task == run_folder.TAG and settings.model.is_feature_tagger:
-        return _feature_tagger(config, settings)
     options: dict[str, Any] = {"dtype": _DTYPE}
     if task in _LABELED:
         options["num_labels"] = settings.known_labels.num_outputs
@@ -57,79 +52,6 @@ def _filled(model: Any, path: str) -> Any:
     logging.info("%s: %s", path, report)
     checkpoints.check_finite(model, path)
     return model
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FeatureTagger:
-    """A BiLSTM on the features of a frozen encoder.
-
-    Attributes:
-        encoder: of word pieces.
-        layers: its layers that are the features; 0 is the embeddings.
-        tagger: of words.
-    """
-
-    encoder: bert.BertModel
-    layers: tuple[int, ...]
-    tagger: tagging.LstmTagger
-
-    @property
-    def config(self) -> config_lib.BertConfig:
-        """The sizes of the encoder."""
-        return self.encoder.config
-
-    @property
-    def variables(self) -> list[keras.Variable]:
-        """The weights of encoder and tagger."""
-        return [*self.encoder.variables, *self.tagger.variables]
-
-    @functools.cached_property
-    def logits(self) -> Callable[[tf.Tensor], tf.Tensor]:
-        """The logits `[1, S, K]` of a sentence's word features `[1, S, L * D]`.
-
-        A graph: executed operation by operation, a sentence takes 0.2 s.
-        """
-
-        def compute(features):
-            mask = tf.ones(tf.shape(features)[:2], tf.int32)
-            return self.tagger(features, mask)["logits"]
-
-        width = len(self.layers) * self.config.hidden_size
-        spec = tf.TensorSpec([1, None, width], tf.float32)
-        return tf.function(compute, autograph=False).get_concrete_function(spec)
-
-    def __call__(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Returns the features of word pieces, `[R, T, L * D]`."""
-        outputs = self.encoder(*ids)
-        every = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
-        return tf.concat([every[layer] for layer in self.layers], axis=-1)
-
-
-def _feature_tagger(
-    config: config_lib.BertConfig, settings: run_folder.Settings
-) -> FeatureTagger:
-    path, layers = settings.model.checkpoint, settings.encoder_layers
-    variables = checkpoints.list_variables(path)
-    (width,) = {
-        shape[0]
-        for name, (shape, _) in variables.items()
-        if name.startswith(run_folder.BIDIRECTIONAL)
-        and name.endswith("recurrent_kernel")
-        and "adam" not in name
-    }
-    tagger = tagging.LstmTagger(
-        num_layers=len(layers),
-        hidden_size=config.hidden_size,
-        is_sum="layer_weights" in variables,
-        num_labels=settings.known_labels.num_outputs,
-        num_units=width,
-    )
-    encoder = bert.BertModel(config, dtype=_DTYPE)
-    return FeatureTagger(
-        encoder=_filled(encoder, settings.encoder_checkpoint),
-        layers=layers,
-        tagger=_filled(tagger, path),
-    )
 
 
 # ------------------------------------------------------------ Outputs for ids
@@ -152,7 +74,7 @@ def outputs_of(
 
     Args:
         task: of the model; not `FILL_MASK`.
-        model: of `load`; no `FeatureTagger`, which labels words.
+        model: of `load`.
         settings: of the model.
     """
     kept: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Predictions of a trained model for texts, as the scripts make them.
 
-There are no files of records, and nothing is compiled but the LSTMs of a tagger
-on features, so that the first answer only waits for the weights.
+There are no files of records, and nothing is compiled, so that the first answer
+only waits for the weights.
 """
 
 import contextlib
@@ -91,11 +91,7 @@ class Predictor:
             run_folder.ANSWER: _answer,
             run_folder.TAG: _tags,
         }.get(task, _labels)
-        self._compute: Callable[..., Mapping[str, tf.Tensor]]
-        if isinstance(self._model, networks.FeatureTagger):
-            self._compute = lambda *ids: {"vectors": self._model(*ids)}
-        else:
-            self._compute = networks.outputs_of(task, self._model, settings)
+        self._compute = networks.outputs_of(task, self._model, settings)
 
     def predict(self, examples: Iterable[Example]) -> list[dict[str, Any]]:
         """Returns the answers to examples, in order, as in JSON."""
@@ -255,11 +251,7 @@ def _tags(example, settings: run_folder.Settings, model) -> _Encoded:
         ]
         tags = []
         if found:
-            values = np.concatenate(found)  # [words, K], or [words, L * D]
-            if isinstance(model, networks.FeatureTagger):
-                values = model.logits(tf.constant(values[np.newaxis]))[
-                    0
-                ].numpy()
+            values = np.concatenate(found)  # [words, K]
             tags = [names[number] for number in values.argmax(axis=-1)]
         marked = [
             {

@@ -24,8 +24,8 @@ TASKS = (CLASSIFY, SCORE, CHOOSE, ANSWER, TAG, EMBED, FILL_MASK)
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
-_BILSTM = "bilstm/"
-BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
+# Variables of heads that are not served.
+_LSTMS = ("bilstm/", "features/")
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
@@ -66,16 +66,11 @@ class Model:
         return _POOLER in self.variables
 
     @property
-    def is_feature_tagger(self) -> bool:
-        """Whether it is a tagger without its encoder."""
-        return name_tables.WORD_EMBEDDINGS not in self.variables
-
-    @property
     def _labels_words(self) -> bool | None:
         """Whether the output layer labels words; None if unknown."""
         if self.architectures:
             return name_tables.TOKEN_CLASSIFICATION in self.architectures
-        return self.is_feature_tagger or self.values.get("is_tagger")
+        return self.values.get("is_tagger")
 
     @property
     def task(self) -> str:
@@ -85,10 +80,11 @@ class Model:
             ValueError: it has a BiLSTM, or its labels are unknown.
         """
         names = self.variables
-        if any(name.startswith(_BILSTM) for name in names):
+        if any(name.startswith(_LSTMS) for name in names):
             raise ValueError(
                 f"{self.checkpoint} has a BiLSTM below its output layer "
-                "(--bilstm_head), which this tool does not support. Only its "
+                "(--bilstm_head, --features), which this tool does not "
+                "support. Only its "
                 "encoder can be exported (tools.export_model --task=embed)."
             )
         if "cls/squad/output_weights" in names:
@@ -113,7 +109,7 @@ class Model:
         Raises:
             ValueError: it is for another task, which the message names.
         """
-        if task == EMBED and not self.is_feature_tagger:
+        if task == EMBED:
             return  # Every other model has an encoder.
         if task == FILL_MASK and _MASKED_LM in self.variables:
             return
@@ -163,8 +159,6 @@ class Settings:
         truncation: how texts are truncated; `max_seq_length` is for all tasks.
         label_set: its labels; None except for labels, scores and tags.
         answering: options for questions.
-        encoder_checkpoint: the frozen encoder below a tagger on features.
-        encoder_layers: the layers that are its features; 0 is the embeddings.
         layers: the hidden layers of an embedding.
         top_k: candidates for a mask.
     """
@@ -176,8 +170,6 @@ class Settings:
     truncation: sentence_pairs.Truncation
     label_set: labels.LabelSet | None = None
     answering: Reading = dataclasses.field(default_factory=Reading)
-    encoder_checkpoint: str = ""
-    encoder_layers: tuple[int, ...] = ()
     layers: tuple[int, ...] = (-1,)
     top_k: int = 5
 
@@ -247,9 +239,7 @@ def find(
     with checkpoints.opened(prefix) as source:
         names = source.variables.keys()
         architectures = model_files.architectures(source)
-    if name_tables.WORD_EMBEDDINGS not in names and not any(
-        name.startswith(BIDIRECTIONAL) for name in names
-    ):
+    if name_tables.WORD_EMBEDDINGS not in names:
         raise ValueError(
             f"Checkpoint {prefix!r} must contain the encoder "
             f"({name_tables.WORD_EMBEDDINGS}); it does not."
@@ -352,10 +342,8 @@ def _of_records(sidecar: Mapping[str, Any]) -> dict[str, Any]:
     found = {"is_tagger": sidecar.get("kind") == "tagging"}
     if "max_seq_length" in sidecar:
         found["max_seq_length"] = sidecar["max_seq_length"]
-    kept = (*_READING, "encoder_sha256")
+    kept = _READING
     found |= {key: made_from[key] for key in kept if key in made_from}
-    if "layers" in made_from:
-        found["encoder_layers"] = made_from["layers"]
     return found
 
 
@@ -392,8 +380,6 @@ def _of_card(place: str, folder: str, checkpoint: str | None) -> dict[str, Any]:
     shortening = [given[k] for k in _SHORTENING if k in given]
     if shortening:
         found[_SHORTENED] = any(shortening)
-    if given.get("features") and given.get("init_checkpoint"):
-        found["encoder"] = given["init_checkpoint"]
     return found
 
 
@@ -429,9 +415,6 @@ def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
     )
     config.check_length(length)
     answering = reading_of(values, length) if task == ANSWER else Reading()
-    encoder: tuple[str, tuple[int, ...]] = ("", ())
-    if task == TAG and model.is_feature_tagger:
-        encoder = _encoder_of(values)
     found = Settings(
         model=model,
         config=config,
@@ -444,8 +427,6 @@ def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
         ),
         label_set=values.get("labels"),
         answering=answering,
-        encoder_checkpoint=encoder[0],
-        encoder_layers=encoder[1],
     )
     found.tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
     config.check_vocabulary(found.tokenizer.vocab_size, found.vocab_file)
@@ -480,21 +461,3 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
         threshold=threshold if answers.version_2_with_negative else None,
         removes_padding=values.get(_SHORTENED, False),
     )
-
-
-def _encoder_of(values: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
-    """Returns the frozen encoder below a tagger, and its layers."""
-    layers = values.get("encoder_layers")
-    path = values.get("encoder_checkpoint", values.get("encoder"))
-    if layers is None or path is None:
-        raise ValueError(
-            "A tagger on --features has only the layers above a frozen "
-            "encoder. Pass the --output_dir of its run, with the records of "
-            "its features, and the encoder as --encoder_checkpoint."
-        )
-    if checkpoints.sha256(path) != values.get("encoder_sha256"):
-        raise ValueError(
-            f"{path} is not the encoder that the tagger was trained on: its "
-            "files differ. Pass that encoder as --encoder_checkpoint."
-        )
-    return path, tuple(layers)

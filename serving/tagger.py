@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling import heads, tagging
+from modeling import heads
 from serving import (
     graph_tokenizer,
     networks,
@@ -21,7 +21,7 @@ DOCUMENT = "document"
 
 
 def servable(
-    model: heads.BertForTokenClassification | networks.FeatureTagger,
+    model: heads.BertForTokenClassification,
     tokenizer: graph_tokenizer.GraphTokenizer,
     labels: Sequence[str],
     max_seq_length: int,
@@ -34,8 +34,7 @@ def servable(
     document, in order, and each is read with its neighbors around it, as
     `run_ner.py --context=document` does) and `ids`. Outputs: `words`, `tags`
     `[B, W]` string, "" after the last, and `probabilities` `[B, W]` float32 of
-    those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token;
-    `networks.FeatureTagger`, which labels words, does not have it.
+    those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token.
 
     Args:
         model: in float32.
@@ -61,11 +60,10 @@ def servable(
             lambda text: tagger.of_text(text, document), "text"
         ),
     }
-    if not isinstance(model, networks.FeatureTagger):
-        longest = model.config.max_position_embeddings
-        made[signatures.IDS] = signatures.of_ids(
-            lambda rows: _best(tagger.net(rows), labels), longest
-        )
+    longest = model.config.max_position_embeddings
+    made[signatures.IDS] = signatures.of_ids(
+        lambda rows: _best(tagger.net(rows), labels), longest
+    )
     return signatures.Servable(
         task=run_folder.TAG,
         signatures=made,
@@ -80,11 +78,7 @@ class _Tagger:
     def __init__(
         self, model, tokenizer: graph_tokenizer.GraphTokenizer, labels
     ):
-        is_of_words = isinstance(model, networks.FeatureTagger)
-        self._words = model.tagger if is_of_words else None
-        self.net = networks.Network(
-            model, tf.identity if is_of_words else lambda out: out["logits"]
-        )
+        self.net = networks.Network(model, lambda out: out["logits"])
         self._tokenizer = tokenizer
         self._labels = labels
 
@@ -107,22 +101,11 @@ class _Tagger:
         rows = token_rows.joined(cut.tokens, cut.tokens[:, :0], self._tokenizer)
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
-        if self._words is not None:  # So far, hidden layers: [words, L * D].
-            logits = _tag_vectors(self._words, words.with_values(logits))
         found = _best(logits, self._labels)
         return {
             "words": words.to_tensor(),
             **{k: words.with_values(x).to_tensor() for k, x in found.items()},
         }
-
-
-def _tag_vectors(tagger: tagging.LstmTagger, vectors: tf.RaggedTensor):
-    """Labels words: sentences `[B, (words), L * D]` -> `[words, K]` logits."""
-    lengths = vectors.row_lengths()  # [B]
-    features = vectors.to_tensor()  # [B, W, L * D]
-    label_mask = tf.sequence_mask(lengths, tf.shape(features)[1], tf.int32)
-    logits = tagger(features, label_mask)["logits"]  # [B, W, K]
-    return tf.RaggedTensor.from_tensor(logits, lengths=lengths).values
 
 
 def _pieces(

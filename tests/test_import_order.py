@@ -33,7 +33,7 @@ _MODELING_ORDER = [
     *("name_tables", "hdf5", "keras_format", "huggingface_config"),
     "keras_hub",
     *("config", "compilation"),
-    *("kernels", "losses", "layers", "packing", "bert", "heads", "tagging"),
+    *("kernels", "losses", "layers", "packing", "bert", "tagging", "heads"),
 ]
 # What knows that the backend may be TensorFlow.
 _BACKEND_MODULES = {"compilation", "losses"}

@@ -120,7 +120,7 @@ _TABLES = {
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
---train_file=text.txt --lstm_units=8 | --lstm_units requires --features
+--train_file=text.txt --features=last --bilstm_head | a BiLSTM of its own
 --bucket_by_length --distribution_strategy=tpu | --bucket_by_length creates
 --bucket_by_length --use_tpu | --bucket_by_length creates batches of different
 --packing --use_tpu | --packing creates batches of different

@@ -216,7 +216,7 @@ def _settings(
     options: Options, found: run_folder.Model, task: str
 ) -> run_folder.Settings:
     """Returns the settings of the flags, else of the run, else the defaults."""
-    is_text_only = task == run_folder.FILL_MASK or found.is_feature_tagger
+    is_text_only = task == run_folder.FILL_MASK
     if options.format != _SAVED_MODEL and is_text_only:
         raise ValueError(
             f"--format={options.format} requires a model whose only inputs "

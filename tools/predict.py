@@ -126,8 +126,7 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     for name in ("bert_config_file", "vocab_file"):
         if name not in found.values:
             raise ValueError(f"{options.model} does not contain its {name}.")
-    given = {"encoder_checkpoint": options.encoder_checkpoint}
-    settings = run_folder.settings_of(task, found, given)
+    settings = run_folder.settings_of(task, found, {})
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 

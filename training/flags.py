@@ -58,9 +58,6 @@ class RunOptions:
     use_best_checkpoint: bool = flags.Group.MODEL.switch(
         "Use the checkpoint in best/ instead of the latest."
     )
-    encoder_checkpoint: str | None = flags.Group.MODEL.optional(
-        "Encoder of a tagger trained with --features, if it was moved."
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -448,9 +445,6 @@ class TaggingOptions(SequenceOptions):
         + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
         + ".",
         choices=FEATURE_LAYERS,
-    )
-    lstm_units: int = flags.Group.MODEL.count(
-        768, "Units of the BiLSTM in each direction, with --features."
     )
 
     @classmethod

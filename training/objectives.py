@@ -19,7 +19,6 @@ from tasks import task
 
 # The inputs of the models of `modeling.heads`.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
-WORD_INPUTS = ("word_features", "label_mask")
 # Their further input, if the texts of the batch are packed.
 PACKED = "packed"
 _NO_LOGIT = -1e30
@@ -349,12 +348,12 @@ class Tagging(FineTuning):
 
     Args:
         model: returns `logits` `[B, T, K]`.
-        inputs: the names of the features that are its inputs.
     """
 
-    def __init__(self, model: keras.Model, inputs: Sequence[str]):
+    def __init__(self, model: heads.BertForTokenClassification):
         super().__init__(model)
-        self.inputs = tuple(inputs)
+        if model.features:
+            self.inputs = (*PIECE_INPUTS, "label_mask")
 
     def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         return {"loss": tf.reduce_sum(_word_weights(features))}

@@ -130,30 +130,16 @@ def check_features(options: Any) -> None:
     Raises:
         ValueError: they contradict each other.
     """
-    if options.is_ablated:
+    if not options.features:
+        return
+    if options.bilstm_head:
         raise ValueError(
-            "--features needs an unmodified BERT encoder; pass neither "
-            "--attention nor --bilstm_head with it."
+            "--features has a BiLSTM of its own; pass no --bilstm_head with it."
         )
-    if not options.init_checkpoint:
+    if options.do_train and not options.init_checkpoint:
         raise ValueError(
             "--features are computed by the encoder of --init_checkpoint; "
             "--init_checkpoint must be given."
-        )
-    if options.freeze_layers:
-        raise ValueError(
-            "--freeze_layers is for fine-tuning; with --features all "
-            "layers of the encoder are frozen. Pass one of them."
-        )
-    if options.packing:
-        raise ValueError(
-            "--packing is for fine-tuning; with --features the rows of a batch "
-            "are sentences. Pass one of them."
-        )
-    if options.recompute:
-        raise ValueError(
-            "--recompute is for fine-tuning; with --features no activation "
-            "of the encoder is kept. Pass one of them."
         )
 
 

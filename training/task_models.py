@@ -207,7 +207,10 @@ class FineTuner:
             identity=self._identity(options, train),
             fixed=self._fixed(options),
             new_variables=(_OUTPUT_LAYER,),
-            frozen_variables=frozen_variables(options.freeze_layers),
+            frozen_variables=(
+                *self._objective.model.frozen_variables,
+                *frozen_variables(options.freeze_layers),
+            ),
             evaluate=(lambda: self._metrics(data)) if evaluates else None,
             eval_every_steps=every,
             best_metric=self._task.metric if evaluates else None,

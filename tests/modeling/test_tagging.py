@@ -1,31 +1,32 @@
-"""The tagger that reads features, and the features it reads."""
-
-from unittest import mock
+"""The BiLSTM tagger on the hidden layers of a frozen encoder."""
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import parameterized
 from keras import ops
 
-from modeling import checkpoints, tagging
+from modeling import checkpoints, heads, tagging
+from tests import toy_config
+from training import flags as training_flags
 
+_CONFIG = toy_config.config(num_hidden_layers=4)
 _SEED = np.array([3, 5], np.int32)
+_IDS = np.random.default_rng(1).integers(1, 31, (2, 7)).astype(np.int32)
+# The second piece of the first text continues a word.
+_WORDS = np.array([[1, 0, 1, 1, 0, 0, 0], [1] * 7], np.int32)
 
 
-def _lstm_tagger(*, is_sum, num_layers=3, num_units=4):
+def _model(features="sum_all"):
     keras.utils.set_random_seed(1)
-    return tagging.LstmTagger(
-        num_layers=num_layers,
-        hidden_size=6,
-        is_sum=is_sum,
-        num_labels=5,
-        num_units=num_units,
+    return heads.BertForTokenClassification(
+        _CONFIG, num_labels=5, features=features
     )
 
 
-_FEATURES = np.random.default_rng(1).normal(size=(2, 7, 18)).astype(np.float32)
-_WORDS = np.array([[1, 1, 1, 0, 0, 0, 0], [1] * 7], np.int32)
+def _logits(model, ids=_IDS, words=_WORDS, **options):
+    outputs = model(ids, label_mask=words, **options)
+    return outputs["logits"].numpy()
 
 
 def _sigmoid(x):
@@ -46,105 +47,87 @@ def _lstm_by_hand(inputs, variables):
     return np.stack(outputs)
 
 
-class LstmTaggerTest(tf.test.TestCase, parameterized.TestCase):
-    def test_logits_by_hand(self):
-        model = _lstm_tagger(is_sum=True)
-        model.layer_weights.assign([0.0, 1.0, -1.0])
-        model.layer_scale.assign(2.0)
-        logits = model(_FEATURES, _WORDS)["logits"]
-        mix = 2 * np.exp([0.0, 1.0, -1.0]) / np.exp([0.0, 1.0, -1.0]).sum()
-        parts = _FEATURES[0, :3].reshape(3, 3, 6)
-        hidden = np.einsum("sld,l->sd", parts, mix)
-        for lstm in model.stack:
-            forward = _lstm_by_hand(hidden, lstm.forward_layer.weights)
-            backward = _lstm_by_hand(hidden[::-1], lstm.backward_layer.weights)
-            hidden = np.concatenate([forward, backward[::-1]], axis=1)
-        expected = hidden @ model.output_weights.numpy().T
-        self.assertAllClose(logits[0, :3], expected, atol=1e-5)
+@pytest.mark.parametrize("features", ["sum_last_four", "concat_last_four"])
+def test_logits_of_the_words_by_hand(features):
+    model = _model(features)
+    hidden = model.bert(_IDS)["all_encoder_layers"]
+    places = [0, 2, 3]  # The words of the first text.
+    parts = np.stack([layer[0].numpy()[places] for layer in hidden])
+    if features == "sum_last_four":
+        model.words.weights_of_layers.assign([0.0, 1.0, -1.0, 0.5])
+        model.words.scale.assign(2.0)
+        mix = np.exp([0.0, 1.0, -1.0, 0.5])
+        rows = np.einsum("lsd,l->sd", parts, 2 * mix / mix.sum())
+    else:
+        rows = np.concatenate(parts, axis=-1)
+    for lstm in model.words.stack:
+        forward = _lstm_by_hand(rows, lstm.forward_layer.weights)
+        backward = _lstm_by_hand(rows[::-1], lstm.backward_layer.weights)
+        rows = np.concatenate([forward, backward[::-1]], axis=1)
+    expected = rows @ model.output_weights.numpy().T
+    np.testing.assert_allclose(_logits(model)[0, places], expected, atol=1e-5)
 
-    def test_side_by_side_every_layer_counts(self):
-        model = _lstm_tagger(is_sum=False)
-        logits = model(_FEATURES, _WORDS)["logits"]
-        self.assertEqual(logits.shape, (2, 7, 5))
-        for layer in range(3):
-            changed = _FEATURES.copy()
-            changed[:, :, 6 * layer] += 1
-            self.assertNotAllClose(model(changed, _WORDS)["logits"], logits)
 
-    @parameterized.parameters(True, False)
-    def test_padding_changes_no_word(self, is_sum):
-        model = _lstm_tagger(is_sum=is_sum)
-        changed = _FEATURES.copy()
-        changed[0, 3:] = 9.0
-        whole = model(_FEATURES, _WORDS)["logits"]
-        self.assertAllClose(
-            model(changed, _WORDS)["logits"][0, :3], whole[0, :3]
-        )
-        cut = model(_FEATURES[:1, :3], _WORDS[:1, :3])["logits"]
-        self.assertAllClose(cut[0], whole[0, :3], atol=1e-6)
+def test_dropout_of_the_head_depends_on_its_seed_alone():
+    model = _model()
+    first = _logits(model, dropout_seed=_SEED)
+    np.testing.assert_array_equal(_logits(model, dropout_seed=_SEED), first)
+    assert np.any(_logits(model, dropout_seed=_SEED + 1) != first)
 
-    def test_dropout_depends_on_its_seed_alone(self):
-        model = _lstm_tagger(is_sum=True)
-        first = model(_FEATURES, _WORDS, dropout_seed=_SEED)["logits"]
-        again = model(_FEATURES, _WORDS, dropout_seed=_SEED)["logits"]
-        other = model(_FEATURES, _WORDS, dropout_seed=_SEED + 1)["logits"]
-        self.assertAllEqual(first, again)
-        self.assertNotAllClose(first, other)
 
-    def test_sizes_are_those_of_the_paper_by_default(self):
-        # Orthogonal weights of these sizes take a second.
-        with mock.patch.object(
-            keras.initializers.Orthogonal,
-            "__call__",
-            lambda _, shape, dtype=None: ops.zeros(shape, dtype),
-        ):
-            model = tagging.LstmTagger(
-                num_layers=1, hidden_size=6, is_sum=False, num_labels=5
-            )
-        shapes = {
-            name: tuple(v.shape)
-            for name, v in checkpoints.variables_by_name(model).items()
-            if "backward" not in name
-        }
-        kernels = [
-            s for n, s in shapes.items() if n.endswith("lstm_cell/kernel")
-        ]
-        self.assertEqual(kernels, [(6, 4 * 768), (2 * 768, 4 * 768)])
-        self.assertEqual(shapes["output_weights"], (5, 2 * 768))
-        self.assertEqual(len(model.weights), 14)
+def test_variables_of_the_head_have_names_and_gradients():
+    model = _model()
+    head = {
+        name: variable
+        for name, variable in checkpoints.variables_by_name(model).items()
+        if not name.startswith("bert/")
+    }
+    assert {"features/layer_weights", "features/layer_scale"} <= head.keys()
+    assert len(head) == 2 + 2 * 6 + 2
+    with tf.GradientTape() as tape:
+        logits = model(_IDS, label_mask=_WORDS)["logits"]
+        loss = ops.sum(ops.square(logits))
+    found = tape.gradient(loss, [v.value for v in head.values()])
+    assert all(np.abs(gradient).max() > 0 for gradient in found)
 
-    def test_variables_have_names_that_differ_and_gradients(self):
-        model = _lstm_tagger(is_sum=True)
-        names = checkpoints.variables_by_name(model)
-        self.assertLen(names, len(model.weights))
-        self.assertContainsSubset({"layer_weights", "layer_scale"}, names)
+
+def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
+    real = tf.config.list_logical_devices
+    monkeypatch.setattr(
+        tf.config,
+        "list_logical_devices",
+        lambda kind=None: real() if kind == "GPU" else real(kind),
+    )
+    model = _model()
+
+    @tf.function(autograph=False, jit_compile=True)
+    def gradients():
         with tf.GradientTape() as tape:
-            loss = ops.sum(ops.square(model(_FEATURES, _WORDS)["logits"]))
-        gradients = tape.gradient(loss, [v.value for v in model.weights])
-        self.assertTrue(all(np.abs(g).max() > 0 for g in gradients))
+            logits = model(_IDS, label_mask=_WORDS)["logits"]
+        variables = [v.value for v in model.words.trainable_variables]
+        return logits, tape.gradient(logits, variables)
 
-    def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(self):
-        real = tf.config.list_logical_devices
-        with mock.patch.object(
-            tf.config,
-            "list_logical_devices",
-            lambda kind=None: real() if kind == "GPU" else real(kind),
-        ):
-            model = _lstm_tagger(is_sum=True)
+    logits, found = gradients()
+    np.testing.assert_allclose(logits, _logits(model), atol=1e-5)
+    assert not any(gradient is None for gradient in found)
 
-            @tf.function(autograph=False, jit_compile=True)
-            def gradients():
-                with tf.GradientTape() as tape:
-                    logits = model(_FEATURES, _WORDS)["logits"]
-                variables = [v.value for v in model.trainable_variables]
-                return logits, tape.gradient(logits, variables)
 
-            logits, found = gradients()
-        self.assertAllClose(logits, model(_FEATURES, _WORDS)["logits"])
-        self.assertAllEqual([each is None for each in found], [False] * 16)
+@pytest.mark.parametrize(
+    ("choice", "numbers"),
+    [
+        ("embeddings", (0,)),
+        ("second_to_last", (11,)),
+        ("last", (12,)),
+        ("sum_last_four", (9, 10, 11, 12)),
+        ("concat_last_four", (9, 10, 11, 12)),
+        ("sum_all", tuple(range(1, 13))),
+    ],
+)
+def test_layers_of_the_paper(choice, numbers):
+    assert choice in training_flags.FEATURE_LAYERS
+    assert tagging.layer_numbers(choice, 12) == numbers
 
-    def test_there_must_be_a_label(self):
-        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
-            tagging.LstmTagger(
-                num_layers=1, hidden_size=6, is_sum=False, num_labels=0
-            )
+
+def test_the_layers_must_exist():
+    with pytest.raises(ValueError, match="sum_last_four needs at least 4 "):
+        tagging.layer_numbers("sum_last_four", 3)

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 
 from files import paths
-from modeling import checkpoints, heads, tagging
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tools import convert_checkpoint
 
@@ -84,12 +84,8 @@ def test_taggers_of_both_kinds_survive(tmp_path):
     for number, model in enumerate(
         (
             heads.BertForTokenClassification(config, num_labels=4),
-            tagging.LstmTagger(
-                num_layers=3,
-                hidden_size=32,
-                is_sum=True,
-                num_labels=4,
-                num_units=5,
+            heads.BertForTokenClassification(
+                config, num_labels=4, features="sum_all"
             ),
         )
     ):

@@ -257,20 +257,8 @@ def _tagged(folder, context, **changes):
     return folder / "out", texts, [[row[-1] for row in s] for s in rows]
 
 
-@pytest.mark.parametrize("features", [None, "concat_last_four", "sum_all"])
-def test_tags(tmp_path, features):
-    units = None if features is None else 6
-    out, texts, expected = _tagged(
-        tmp_path, "sentence", features=features, lstm_units=units
-    )
-    if features:
-        card = {
-            "features": features,
-            "init_checkpoint": str(tmp_path / "bert.ckpt"),
-        }
-        (out / "run_card.json").write_text(json.dumps({"flags": card}))
-        with pytest.raises(ValueError, match="Export a SavedModel"):
-            _export(out, format="litert")
+def test_tags(tmp_path):
+    out, texts, expected = _tagged(tmp_path, "sentence")
     assert [row["tags"] for row in _ask(out, *texts)] == expected
     (exported,) = serving_client.ask(_export(out), {"text": texts})
     tags = [list(filter(None, row)) for row in exported["tags"]]
@@ -287,23 +275,10 @@ def test_tags_of_documents(tmp_path):
     assert [list(filter(None, row)) for row in tags] == expected
 
 
-def test_the_encoder_below_a_tagger_is_the_one_it_was_trained_on(tmp_path):
-    toy_tagging.write_all(tmp_path, num_sentences=30)
-    toy_tagging.run(
-        tmp_path, do_train=True, num_train_epochs=1, features="last"
-    )
-    out = tmp_path / "out"
-    with pytest.raises(ValueError, match="encoder as --encoder_checkpoint"):
+def test_a_tagger_on_features_is_not_served(tmp_path):
+    out, *_ = _tagged(tmp_path, "sentence", features="last")
+    with pytest.raises(ValueError, match="this tool does not support"):
         _export(out)
-    toy_tagging.write_all(tmp_path / "other", num_sentences=3, num_layers=3)
-    other = str(tmp_path / "other/bert.ckpt")
-    with pytest.raises(ValueError, match="not the encoder that the tagger"):
-        _export(out, encoder_checkpoint=other)
-    encoder = str(tmp_path / "bert.ckpt")
-    _export(out, encoder_checkpoint=encoder)
-    with pytest.raises(ValueError, match="encoder as --encoder_checkpoint"):
-        _ask(out, "a")
-    assert _ask(out, "a", encoder_checkpoint=encoder)[0]["words"] == ["a"]
 
 
 def test_choices(tmp_path):

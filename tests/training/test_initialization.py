@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from modeling import checkpoints, heads, tagging
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import programs
 from tests import toy_pretraining as toy
@@ -89,11 +89,6 @@ def test_fine_tuning_of_random_weights_is_warned_of(
     objective, tmp_path, caplog
 ):
     _start(objective, tmp_path / "pretraining")
-    # The encoder of this tagger is trained already.
-    tagger = tagging.LstmTagger(
-        num_layers=1, hidden_size=3, is_sum=False, num_labels=2, num_units=2
-    )
-    _start(objectives.Tagging(tagger, ()), tmp_path / "features")
     assert not [r for r in caplog.records if r.levelname == "WARNING"]
     config = objective.model.config
     model = heads.BertForSequenceClassification(config, num_labels=2)

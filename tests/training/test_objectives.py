@@ -255,8 +255,8 @@ _TAG_LOGITS = np.log(
 
 
 class _Tagger:
-    def __init__(self):
-        self.seen = None
+    def __init__(self, features=None):
+        self.features, self.seen = features, None
 
     def __call__(self, dropout_seed, **inputs):
         self.seen = (dropout_seed, sorted(inputs))
@@ -265,7 +265,7 @@ class _Tagger:
 
 def _tagging_features(**more):
     return {
-        "input_ids": tf.zeros([2, 3], tf.int32),
+        **dict.fromkeys(objectives.PIECE_INPUTS, tf.zeros([2, 3], tf.int32)),
         "label_ids": tf.constant([[0, 1, 0], [1, 1, 1]]),
         "label_mask": tf.constant([[1, 0, 1], [0, 1, 0]]),
         **more,
@@ -274,7 +274,7 @@ def _tagging_features(**more):
 
 class TaggingTest(tf.test.TestCase):
     def test_loss_and_accuracy_by_hand(self):
-        objective = objectives.Tagging(_Tagger(), ["input_ids"])
+        objective = objectives.Tagging(_Tagger())
         features = _tagging_features()
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 3.0})
@@ -291,7 +291,7 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.losses["loss"], -np.log(7 / 8), atol=1e-6)
 
     def test_predictions(self):
-        objective = objectives.Tagging(_Tagger(), ["input_ids"])
+        objective = objectives.Tagging(_Tagger())
         features = _tagging_features()
         scores = objective.predictions(features)
         self.assertAllEqual(scores["label_ids"][0], [0, 0, 1])
@@ -305,11 +305,12 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(objective.predictions(features), scores)
 
     def test_model_is_called_with_its_inputs_and_the_seed(self):
-        model = _Tagger()
+        model = _Tagger(features="last")
         seed = tf.constant([1, 2])
-        objective = objectives.Tagging(model, ["label_mask", "input_ids"])
+        objective = objectives.Tagging(model)
         objective.outcome(_tagging_features(), {"loss": 3.0}, seed)
-        self.assertEqual(model.seen, (seed, ["input_ids", "label_mask"]))
+        names = sorted([*objectives.PIECE_INPUTS, "label_mask"])
+        self.assertEqual(model.seen, (seed, names))
 
 
 def test_records_hold_five_rows_of_a_length():
@@ -510,7 +511,7 @@ def test_a_packed_tagger_has_the_same_loss():
     model = heads.BertForTokenClassification(
         toy_config.config(initializer_range=0.3), num_labels=3
     )
-    objective = objectives.Tagging(model, objectives.PIECE_INPUTS)
+    objective = objectives.Tagging(model)
     features, packed = _few_texts()
     denominators = objective.denominators(features)
     want, got = (
