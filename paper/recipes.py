@@ -11,8 +11,7 @@ MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 MASKING = "80,10,10"  # Source: the paper, appendix A.1.
 BASE, LARGE = SIZES = ("base", "large")
 _FIRST_SEED = 12345  # Source: the default of every script.
-# Flags of all training that run_ner.py --features and run_pretraining.py lack.
-_NOT_FOR_FEATURES = ("packing", "recompute")
+# Flags of all training that run_pretraining.py lacks.
 _NOT_FOR_PRETRAINING = ("packing",)
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
@@ -254,9 +253,7 @@ def fine_tune(
         "num_train_epochs": tuning.num_epochs,
         **tuning.flags,
         "predict_batch_size": scale.scoring_batch_size,
-        **_without(
-            scale.training_flags, _NOT_FOR_FEATURES if is_on_features else ()
-        ),
+        **scale.training_flags,
     }
     if task.program == SQUAD:
         return tuple(

@@ -26,7 +26,7 @@ from absl import logging
 from commands import flags, program
 from files import json_text, paths, progress, transfer, writing
 from modeling import config as config_lib
-from modeling import costs, name_tables
+from modeling import name_tables
 from tasks.classification import glue
 from tools import download_table
 from vocab import tokenization
@@ -441,10 +441,11 @@ def _check_checkpoint(folder: str, name: str) -> str:
         )
     if is_release:
         _check_data_size(shapes, prefix, checkpoints.files(prefix))
+    count = sum(map(math.prod, config.encoder_shapes().values()))
     return (
         f"{config.num_hidden_layers} layers of {config.hidden_size}, "
         f"{config.vocab_size} word pieces, "
-        f"{costs.encoder_parameters(config):,} parameters in the encoder"
+        f"{count:,} parameters in the encoder"
     )
 
 

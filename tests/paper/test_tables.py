@@ -122,9 +122,7 @@ def test_training_flags_reach_scripts_that_train_and_take_them():
     changed = dataclasses.replace(plain, training_flags=more)
     for command in tables.table_8(changed).commands():
         passed = more.keys() & command.flags.keys()
-        if "features" in command.flags:
-            assert passed == {"precision"}
-        elif command.program == "run_pretraining.py":
+        if command.program == "run_pretraining.py":
             assert passed == {"precision", "recompute"}
         else:
             assert passed == (
