@@ -72,7 +72,6 @@ class Options(
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
     )
-    tf32: bool = flags.redeclare(training_flags.TrainingOptions, "tf32")
     batch_size: int = flags.Group.SPEED.count(
         32, "Global batch size, in lines."
     )
@@ -188,7 +187,7 @@ def _load_model(options, config):
     from modeling import bert
     from training import devices, initialization, prediction
 
-    strategy = devices.prepare(options, ["batch_size"])
+    strategy = devices.prepare(options)
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
@@ -201,7 +200,7 @@ def _load_model(options, config):
 def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
     from training import workers
 
-    if not workers.cluster().is_chief:
+    if not workers.is_chief():
         # Only the chief writes the output of all workers.
         collections.deque(parts, maxlen=0)
         return

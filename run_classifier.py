@@ -33,7 +33,7 @@ from tasks.classification import (
     sentence_flags,
     sentence_pairs,
 )
-from training import fine_tuning, model_folder, run_card
+from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -209,4 +209,4 @@ def run(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    program.start(Options, lambda options: run_card.record(run, options))
+    program.start(Options, run_record.recorded(run))

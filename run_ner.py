@@ -31,7 +31,7 @@ from training import (
     fine_tuning,
     model_folder,
     option_checks,
-    run_card,
+    run_record,
 )
 from training import flags as training_flags
 from vocab import tokenization
@@ -241,4 +241,4 @@ def run(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    program.start(Options, lambda options: run_card.record(run, options))
+    program.start(Options, run_record.recorded(run))

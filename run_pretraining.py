@@ -16,13 +16,14 @@ identical to that of an uninterrupted run.
 """
 
 import os
+from collections.abc import Mapping
 
 from absl import logging
 
 from commands import program
 from files import result_files
 from training import flags as training_flags
-from training import option_checks, run_card
+from training import option_checks, run_record
 
 Options = training_flags.PretrainingOptions
 
@@ -34,63 +35,86 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints are incompatible.
     """
-    config, phases = option_checks.check_pretraining(options)
+    config = option_checks.check_pretraining(options)
+    run_record.write_start(options)
+    # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
     from training import (
         checkpointing,
         devices,
         initialization,
+        loop,
         objectives,
         pretraining,
+        steps,
         workers,
     )
 
-    sources, held_out = pretraining.open_sources(phases, config)
-    strategy = devices.prepare_training(
-        options, ["eval_batch_size"], [phase.options for phase in phases]
-    )
+    # Data: the batch of a step is a function of the seed and the step.
+    train_records, held_out_records = pretraining.open_records(options, config)
+    strategy = devices.prepare_training(options, [options])
+    batches = pretraining.training_batches(train_records, options)
+
+    # Model and objective.
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
-    workers.Communicator(strategy).run_on_chief(
-        options.output_dir,
-        lambda: pretraining.describe(
-            options, config, sources[0].files.paths[0]
-        ),
-    )
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
+    objective = objectives.Pretraining(model, options.objective)
     logging.info(
         "%s parameters, objective %s",
         f"{model.count_params():,}",
         options.objective,
     )
-    objective = objectives.Pretraining(model, options.objective)
-    evaluation = pretraining.make_evaluation(
-        strategy, objective, held_out, options
-    )
+    communicator = workers.Communicator(strategy)
+    if workers.is_chief():
+        pretraining.describe(options, config, train_records.files.paths[0])
+    communicator.barrier()
+
+    evaluator = steps.Evaluator(strategy, objective)
+    held_out = pretraining.evaluation_batches(held_out_records, options)
+
+    def evaluate() -> Mapping[str, float]:
+        return loop.evaluate(evaluator, held_out)
+
     results = None
     if options.do_train:
-        trained = pretraining.train(
-            strategy, objective, sources, phases, options, evaluation
+        # Optimizer, schedule and weights: those of the latest checkpoint.
+        plan = pretraining.plan(options, batches, evaluate).complete_identity(
+            options, strategy
         )
+        with strategy.scope():
+            state, step = initialization.initialize(objective, options, plan)
+        trainer = steps.Trainer(
+            strategy,
+            state,
+            jit_compile=devices.compiles_whole_steps(
+                strategy, options.jit_compile
+            ),
+        )
+        if step < plan.end:
+            pretraining.log_baselines(train_records)
+        trained = loop.train(trainer, batches, options, plan, step)
         step, results = trained.step, trained.metrics
     else:
         step = initialization.load_for_evaluation(
             strategy,
             model,
-            checkpointing.latest_readable(options.output_dir),
+            checkpointing.latest(options.output_dir),
             options,
         )
     if options.do_eval:
-        results = {**(results or evaluation.run()), "global_step": step}
-        if workers.cluster().is_chief:
+        results = {**(results or evaluate()), "global_step": step}
+        if workers.is_chief():
             result_files.write(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:
         pretraining.evaluate_checkpoints(
-            strategy, model, options.output_dir, evaluation.run
+            strategy, model, options.output_dir, evaluate
         )
+    communicator.barrier()
+    loop.warn_of_more_steps(step, options.num_train_steps)
 
 
 if __name__ == "__main__":
-    program.start(Options, lambda options: run_card.record(run, options))
+    program.start(Options, run_record.recorded(run))

@@ -25,7 +25,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, progress, result_files
+from files import paths, progress, result_files, writing
 from tasks import task
 from tasks.squad import (
     squad_answers,
@@ -38,9 +38,8 @@ from tasks.squad import (
 from training import (
     fine_tuning,
     model_folder,
-    option_checks,
     reporting,
-    run_card,
+    run_record,
 )
 from training import flags as training_flags
 from vocab import tokenization
@@ -181,9 +180,7 @@ class QuestionAnswering(task.Task):
                 logits,
                 self.options,
                 self.tokenizer.basic_tokenizer,
-                without_padding=(
-                    self.options.packing or self.options.bucket_by_length
-                ),
+                without_padding=self.options.packing,
             )
 
     def metrics(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
@@ -230,7 +227,7 @@ def run(options: Options) -> None:
         fine_tuning.run(QuestionAnswering, options, tokenizer)
         return
     # Combines predictions of other runs, or scores given predictions.
-    option_checks.check_outputs(options)
+    writing.check_folder(options.output_dir)
     folder = options.output_dir
     questions, gold = _read_questions(options, options.do_eval)
     if options.ensemble:
@@ -257,16 +254,13 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Runs the script; writes its run card unless it only scores predictions.
-
-    A card states the settings of the last training or prediction.
-    """
+    """Runs the script; records it unless it only scores predictions."""
     if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
     if options.do_train or options.do_predict:
-        run_card.record(run, options)
+        run_record.recorded(run)(options)
     else:
-        with run_card.locked(options.output_dir):
+        with run_record.locked(options.output_dir):
             run(options)
 
 

@@ -23,7 +23,7 @@ from commands import flags, program
 from files import paths, writing
 from tasks import swag, task
 from tasks.classification import predictions, sentence_pairs
-from training import fine_tuning, model_folder, run_card
+from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -171,4 +171,4 @@ def run(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    program.start(Options, lambda options: run_card.record(run, options))
+    program.start(Options, run_record.recorded(run))

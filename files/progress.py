@@ -1,32 +1,30 @@
-"""Log formats, colors and progress reports.
-
-On a terminal, progress is one line that is redrawn in place below the log;
-elsewhere every progress report is a log line.
-"""
+"""Log format and progress: bars of tqdm in a terminal, else log lines."""
 
 import logging as python_logging
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 from absl import logging
 
 from files import messages
 
+if TYPE_CHECKING:
+    import tqdm
+
 _LOG_EVERY_SECONDS = 5.0
-_BAR_CHARACTERS = 10
 # `full` is absl's: level, date, microseconds, thread, file and line.
 SHORT, FULL = FORMATS = ("short", "full")
 COLOR_CHOICES = ("auto", "always", "never")
-_CLOCK = "%H:%M:%S"
-_INDENT = " " * 9
 _MOST_COLUMNS = 100
-_REDRAW_EVERY_SECONDS = 0.5
-_ERASE_LINE = "\r\x1b[K"
-_RESET, _DIM, _YELLOW, _RED = (f"\x1b[{n}m" for n in (0, 2, 33, 31))
+_INDENT = " " * 9
+
+
+def in_terminal() -> bool:
+    """Returns whether progress is shown as a bar."""
+    is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal and logging.level_info()
 
 
 def has_colors(choice: str, stream: IO[str]) -> bool:
@@ -39,12 +37,39 @@ def has_colors(choice: str, stream: IO[str]) -> bool:
     """
     if choice != "auto":
         return choice == "always"
-    return is_redrawable(stream) and not os.environ.get("NO_COLOR")
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def is_redrawable(stream: IO[str]) -> bool:
-    """Returns whether lines of a stream can be redrawn."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def bar(
+    total: float | None, *, initial: float = 0, title: str, unit: str = "step"
+) -> "tqdm.tqdm[Any]":
+    """Makes a progress bar of tqdm, which shows nothing outside a terminal.
+
+    Args:
+        total: the final count, if known.
+        initial: the count at the start.
+        title: the text before the bar.
+        unit: the word for one of those counted.
+    """
+    import tqdm
+
+    return tqdm.tqdm(
+        total=total,
+        initial=initial,
+        desc=title,
+        unit=unit,
+        disable=not in_terminal(),
+        dynamic_ncols=True,
+    )
+
+
+def keep() -> None:
+    """Ends the bars that are left at the end of a program."""
+    if "tqdm" in sys.modules:
+        import tqdm
+
+        for left in list(getattr(tqdm.tqdm, "_instances", ())):
+            left.close()
 
 
 def use_format(log_format: str) -> None:
@@ -55,12 +80,35 @@ def use_format(log_format: str) -> None:
     """
     if log_format == FULL:
         return
-    stream = sys.stderr
     handler = logging.get_absl_handler().python_handler
-    if handler.stream is stream and is_redrawable(stream):
-        _progress.stream = stream
-    formatter = _Formatter(has_colors=has_colors("auto", stream))
-    handler.setFormatter(formatter)
+    handler.setFormatter(_Formatter(datefmt="%H:%M:%S"))
+    if handler.stream is sys.stderr and in_terminal():
+        handler.stream = _AboveBars()
+
+
+class _AboveBars:
+    """A stream to the terminal whose lines stand above progress bars."""
+
+    def write(self, text: str) -> None:
+        import tqdm
+
+        tqdm.tqdm.write(text, file=sys.stderr, end="")
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leaves the terminal open."""
+
+
+class _Formatter(python_logging.Formatter):
+    """A formatter of time, message, and the level of warnings and errors."""
+
+    def format(self, record: python_logging.LogRecord) -> str:
+        message = super().format(record)
+        if record.levelno > python_logging.INFO:
+            message = f"{record.levelname}: {message}"
+        return f"{self.formatTime(record, self.datefmt)} {message}"
 
 
 def log_paragraph(text: str) -> None:
@@ -69,101 +117,13 @@ def log_paragraph(text: str) -> None:
     logging.info("%s", messages.wrapped(text, width, "  "))
 
 
-def report(text: str) -> None:
-    """Reports progress: in place on a terminal, else as a log line."""
-    if _progress.stream and logging.level_info():
-        _progress.draw(text)
-    else:
-        logging.info("%s", text)
-
-
-def animate(make_text: Callable[[], str]) -> None:
-    """Redraws the progress line of a terminal, a few times a second at most.
-
-    Args:
-        make_text: returns the line; called only when it is redrawn.
-    """
-    if _progress.is_due() and logging.level_info():
-        _progress.draw(make_text())
-
-
-def keep() -> None:
-    """Ends the progress line of a terminal, leaving it in place."""
-    if _progress.is_drawn:
-        _progress.write("\n")
-
-
-class _ProgressLine:
-    """The progress line of a terminal."""
-
-    def __init__(self):
-        self.stream: IO[str] | None = None  # None if it is not a terminal.
-        self.is_drawn = False
-        self._drawn_at = 0.0
-
-    def is_due(self) -> bool:
-        now = time.monotonic()
-        return bool(self.stream) and (
-            now - self._drawn_at >= _REDRAW_EVERY_SECONDS
-        )
-
-    def draw(self, text: str) -> None:
-        self.write(_ERASE_LINE + text[: _num_columns() - 1])
-        self.is_drawn = True
-        self._drawn_at = time.monotonic()
-
-    def write(self, text: str) -> None:
-        if self.stream:
-            self.stream.write(text)
-            self.stream.flush()
-        self.is_drawn = False
-
-
-_progress = _ProgressLine()
-
-
-def _num_columns() -> int:
-    return shutil.get_terminal_size().columns
-
-
-class _Formatter(python_logging.Formatter):
-    """A formatter of time, message, and the level of warnings and errors."""
-
-    def __init__(self, *, has_colors: bool):
-        super().__init__()
-        self._has_colors = has_colors
-
-    def format(self, record: python_logging.LogRecord) -> str:
-        message = super().format(record)
-        if record.levelno > python_logging.INFO:
-            message = f"{record.levelname}: {message}"
-        clock = time.strftime(_CLOCK, time.localtime(record.created))
-        text = f"{clock} {message}"
-        if _progress.stream:
-            text = "\n".join(
-                messages.wrapped(line, _num_columns(), _INDENT)
-                if len(line) > _num_columns()
-                else line
-                for line in text.split("\n")
-            )
-            if _progress.is_drawn:
-                _progress.write(_ERASE_LINE)
-        return self._colored(text, record.levelno) if self._has_colors else text
-
-    def _colored(self, text: str, level: int) -> str:
-        clock, message = text[: len(_INDENT)], text[len(_INDENT) :]
-        color = {python_logging.WARNING: _YELLOW, python_logging.ERROR: _RED}
-        if level in color:
-            message = f"{color[level]}{message}{_RESET}"
-        return f"{_DIM}{clock}{_RESET}{message}"
-
-
 class Progress:
-    """A progress reporter that logs every few seconds."""
+    """The progress of phases of work that follow each other."""
 
     def __init__(self):
         self._phase = ""
         self._started = self._logged = time.monotonic()
+        self._bar: tqdm.tqdm[Any] | None = None
 
     def __call__(
         self,
@@ -182,21 +142,23 @@ class Progress:
         """
         now = time.monotonic()
         if phase != self._phase:
+            if self._bar:
+                self._bar.close()
             if self._phase:
                 self._started = self._logged = now
             self._phase = phase
-        if not done or now == self._started:
+            self._bar = bar(total, title=phase, unit="") if total else None
+        if self._bar:
+            self._bar.set_postfix_str(detail, refresh=False)
+            self._bar.update(done - self._bar.n)
+            if done == total:
+                self._bar.close()
+        if in_terminal() and total:
             return
-
-        def text() -> str:
-            told = line(phase, done, total, now - self._started)
-            return f"{told}, {detail}" if detail else told
-
-        if now - self._logged < _LOG_EVERY_SECONDS:
-            animate(text)
-            return
-        self._logged = now
-        report(text())
+        if done and now - self._logged >= _LOG_EVERY_SECONDS:
+            self._logged = now
+            text = line(phase, done, total, now - self._started)
+            logging.info("%s", f"{text}, {detail}" if detail else text)
 
 
 def line(phase: str, done: float, total: float | None, seconds: float) -> str:
@@ -206,13 +168,7 @@ def line(phase: str, done: float, total: float | None, seconds: float) -> str:
     share = done / total
     amount = f"{share:.0%}" if total == 1 else f"{done:,}/{total:,}"
     left = duration(seconds * (1 - share) / share)
-    return f"{bar(share)} {phase} {amount}  {left} left"
-
-
-def bar(share: float) -> str:
-    """Formats a share from 0 to 1 as a bar of text."""
-    full = int(_BAR_CHARACTERS * share)
-    return "█" * full + "·" * (_BAR_CHARACTERS - full)
+    return f"{phase} {amount}  {left} left"
 
 
 def duration(seconds: float) -> str:

@@ -105,8 +105,6 @@ _TABLES = {
 --predictions_file=a.json  | requires --do_eval without --do_predict
 --null_score_diff_threshold=auto | auto requires --version_2_with_negative
 --max_seq_length=11        | must be greater than max_query_length + 3
---predict_file=predictions.json --output_dir=. | must not be written: it is the
---ensemble=predictions.json --output_dir=. | must not be written: it is the
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
 --null_score_diff_threshold=5 | scores existing predictions unchanged.
@@ -114,27 +112,21 @@ _TABLES = {
     f"run_swag {_RUN} {_LENGTH}": """
 --do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data
 --do_train --data_dir=swag --label_names=a,b | one label name; got a, b.
---do_eval --output_dir=. --data_dir=. --eval_file=./predictions.json | the input
---do_eval --data_dir=swag --output_dir=swag --eval_file=predictions.csv | input
 """,
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
 --train_file=text.txt --features=last --bilstm_head | a BiLSTM of its own
---bucket_by_length --distribution_strategy=tpu | --bucket_by_length creates
---bucket_by_length --use_tpu | --bucket_by_length creates batches of different
 --packing --use_tpu | --packing creates batches of different
 """,
     # Pre-training, and vectors.
     _PRETRAIN: """
---do_train                 | --input_file must be given, or --phases
+--do_train                 | --input_file must
 --input_file=empty         | one of `do_train` or `do_eval` must be True.
 --do_train --input_file=nothing | No file matches 'nothing'.
 --do_train --input_file=empty --max_seq_length=33 | up to sequence length 32
 --do_eval --input_file=empty | There is nothing to evaluate
---do_train --input_file=empty --num_train_steps=-3 | must be 1 or more; got -3
---do_train --phases=stps=5 | Each of --phases must be key=value pairs
---do_train --input_file=*.json --output_dir=. | predictions.json must not be
+--do_train --input_file=empty --num_train_steps=-3 | positive
 """,
     _EXTRACT: """
                            | There is no checkpoint 'nothing'

@@ -28,7 +28,7 @@ def test_evaluation_is_the_release_s(tmp_path, batch_size, bucketed):
             tmp_path / "mrpc",
             do_eval=True,
             eval_batch_size=batch_size,
-            bucket_by_length=bucketed,
+            packing=bucketed,
         ),
     )
     golden = _RELEASED[f"eval_batch{batch_size}"]["eval_results_txt"]

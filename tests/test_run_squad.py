@@ -93,7 +93,7 @@ def test_answers_without_padding_do_not_depend_on_the_batch(golden, tmp_path):
         _run_golden(
             case,
             tmp_path,
-            bucket_by_length=True,
+            packing=True,
             predict_batch_size=batch_size,
         )
         text = (tmp_path / "nbest_predictions.json").read_text()

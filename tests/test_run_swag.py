@@ -124,7 +124,7 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
         trained,
         do_eval=True,
         do_predict=True,
-        bucket_by_length=True,
+        packing=True,
         eval_batch_size=5,
         predict_batch_size=3,
     )

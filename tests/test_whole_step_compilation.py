@@ -52,7 +52,6 @@ def _choose(folder, **changes):
             {
                 "recompute": True,
                 "num_accumulation_steps": 2,
-                "steps_per_loop": 2,
             },
         ),
         (
@@ -61,7 +60,7 @@ def _choose(folder, **changes):
         ),
         (
             toy_sentences.run,
-            {**_SHORT, "bilstm_head": True, "bucket_by_length": True},
+            {**_SHORT, "bilstm_head": True, "packing": True},
         ),
         (
             toy_sentences.run,
@@ -74,7 +73,7 @@ def _choose(folder, **changes):
         ),
         (toy_squad.run, {**_STAGES, "num_train_epochs": 1, "packing": True}),
         (_choose, {**_STAGES, "num_train_epochs": 1, "packing": True}),
-        (_tag, {**_SHORT, "bucket_by_length": True}),
+        (_tag, {**_SHORT, "packing": True}),
         (_tag, {**_SHORT, "features": "last"}),
     ],
 )

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, messages, paths, run_files, writing
+from files import json_text, paths, run_files, writing
 from modeling import checkpoints, release_format
 from modeling import config as config_lib
 
@@ -30,8 +30,6 @@ _COMPANIONS = (
     *(run_files.TOKENIZER, run_files.LABELS),
 )
 _MOST_NAMES_SHOWN = 6
-# `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
-_PARTIAL = re.compile(r"\..*\.partial(\..*|_temp.*)?")
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 
@@ -61,75 +59,24 @@ def latest(output_dir: str) -> str | None:
     return prefix_of(output_dir, steps[-1]) if steps else None
 
 
-def latest_readable(output_dir: str) -> str | None:
-    """Finds the latest checkpoint whose bytes match their checksums.
-
-    A warning names each damaged checkpoint and the earlier one used instead.
-
-    Returns:
-        Its prefix; None if the folder has no checkpoint.
-
-    Raises:
-        ValueError: the folder has checkpoints, and none can be read.
-    """
-    faults: list[str] = []
-    for prefix in _newest_first(output_dir):
-        fault = _fault(prefix)
-        if fault is None:
-            if faults:
-                logging.warning(
-                    "%s Resuming from %s, the previous checkpoint.",
-                    " ".join(faults),
-                    prefix,
-                )
-            return prefix
-        faults.append(f"{prefix} cannot be read: {fault}")
-    if not faults:
-        return None
-    raise ValueError(
-        f"No checkpoint in {output_dir} can be read. {' '.join(faults)} If "
-        "they were copied, copy them again, or choose another --output_dir."
-    )
-
-
 def readable_states(
     output_dir: str,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the state file of each checkpoint of a run, the latest first.
-
-    Checkpoints without a readable state file are omitted; `latest_readable`
-    warns of them.
-
-    Yields:
-        The prefix of a checkpoint and its state.
-    """
-    for prefix in _newest_first(output_dir):
+    """Yields the prefix and state of each checkpoint, the latest first."""
+    for prefix in newest_first(output_dir):
         with contextlib.suppress(ValueError):
             state = load_state(prefix)
             if state is not None:
                 yield prefix, state
 
 
-def _newest_first(output_dir: str) -> list[str]:
+def newest_first(output_dir: str) -> list[str]:
+    """Lists the checkpoint to resume from, then those of earlier steps."""
     newest = latest(output_dir)
     if newest is None:
         return []
     before = [s for s in saved_steps(output_dir) if s < step_of(newest)]
     return [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
-
-
-def _fault(prefix: str) -> str | None:
-    """Reads a whole checkpoint; returns the fault found, None if none."""
-    try:
-        with checkpoints.opened(prefix) as source:
-            # One variable in memory at a time. TensorFlow compares the
-            # checksum of each with its bytes.
-            for name in source.variables:
-                source.read(name)
-        load_state(prefix)
-    except (ValueError, OSError) as error:
-        return str(error)
-    return None
 
 
 def save(
@@ -182,6 +129,9 @@ def save(
             file.write(f'all_model_checkpoint_paths: "{_NAME}-{other}"\n')
     for old in set(steps) - set(kept):
         _remove(prefix_of(output_dir, old))
+    # Incomplete files of a killed run: this run has locked the folder.
+    for path in paths.matching(output_dir, f".{_NAME}-*.partial*"):
+        paths.remove(path)
     return prefix
 
 
@@ -245,18 +195,6 @@ def _remove(prefix: str) -> None:
             tf.io.gfile.remove(path)
 
 
-def remove_partial_files(output_dir: str) -> None:
-    """Removes partial files of a killed run, also of its best checkpoint."""
-    for folder in (output_dir, best_folder(output_dir)):
-        if paths.is_remote(folder) or not os.path.isdir(folder):
-            continue
-        for entry in os.scandir(folder):
-            # Folders are of other programs, such as export_model.
-            if _PARTIAL.fullmatch(entry.name) and not entry.is_dir():
-                logging.info("Removing the incomplete %s", entry.path)
-                os.remove(entry.path)
-
-
 def best_or_latest(output_dir: str, *, best: bool) -> str | None:
     """Finds the checkpoint of a run for evaluation and prediction.
 
@@ -270,21 +208,15 @@ def best_or_latest(output_dir: str, *, best: bool) -> str | None:
     Raises:
         ValueError: `best` is set and no best checkpoint was kept.
     """
+    if not best:
+        return latest(output_dir)
     kept = latest(best_folder(output_dir))
-    if best and kept is None:
+    if kept is None:
         raise ValueError(
             f"{output_dir} has no best checkpoint. Training keeps one if it "
             "evaluates (--eval_every_epoch, --eval_every_steps)."
         )
-    prefix = kept if best else latest_readable(output_dir)
-    if kept is not None:
-        logging.info(
-            "Using the %s checkpoint, %s%s.",
-            "best" if best else "latest",
-            prefix,
-            "" if best else "; --use_best_checkpoint selects that in best/",
-        )
-    return prefix
+    return kept
 
 
 def best_folder(output_dir: str) -> str:
@@ -295,15 +227,10 @@ def best_folder(output_dir: str) -> str:
 def remove_best(output_dir: str) -> None:
     """Removes the best checkpoint that an earlier run left in a folder."""
     folder = best_folder(output_dir)
-    record = os.path.join(folder, run_files.BEST_RECORD)
-    if paths.exists(record) or latest(folder):
-        logging.warning(
-            "%s belongs to an earlier run; its checkpoint is removed.", folder
-        )
-        for step in saved_steps(folder):
-            _remove(prefix_of(folder, step))
-        paths.remove(os.path.join(folder, "checkpoint"))
-        paths.remove(record)
+    paths.remove(os.path.join(folder, run_files.BEST_RECORD))
+    paths.remove(os.path.join(folder, "checkpoint"))
+    for step in saved_steps(folder):
+        _remove(prefix_of(folder, step))
 
 
 class BestCheckpoint:
@@ -318,8 +245,6 @@ class BestCheckpoint:
         higher_is_better: False for losses.
         patience: evaluations without improvement after which to stop; 0 for
             never.
-        identity: that of the run, saved with the weights.
-        held_out: identifies the data and settings of the evaluations.
     """
 
     def __init__(
@@ -329,18 +254,18 @@ class BestCheckpoint:
         *,
         higher_is_better: bool = True,
         patience: int = 0,
-        identity: Mapping[str, object] | None = None,
-        held_out: Mapping[str, object] | None = None,
     ):
         self._output_dir = output_dir
         self.folder = best_folder(output_dir)
-        self.metric = metric
+        self._metric = metric
         self._sign = 1 if higher_is_better else -1
         self._patience = patience
-        self._identity = dict(identity or {})
-        self._held_out = dict(held_out or {})
         self._path = os.path.join(self.folder, run_files.BEST_RECORD)
-        self.record = self._comparable(self._read())
+        self.record: dict[str, Any] | None = None
+        if paths.exists(self._path):
+            record = json_text.read_object(self._path)
+            # The values of another metric are not compared.
+            self.record = record if record["metric"] == metric else None
 
     def offer(
         self,
@@ -348,67 +273,38 @@ class BestCheckpoint:
         results: Mapping[str, float],
         variables: Mapping[str, tf.Variable],
     ) -> None:
-        """Saves the weights if they are the best so far.
-
-        Raises:
-            ValueError: the results lack the metric.
-        """
-        if self.metric not in results:
-            raise ValueError(
-                f"The best checkpoint is chosen by {self.metric!r}; the "
-                f"evaluation gives {', '.join(sorted(results))}."
-            )
-        value = float(results[self.metric])
-        best = self.record
+        """Saves the weights if they are the best so far."""
+        value, best = float(results[self._metric]), self.record
         if math.isfinite(value) and (
             best is None or self._sign * (value - best["value"]) > 0
         ):
             # First, so that the weights are never without their description.
             for name in _COMPANIONS:
                 path = os.path.join(self._output_dir, name)
-                if tf.io.gfile.exists(path):
+                if paths.exists(path):
                     writing.copy_file(path, os.path.join(self.folder, name))
-            prefix = save(
-                *(self.folder, step, variables),
-                state={"identity": self._identity},
-                keep=1,
-            )
+            save(self.folder, step, variables, state={}, keep=1)
             self._write(
-                {
-                    "metric": self.metric,
-                    "step": step,
-                    "value": value,
-                    "evaluations_since": 0,
-                    "last_step": step,
-                    "held_out": self._held_out,
-                }
+                metric=self._metric,
+                step=step,
+                value=value,
+                evaluations_since=0,
+                last_step=step,
             )
             logging.info(
-                "best %s so far: %.4g, kept as %s", self.metric, value, prefix
+                "best %s so far: %.4g, kept in %s",
+                self._metric,
+                value,
+                self.folder,
             )
-            return
-        if best is None:
-            logging.warning("%s is %s, so it is not kept.", self.metric, value)
-            return
+        elif best is None:
+            logging.warning("%s is %s, so it is not kept.", self._metric, value)
         # A resumed run may repeat an evaluation.
-        if step > best["last_step"]:
+        elif step > best["last_step"]:
             since = best["evaluations_since"] + 1
-            best = {**best, "evaluations_since": since, "last_step": step}
-            self._write(best)
-        if self.is_over(step):
-            logging.info(
-                "stopping early: no better %s than %.4g (step %d) in %d "
-                "evaluations",
-                self.metric,
-                best["value"],
-                best["step"],
-                best["evaluations_since"],
+            self._write(
+                **best | {"evaluations_since": since, "last_step": step}
             )
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether no weights were kept for this evaluation until now."""
-        return self.record is None
 
     def is_over(self, step: int) -> bool:
         """Returns whether training ends at a step.
@@ -423,34 +319,6 @@ class BestCheckpoint:
             and step >= self.record["last_step"]
         )
 
-    def _read(self) -> dict | None:
-        if not tf.io.gfile.exists(self._path):
-            return None
-        record = json_text.read_object(self._path)
-        for name in ("step", "value", "evaluations_since", "last_step"):
-            value = record.get(name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError(
-                    f"{self._path}: {name} must be a number; got "
-                    f"{messages.short(value)}. Without this file the best "
-                    "checkpoint is chosen anew."
-                )
-        return record
-
-    def _comparable(self, record: dict[str, Any] | None) -> dict | None:
-        """Returns a record, unless it is of another evaluation."""
-        now = {"metric": self.metric, "held_out": self._held_out}
-        # Records of earlier versions do not have `held_out`.
-        differing = messages.changes(record or {}, now)
-        if not differing:
-            return record
-        logging.warning(
-            "%s is of another evaluation: %s. Its value is not compared with "
-            "those of this run.",
-            *(self._path, ", ".join(differing.values())),
-        )
-        return None
-
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, **record: Any) -> None:
         self.record = record
         writing.write_json(self._path, record)

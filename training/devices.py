@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -13,18 +13,16 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from files import run_files
-from training import checkpointing, input_pipeline, model_files, workers
 from training import flags as training_flags
+from training import input_pipeline, model_files, workers
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 # A CPU with one of these flags multiplies bfloat16 faster than float32. Timing
 # a product instead would make the choice random: on a busy machine the measured
 # speedup at the same shapes varied from 1.9 to 5.2.
-_CPU_FLAGS = ("amx_bf16", "avx512_bf16")
+_CPU_FLAGS = {"amx_bf16", "avx512_bf16"}
 _CPU_INFO = "/proc/cpuinfo"
-_GPU_KINDS = ("mirrored", "multi_worker_mirrored")
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
 # The compute capability of NVIDIA's A100, the first with bfloat16 and
 # TensorFloat-32.
@@ -38,79 +36,50 @@ class DeviceOptions(training_flags.TpuOptions):
     distribution_strategy: str = AUTO
     num_cpu_devices: int = 0
     precision: str = FLOAT32
-    tf32: bool = True
 
 
-def prepare(
-    options: Any,
-    batch_sizes: Sequence[str] = (),
-    output_dir: str | None = None,
-) -> tf.distribute.Strategy:
+def prepare(options: Any) -> tf.distribute.Strategy:
     """Chooses and logs the devices and the precision.
 
     Args:
         options: of the run, with some of `DeviceOptions`.
-        batch_sizes: the names of its global batch sizes, other than of
-            training.
-        output_dir: the folder of the run. With "auto", a resumed run keeps the
-            precision of its checkpoints.
 
     Raises:
-        RuntimeError: Keras uses another backend than TensorFlow.
-        ValueError: a batch does not divide among the devices.
+        ValueError: the options contradict each other, or a device is missing.
     """
-    if keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            "Training needs the TensorFlow backend of Keras, but "
-            f"KERAS_BACKEND selects {keras.backend.backend()!r}. Unset it, or "
-            "set KERAS_BACKEND=tensorflow."
-        )
     chosen = flags.narrow(DeviceOptions, options)
     strategy = make_strategy(chosen)
-    for name in batch_sizes:
-        input_pipeline.check_batch_size(
-            name, getattr(options, name), strategy.num_replicas_in_sync
-        )
     precision = chosen.precision
     if precision == AUTO:
-        precision, reason = choose_precision(strategy, output_dir)
-        logging.info("--precision=auto: %s, since %s.", precision, reason)
+        precision = choose_precision(strategy)
     keras.config.set_dtype_policy(precision)
-    tf.config.experimental.enable_tensor_float_32_execution(chosen.tf32)
     logging.info("%s", describe(strategy))
     return strategy
 
 
 def prepare_training(
     options: training_flags.TrainingOptions,
-    batch_sizes: Sequence[str],
     stages: Iterable[training_flags.TrainingOptions],
 ) -> tf.distribute.Strategy:
-    """Chooses the devices of a training; checks its checkpoints and workers.
+    """Chooses the devices of a run; checks its batch sizes if it trains.
 
     Args:
         options: the options of the run.
-        batch_sizes: as in `prepare`.
-        stages: the options of each phase, or of each setting of a grid.
+        stages: the options of each setting of a grid.
 
     Raises:
-        RuntimeError: as in `prepare`.
-        ValueError: a checkpoint has another attention, a batch does not divide
-            among the devices, or workers have different flags or do not share
-            the folder of the run.
+        ValueError: as in `prepare`; or a checkpoint has another attention, or a
+            batch does not divide among the devices.
     """
     model_files.check_attention(options)
-    strategy = prepare(options, batch_sizes, options.output_dir)
-    communicator = workers.Communicator(strategy)
-    communicator.check_same_flags(options)
-    for stage in stages:
+    strategy = prepare(options)
+    for stage in stages if options.do_train else ():
         input_pipeline.check_batch_size(
             "train_batch_size",
             stage.train_batch_size,
             strategy.num_replicas_in_sync,
             stage.num_accumulation_steps,
         )
-    communicator.check_shared(options.output_dir)
     return strategy
 
 
@@ -141,7 +110,7 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     Raises:
         ValueError: the options contradict each other, or a device is missing.
     """
-    kind = strategy_kind(options, workers.cluster())
+    kind = strategy_kind(options, workers.count())
     if kind == "tpu":
         return _tpu_strategy(options)
     if options.num_cpu_devices:
@@ -161,27 +130,23 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 
 def _warn_without_gpu(kind: str) -> None:
     """Warns if TensorFlow finds no GPU although the machine may have one."""
-    install = (
-        "Training runs on the CPU and is far slower. For NVIDIA GPUs install "
-        "requirements-gpu.txt and the driver."
-    )
-    if kind in _GPU_KINDS:
-        logging.warning(
-            "--distribution_strategy=%s, but TensorFlow finds no GPU. %s",
-            kind,
-            install,
-        )
-    elif "CUDA_VISIBLE_DEVICES" not in os.environ and any(
+    has_gpu = "CUDA_VISIBLE_DEVICES" not in os.environ and any(
         pathlib.Path(_DEVICE_FILES).glob(_GPU_FILES)
-    ):
+    )
+    if has_gpu or kind == "mirrored":
         logging.warning(
-            "This machine has an NVIDIA GPU, but TensorFlow finds none. %s",
-            install,
+            "TensorFlow finds no GPU: training runs on the CPU and is far "
+            "slower. For NVIDIA GPUs install requirements-gpu.txt and the "
+            "driver."
         )
 
 
-def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
+def strategy_kind(options: DeviceOptions, num_workers: int) -> str:
     """Determines the kind of strategy from the options and `TF_CONFIG`.
+
+    Args:
+        options: the devices of the run.
+        num_workers: the number of workers of `TF_CONFIG`.
 
     Returns:
         One of the values of `--distribution_strategy`; "auto" if the devices
@@ -197,12 +162,12 @@ def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
         )
     if options.use_tpu:
         kind = "tpu"
-    if members.has_several and kind == "auto":
+    if num_workers > 1 and kind == "auto":
         kind = "multi_worker_mirrored"
-    if members.has_several and kind in ("one_device", "mirrored"):
+    if num_workers > 1 and kind in ("one_device", "mirrored"):
         raise ValueError(
             f"--distribution_strategy={kind} is for one process, but TF_CONFIG "
-            f"lists {len(members.names)}. Unset TF_CONFIG, or pass "
+            f"lists {num_workers}. Unset TF_CONFIG, or pass "
             "--distribution_strategy=multi_worker_mirrored."
         )
     if options.num_cpu_devices and kind not in ("auto", "mirrored"):
@@ -299,7 +264,10 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes versions and devices in one line for the log."""
     logical = tf.config.list_logical_devices()
     kinds = sorted({device.device_type for device in logical})
-    products = ", products in TensorFloat-32" if _uses_tf32(strategy) else ""
+    rounds = _runs_on_gpus(strategy) and _supports_bfloat16()
+    products = ""
+    if rounds and precision_in_use() == FLOAT32:
+        products = ", products in TensorFloat-32"
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "
@@ -308,106 +276,35 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     )
 
 
-def _uses_tf32(strategy: tf.distribute.Strategy) -> bool:
-    """Returns whether a GPU rounds the factors of float32 products."""
-    return (
-        _runs_on_gpus(strategy)
-        and tf.config.experimental.tensor_float_32_execution_enabled()
-        and precision_in_use() == FLOAT32
-        and any(map(_is_since_ampere, _gpu_capabilities()))
-    )
-
-
 def precision_in_use() -> str:
     """Returns the current precision, as `--precision` names it."""
     return keras.config.dtype_policy().name
 
 
-def choose_precision(
-    strategy: tf.distribute.Strategy, output_dir: str | None
-) -> tuple[str, str]:
-    """Chooses a precision for the devices of a run.
-
-    Args:
-        strategy: the strategy, with its devices.
-        output_dir: the folder of the run. The precision of its checkpoints is
-            kept, since it must not change during a run.
-
-    Returns:
-        The precision, and the reason for its choice.
-    """
-    folders = []
-    if output_dir:
-        folders = [output_dir, *run_files.trial_folders(output_dir)]
-    for folder in folders:
-        # The latest checkpoint that records its precision.
-        for prefix, state in checkpointing.readable_states(folder):
-            if kept := state.get("identity", {}).get("precision"):
-                return kept, f"{prefix} was trained with it"
+def choose_precision(strategy: tf.distribute.Strategy) -> str:
+    """Chooses bfloat16 where the devices are known to multiply it faster."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return BFLOAT16, "TPUs multiply bfloat16 fastest"
+        return BFLOAT16
     if _runs_on_gpus(strategy):
-        return precision_of_gpus(_gpu_capabilities())
-    return precision_of_cpu(cpu_flags())
+        return BFLOAT16 if _supports_bfloat16() else FLOAT32
+    # Without oneDNN no CPU is fast in bfloat16.
+    has_onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+    return BFLOAT16 if has_onednn and _CPU_FLAGS & cpu_flags() else FLOAT32
 
 
-def _gpu_capabilities() -> list[tuple[int, int] | None]:
-    """Returns the compute capability of each GPU; None if it is not known."""
+def _supports_bfloat16() -> bool:
+    """Returns whether all GPUs multiply bfloat16, and round to TensorFloat."""
     details = tf.config.experimental.get_device_details
-    return [
-        details(gpu).get("compute_capability")
+    return all(
+        (details(gpu).get("compute_capability") or (0, 0)) >= _AMPERE
         for gpu in tf.config.list_physical_devices("GPU")
-    ]
-
-
-def _is_since_ampere(capability: tuple[int, int] | None) -> bool:
-    return capability is not None and capability >= _AMPERE
-
-
-def precision_of_gpus(
-    capabilities: Sequence[tuple[int, int] | None],
-) -> tuple[str, str]:
-    """Chooses the precision for GPUs.
-
-    Args:
-        capabilities: the compute capability of each; None if it is not known.
-
-    Returns:
-        As `choose_precision`.
-    """
-    shown = ", ".join(
-        "unknown" if each is None else ".".join(map(str, each))
-        for each in capabilities
-    )
-    if all(map(_is_since_ampere, capabilities)):
-        return BFLOAT16, f"GPUs of compute capability {shown} support bfloat16"
-    least = ".".join(map(str, _AMPERE))
-    return FLOAT32, (
-        f"bfloat16 needs GPUs of compute capability {least} or more; got "
-        f"{shown}; mixed_float16 may be faster"
     )
 
 
-def precision_of_cpu(flags: frozenset[str]) -> tuple[str, str]:
-    """Chooses the precision for a CPU by its flags, named as in Linux.
-
-    Returns:
-        As `choose_precision`.
-    """
-    found = [flag for flag in _CPU_FLAGS if flag in flags]
-    if not found:
-        return FLOAT32, f"this CPU does not report {' or '.join(_CPU_FLAGS)}"
-    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
-        return FLOAT32, (
-            f"TF_ENABLE_ONEDNN_OPTS=0 disables matrix products with {found[0]}"
-        )
-    return BFLOAT16, f"this CPU has {found[0]}"
-
-
-def cpu_flags(path: str = _CPU_INFO) -> frozenset[str]:
+def cpu_flags() -> frozenset[str]:
     """Returns the flags of the CPU; an empty set if they are not known."""
     try:
-        text = pathlib.Path(path).read_text(encoding="utf-8")
+        text = pathlib.Path(_CPU_INFO).read_text(encoding="utf-8")
     except OSError:  # Not Linux.
         return frozenset()
     found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)

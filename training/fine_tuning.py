@@ -19,7 +19,7 @@ from absl import logging
 from files import json_text, paths, run_files, writing
 from tasks import task as task_lib
 from training import flags as training_flags
-from training import model_folder, option_checks
+from training import model_folder, option_checks, reporting, run_record
 
 _Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
@@ -48,7 +48,8 @@ def run(
     config = option_checks.check_task(options, tokenizer.vocab_size)
     task = make_task(options, tokenizer)
     option_checks.check_weights(options)
-    from training import loop, task_models
+    run_record.write_start(task.options)
+    from training import task_models
 
     setup = task_models.prepare(task, config)
     plan = plan_run(
@@ -72,7 +73,7 @@ def run(
         try:
             if trial.options.do_train:
                 fine_tuner.train(trial.options, data)
-        except loop.NonFiniteLossError as error:
+        except reporting.NonFiniteLossError as error:
             if trial is plan[-1] and not any(results):
                 raise
             logging.error(
@@ -105,7 +106,7 @@ def _summarize(
             name = task.metric  # SQuAD's names have no prefix.
         if name in names:
             summaries[prefix] = summarize(plan, results, name)
-    if workers.cluster().is_chief:
+    if workers.is_chief():
         path = os.path.join(task.options.output_dir, run_files.TRIALS)
         content = summaries if len(summaries) > 1 else summaries["eval"]
         writing.write_json(path, content)

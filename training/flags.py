@@ -171,11 +171,6 @@ class TrainingOptions(TpuOptions):
         "Treat the CPU as this many devices, to test distributed training; 0 "
         "for off.",
     )
-    steps_per_loop: int = flags.Group.DEVICES.whole(
-        0,
-        "Steps per call of the compiled function; signals are handled between "
-        "calls. 0: one step, or --iterations_per_loop on a TPU.",
-    )
     jit_compile: str = flags.Group.DEVICES.flag(
         "auto",
         "Compile the forward and backward pass with XLA; auto: on GPUs. "
@@ -193,11 +188,6 @@ class TrainingOptions(TpuOptions):
         "the device is known to multiply it faster, else float32.",
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
-    tf32: bool = flags.Group.SPEED.flag(
-        True,
-        "In float32, round the factors of matrix products to TensorFloat-32 on "
-        "NVIDIA GPUs since Ampere: faster, with 10 bits of mantissa.",
-    )
 
     causal_flag: ClassVar[str] = f"--attention={CAUSAL}"
 
@@ -211,32 +201,23 @@ class TrainingOptions(TpuOptions):
 class PretrainingInput:
     """The input and the length of pre-training."""
 
-    input_file: str | None = flags.Group.FILES.optional(
-        "Record files: comma-separated names or globs. Required unless all "
-        "--phases have their own."
+    input_file: str = flags.Group.FILES.required(
+        "Record files: comma-separated names or globs."
     )
     eval_input_file: str | None = flags.Group.FILES.optional(
         "Held-out record files for evaluation; default --input_file."
     )
-    shard_input_files: bool = flags.Group.FILES.switch(
-        "Split the files among the workers: of N workers each reads every N-th "
-        "file of the sorted names. The order of the records then depends on "
-        "the number of workers."
-    )
-    num_train_steps: int = flags.Group.TRAINING.flag(
+    num_train_steps: int = flags.Group.TRAINING.count(
         100000, "Total number of steps, including those before a resume."
     )
     num_warmup_steps: int = flags.Group.TRAINING.whole(
         10000, "Steps of learning-rate warm-up."
     )
-    phases: str | None = flags.Group.TRAINING.optional(
-        "Consecutive phases of the run, separated by semicolons. Each is "
-        "key=value pairs: `steps`, a number or a percentage (90%) of "
-        "--num_train_steps, and values that differ from the flags of the same "
-        "names: input_file, max_seq_length, max_predictions_per_seq, "
-        "train_batch_size, num_accumulation_steps. One learning-rate schedule "
-        "covers all phases. Held-out records have the lengths of the last "
-        "phase."
+    stop_at_step: int = flags.Group.TRAINING.whole(
+        0,
+        "Stop after this step, with a checkpoint, although the learning rate "
+        "falls over all --num_train_steps. A second command in the same folder "
+        "may continue on other records. 0 for off.",
     )
 
 
@@ -276,10 +257,18 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
     causal_flag = "--objective=ltr"
 
     def __post_init__(self):
-        if not (self.input_file or self.phases):
+        if not self.do_train and not self.do_eval:
             raise ValueError(
-                "--input_file must be given, or --phases with input_file."
+                "At least one of `do_train` or `do_eval` must be True."
             )
+        if self.keep_best_checkpoint and not self.eval_every_steps:
+            raise ValueError("--keep_best_checkpoint needs --eval_every_steps.")
+        if self.early_stopping_patience and not self.keep_best_checkpoint:
+            raise ValueError(
+                "--early_stopping_patience needs --keep_best_checkpoint."
+            )
+        if self.eval_all_checkpoints and not self.do_eval:
+            raise ValueError("--eval_all_checkpoints needs --do_eval.")
 
     @property
     def is_causal(self) -> bool:
@@ -329,10 +318,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
     packing: bool = flags.Group.SPEED.switch(
         "Train with several texts of a batch in one row instead of padding. "
         "Each text attends only to itself."
-    )
-    bucket_by_length: bool = flags.Group.SPEED.switch(
-        "Batch texts of similar lengths and remove their common padding. "
-        "Scores may be lower."
     )
     num_trials: int = flags.Group.TRIALS.count(
         1,

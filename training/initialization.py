@@ -4,6 +4,7 @@ import dataclasses
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,7 @@ from training import (
     model_files,
     objectives,
     optimization,
-    reporting,
     steps,
-    workers,
 )
 from training import flags as training_flags
 
@@ -41,7 +40,6 @@ _WITHOUT_POOLER = {
 _BATCH_SPLIT = {
     "num_replicas",
     "num_accumulation_steps",
-    "accumulation_of_phases",
 }
 # Options of any run that must stay the same when it resumes.
 _IDENTITY = (
@@ -52,8 +50,6 @@ _IDENTITY = (
 # Values that earlier versions saved only if they were others.
 _DEFAULTS: Mapping[str, object] = {
     "class_weights": [],
-    "workers_reading": 1,
-    "phases": [],
 }
 
 
@@ -78,10 +74,8 @@ class Plan:
         best_metric: the held-out metric that selects the weights in `best/`;
             None to keep none.
         higher_is_better: False for losses.
-        held_out: identifies the data and the settings of `evaluate`. Values of
-            others are not compared.
-        make_sanity_check: creates the check of each report for the schedule of
-            the run; called if steps remain.
+        stop_at_step: the last step of this command, if it is before that of the
+            run.
     """
 
     num_train_steps: int
@@ -94,10 +88,12 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
-    held_out: Mapping[str, object] | None = None
-    make_sanity_check: (
-        Callable[[optimization.Schedule], reporting.SanityCheck] | None
-    ) = None
+    stop_at_step: int = 0
+
+    @property
+    def end(self) -> int:
+        """The step at which this command ends."""
+        return min(self.stop_at_step or sys.maxsize, self.num_train_steps)
 
     def schedule(
         self, options: training_flags.TrainingOptions
@@ -148,16 +144,13 @@ def initialize(
     """
     if options.recompute:
         objective.model.bert.encoder.recompute = True
-    if workers.cluster().is_chief:
-        checkpointing.remove_partial_files(options.output_dir)
     if earlier is None:
         state = _new_state(objective, options, plan)
     else:
         state = earlier.renewed(plan.schedule(options), options.random_seed)
     logging.info("Learning rate: %s.", state.schedule.describe())
-    prefix = checkpointing.latest_readable(options.output_dir)
-    if prefix is not None:
-        return state, _restore(state, prefix, options, plan)
+    if checkpointing.latest(options.output_dir):
+        return state, _resume(state, options, plan)
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
         origin = config_lib.folder_of(options.init_checkpoint)
@@ -244,8 +237,7 @@ def load_for_evaluation(
 
     Raises:
         ValueError: there is no checkpoint, it lacks a weight, its output layer
-            belongs to another task, a weight is not finite, or workers have
-            loaded different weights.
+            belongs to another task, or a weight is not finite.
     """
     path = prefix or options.init_checkpoint
     if not path:
@@ -261,9 +253,6 @@ def load_for_evaluation(
         if order is not None:
             _reorder_outputs(model, order)
     checkpoints.check_finite(model, path)
-    workers.Communicator(strategy).check_same_weights(
-        checkpointing.weights(model)
-    )
     return checkpointing.load_step(prefix) if prefix else 0
 
 
@@ -377,30 +366,42 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
-    saved = checkpointing.load_state(prefix)
-    if saved is not None:
-        if "loss_scale" not in saved:
-            raise ValueError(
-                f"{prefix} cannot be resumed: it has weights only, like the "
-                "best checkpoint of a run. To resume that run, pass its "
-                "--output_dir. To start from these weights, pass them as "
-                "--init_checkpoint with another --output_dir."
+def _resume(state: steps.TrainState, options, plan) -> int:
+    """Restores the latest checkpoint; if it is damaged, the one before.
+
+    Returns:
+        Its step.
+    """
+    faults = []
+    for prefix in checkpointing.newest_first(options.output_dir):
+        try:
+            saved = checkpointing.load_state(prefix)
+            checkpoints.load(state.objective.model, prefix)
+            checkpointing.load_slots(prefix, state.optimizer.slots())
+            step = checkpointing.load_step(prefix)
+        except (OSError, ValueError) as error:
+            logging.warning("%s cannot be read: %s", prefix, error)
+            faults.append(error)
+            continue
+        if saved is not None:
+            if "loss_scale" not in saved:
+                raise ValueError(
+                    f"{prefix} cannot be resumed: it has weights only, like "
+                    "the best checkpoint of a run. To resume that run, pass "
+                    "its --output_dir. To start from these weights, pass them "
+                    "as --init_checkpoint with another --output_dir."
+                )
+            _check_identity(prefix, saved.get("identity", {}), plan)
+            state.loss_scale.restore(saved["loss_scale"])
+        logging.info("Resumed from %s at step %d.", prefix, step)
+        if options.init_checkpoint:
+            logging.info(
+                "--init_checkpoint=%s is ignored: the checkpoint in "
+                "--output_dir takes precedence.",
+                options.init_checkpoint,
             )
-        _check_identity(prefix, saved.get("identity", {}), plan)
-    checkpoints.load(state.objective.model, prefix)
-    checkpointing.load_slots(prefix, state.optimizer.slots())
-    if saved is not None:
-        state.loss_scale.restore(saved["loss_scale"])
-    step = checkpointing.load_step(prefix)
-    logging.info("Resumed from %s at step %d.", prefix, step)
-    if options.init_checkpoint:
-        logging.info(
-            "--init_checkpoint=%s is ignored: the checkpoint in --output_dir "
-            "takes precedence.",
-            options.init_checkpoint,
-        )
-    return step
+        return step
+    raise faults[0]
 
 
 def _check_identity(

@@ -6,8 +6,10 @@ on the number of devices.
 """
 
 import abc
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +26,10 @@ from training import (
 # Batches read in parallel, and prefetched batches.
 _READERS = 4
 _PREFETCHED_BATCHES = 8
+# An error of a Python function within TensorFlow follows its traceback.
+_OF_PYTHON = re.compile(
+    r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
+)
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 # The step of training lengths: each length is compiled separately.
 TRAINING_LENGTH_STEP = 16
@@ -111,49 +117,20 @@ class RecordSource(Source):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchPhase:
-    """Consecutive training steps whose batches have the same shapes.
+class TrainingBatches:
+    """The batches of a training run, step by step.
 
     Attributes:
         source: the records.
         batch_size: the global batch size.
-        order: the records of each step, counted from the phase's first.
+        order: the records of each step.
         seed: the seed of random draws for each row of each step.
-        num_accumulation_steps: micro-batches per replica.
-        workers_reading: the number of workers that read different files: the
-            source and the order are then those of this worker's share of each
-            batch; 1 if all workers share the source.
-        end: the step of the run after the phase's last; None for no end.
     """
 
     source: Source
     batch_size: int
-    order: record_order.Order
+    order: record_order.RecordOrder
     seed: int = 0
-    num_accumulation_steps: int = 1
-    workers_reading: int = 1
-    end: int | None = None
-
-    @property
-    def share(self) -> int:
-        """The number of rows of a batch that `order` lists."""
-        return self.batch_size // self.workers_reading
-
-
-class TrainingBatches:
-    """The batches of a training run, step by step.
-
-    Args:
-        phases: each starts at the end of the previous one.
-    """
-
-    def __init__(self, phases: Sequence[BatchPhase]):
-        starts = [0, *(phase.end or 0 for phase in phases[:-1])]
-        self._phases = list(zip(phases, starts, strict=True))
-
-    def phase(self, step: int) -> BatchPhase:
-        """Returns the phase of a step."""
-        return self._phase_and_start(step)[0]
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -164,31 +141,18 @@ class TrainingBatches:
             A distributed iterator over dicts of tensors; each replica gets
             `[batch_size / replicas, ...]`, of known size. There is an error
             after the last step.
-
-        Raises:
-            ValueError: the steps are not all in one phase.
         """
-        phase, start = self._phase_and_start(first_step)
-        if phase.end is not None and num_steps > phase.end:
-            raise ValueError(
-                "The steps of an iterator must be in one phase; got steps "
-                f"{first_step} to {num_steps - 1}, and the phase ends with "
-                f"step {phase.end - 1}."
-            )
+
+        def records_of(step, rows):
+            numbers = step * self.batch_size + rows
+            batch = self.order.batch(step, self.batch_size)
+            return batch[rows], _seeds(self.seed, numbers)
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            # The first row of the global batch that the order lists.
-            offset = 0
-            if phase.workers_reading > 1:
-                offset = context.input_pipeline_id * phase.share
-
-            def records_of(step, rows):
-                batch = phase.order.batch(step - start, phase.share)
-                numbers = step * phase.batch_size + rows
-                return batch[rows - offset], _seeds(phase.seed, numbers)
-
             batches = _dataset(
-                *(context, phase.source, phase.batch_size),
+                context,
+                self.source,
+                self.batch_size,
                 range(first_step, num_steps),
                 records_of,
             )
@@ -205,19 +169,10 @@ class TrainingBatches:
 
     def describe(self, step: int) -> str:
         """Returns the names of a batch's records, for an error message."""
-        phase, start = self._phase_and_start(step)
-        indices = phase.order.batch(step - start, phase.share)
-        shown = ", ".join(phase.source.files.name(i) for i in indices[:4])
+        indices = self.order.batch(step, self.batch_size)
+        shown = ", ".join(self.source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
-        names = f"{shown} and {more} more" if more > 0 else shown
-        share = (
-            " (this worker's share of it)" if phase.workers_reading > 1 else ""
-        )
-        return f"{names}{share}"
-
-    def _phase_and_start(self, step: int) -> tuple[BatchPhase, int]:
-        """Returns the phase of a step, and the phase's first step."""
-        return [each for each in self._phases if each[1] <= step][-1]
+        return f"{shown} and {more} more" if more > 0 else shown
 
 
 def evaluation_dataset(
@@ -231,7 +186,8 @@ def evaluation_dataset(
 
     Args:
         source: the records.
-        batch_size: the global batch size.
+        batch_size: the global batch size, rounded up to a multiple of the
+            number of replicas.
         num_batches: the number of batches. As released: the records are
             repeated if necessary. 0 for every record exactly once.
         order: `[N]` int64, a permutation of the records to use instead of file
@@ -246,25 +202,25 @@ def evaluation_dataset(
     """
     num_records = len(source.files)
     once = num_batches == 0
-    if once:
-        num_batches = -(-num_records // batch_size)
 
-    def records_of(batch, rows):
-        indices = (batch * batch_size + rows) % num_records
-        if order is not None:
-            indices = order[indices]
-        return indices, evaluation_seeds(indices)
+    def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        replicas = context.num_replicas_in_sync
+        whole = -(-batch_size // replicas) * replicas
 
-    def weights(batch, rows):
-        is_real = batch * batch_size + rows < num_records
-        return tf.cast(is_real if once else rows >= 0, tf.float32)
+        def records_of(batch, rows):
+            indices = (batch * whole + rows) % num_records
+            if order is not None:
+                indices = order[indices]
+            return indices, evaluation_seeds(indices)
 
-    return lambda context: _dataset(
-        *(context, source, batch_size),
-        range(num_batches),
-        records_of,
-        weights,
-    )
+        def weights(batch, rows):
+            is_real = batch * whole + rows < num_records
+            return tf.cast(is_real if once else rows >= 0, tf.float32)
+
+        batches = range(-(-num_records // whole) if once else num_batches)
+        return _dataset(context, source, whole, batches, records_of, weights)
+
+    return dataset
 
 
 def distributed(
@@ -280,6 +236,22 @@ def distributed(
     if strategy.num_replicas_in_sync == 1:
         return dataset(tf.distribute.InputContext())
     return strategy.distribute_datasets_from_function(dataset)
+
+
+@contextlib.contextmanager
+def reading_errors() -> Iterator[None]:
+    """Replaces the error of TensorFlow for a record that cannot be read.
+
+    Raises:
+        ValueError: with the message of `record_files` or `records` alone.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        found = _OF_PYTHON.search(error.message)
+        if not found:
+            raise
+        raise ValueError(found[1]) from error
 
 
 def check_batch_size(
@@ -337,7 +309,6 @@ def _dataset(
         weights: returns the `example_weights` of the same rows.
     """
     replicas = context.num_replicas_in_sync
-    check_batch_size("The batch size", batch_size, replicas)
     per_replica = batch_size // replicas
     num_local = replicas // context.num_input_pipelines
 

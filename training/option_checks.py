@@ -4,29 +4,16 @@ This module does not import TensorFlow, so that a wrong flag is reported without
 waiting for it.
 """
 
-import fnmatch
 import glob
 import math
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, run_files, writing
+from files import json_text, paths, writing
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import phases as phases_lib
-from training import reporting, run_card
-
-# Files in --output_dir that a run replaces; input files must not match.
-_WRITTEN = (
-    *("*predictions*.*", "*_results*.*", "null_odds.json", "*_report*.*"),
-    *("*_confusion_matrix*.png", "*_highest_loss*.jsonl"),
-    *(reporting.METRICS_FILE, reporting.PLOT_FILE, "eval_checkpoints.jsonl"),
-    *(run_files.TRIALS, run_files.LABELS),
-    *(run_files.RUN_CARD, run_files.TOKENIZER),
-)
 
 
 def check_task(
@@ -59,40 +46,20 @@ def check_task(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
             f"number of layers of the model; got {options.freeze_layers}."
         )
-    for name in ("packing", "bucket_by_length"):
-        if getattr(options, name) and training_flags.wants_tpu(options):
-            raise ValueError(
-                f"--{name} creates batches of different shapes; a TPU needs a "
-                f"fixed shape. Pass one of --{name} and --use_tpu (or "
-                "--distribution_strategy=tpu)."
-            )
+    if options.packing and training_flags.wants_tpu(options):
+        raise ValueError(
+            "--packing creates batches of different shapes; a TPU needs a "
+            "fixed shape. Pass one of --packing and --use_tpu (or "
+            "--distribution_strategy=tpu)."
+        )
     if math.inf in [setting["num_train_epochs"] for setting in options.grid]:
         raise ValueError(
             "The number of epochs must be finite, because the learning rate "
             "falls to 0 over them. --early_stopping_patience ends a run before."
         )
     _check_evaluations(options)
-    check_outputs(options)
-    return config
-
-
-def check_outputs(
-    options: training_flags.FineTuningOptions
-    | training_flags.PretrainingOptions,
-) -> None:
-    """Checks that a run can write its files and replaces none of its data."""
     writing.check_folder(options.output_dir)
-    if paths.is_remote(options.output_dir):
-        return
-    data = run_card.data_files(options)
-    names = {
-        name
-        for name in map(os.path.basename, data)
-        if any(fnmatch.fnmatch(name, pattern) for pattern in _WRITTEN)
-    }
-    writing.check_files(
-        [os.path.join(options.output_dir, name) for name in names], data
-    )
+    return config
 
 
 def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
@@ -174,76 +141,40 @@ def check_weights(
 
 def check_pretraining(
     options: training_flags.PretrainingOptions,
-) -> tuple[config_lib.BertConfig, tuple[phases_lib.Phase, ...]]:
-    """Checks the options of a pre-training run.
-
-    Returns:
-        The configuration of the model, and the phases of the run.
+) -> config_lib.BertConfig:
+    """Checks the files of a pre-training run; returns the configuration.
 
     Raises:
         OSError: the configuration cannot be read, the output folder cannot be
             written, or `--init_checkpoint` does not exist.
-        ValueError: options contradict each other or the model, or no file
-            matches.
+        ValueError: the configuration is invalid, or no file matches.
     """
-    if not options.do_train and not options.do_eval:
-        raise ValueError(
-            "At least one of `do_train` or `do_eval` must be True."
-        )
-    if options.do_train and options.num_train_steps < 1:
-        raise ValueError(
-            "--num_train_steps must be 1 or more; got "
-            f"{options.num_train_steps}."
-        )
-    if options.keep_best_checkpoint and not options.eval_every_steps:
-        raise ValueError("--keep_best_checkpoint needs --eval_every_steps.")
-    if options.early_stopping_patience and not options.keep_best_checkpoint:
-        raise ValueError(
-            "--early_stopping_patience needs --keep_best_checkpoint."
-        )
-    if options.eval_all_checkpoints and not options.do_eval:
-        raise ValueError("--eval_all_checkpoints needs --do_eval.")
-    phases = phases_lib.parse(options)
+    trained_on = paths.expand(options.input_file)
     config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, lambda: _vocab_size_of_records(phases[0])
+        options.bert_config_file, lambda: _vocab_size_of_records(trained_on[0])
     )
-    for phase in phases:
-        config.check_length(phase.options.max_seq_length)
-    _check_record_files(options, phases)
-    check_outputs(options)
+    config.check_length(options.max_seq_length)
+    held_out = paths.expand(options.eval_input_file or options.input_file)
+    if options.eval_input_file and options.do_train:
+        both = {*map(_real, held_out)} & {*map(_real, trained_on)}
+        if both:
+            logging.warning(
+                "--eval_input_file and --input_file overlap: %s. The "
+                "evaluation uses records of the training data.",
+                ", ".join(sorted(both)),
+            )
+    writing.check_folder(options.output_dir)
     check_weights(options)
-    return config, phases
+    return config
 
 
-def _vocab_size_of_records(phase: phases_lib.Phase) -> int | None:
-    """Returns the vocabulary size of the records; None if not known."""
-    sidecar = (
-        phase.record_files[0].removesuffix(paths.SIDECAR_ENDING)
-        + paths.SIDECAR_ENDING
-    )
+def _vocab_size_of_records(path: str) -> int | None:
+    """Returns the vocabulary size of a record file; None if not known."""
+    ending = paths.SIDECAR_ENDING
+    sidecar = path.removesuffix(ending) + ending
     if not paths.exists(sidecar):
         return None
     return json_text.read_object(sidecar).get("vocab_size")
-
-
-def _check_record_files(
-    options: training_flags.PretrainingOptions,
-    phases: Sequence[phases_lib.Phase],
-) -> None:
-    """Checks that all names match files; warns about overlapping data."""
-    trained_on = {
-        _real(name) for phase in phases for name in phase.record_files
-    }
-    if not options.eval_input_file:
-        return
-    held_out = paths.expand(options.eval_input_file)
-    both = {name for name in held_out if _real(name) in trained_on}
-    if both and options.do_train:
-        logging.warning(
-            "--eval_input_file and --input_file overlap: %s. The evaluation "
-            "uses records of the training data.",
-            ", ".join(sorted(both)),
-        )
 
 
 def _real(path: str) -> str:

@@ -1,13 +1,12 @@
-"""Pre-training: records, devices, training and evaluation of a run."""
+"""Pre-training: records, baselines, plan and evaluation of a run."""
 
-import dataclasses
 import json
 import math
-import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -19,35 +18,59 @@ from training import (
     dynamic_masking,
     initialization,
     input_pipeline,
-    loop,
     model_files,
     model_folder,
-    objectives,
     pretraining_records,
     record_files,
     record_order,
     records,
-    sanity_checks,
-    steps,
     workers,
 )
 from training import flags as training_flags
-from training import phases as phases_lib
 
 # Prefixes of the variables of the heads, which many published encoders lack.
-_MLM_HEAD, _NSP_HEAD = "cls/predictions/", "cls/seq_relationship/"
+_HEADS = ("cls/predictions/", "cls/seq_relationship/")
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
 _IDENTITY = (
-    *("objective", "num_train_steps", "num_warmup_steps"),
+    "objective",
+    "num_train_steps",
+    "num_warmup_steps",
     "max_predictions_per_seq",
 )
+# The sample of records for the baselines: in blocks, since remote storage reads
+# sequentially.
+_NUM_BLOCKS = 40
+_RECORDS_PER_BLOCK = 256
 
 
-def _open_records(
+def open_records(
+    options: training_flags.PretrainingOptions, config: config_lib.BertConfig
+) -> tuple[input_pipeline.RecordSource, input_pipeline.RecordSource]:
+    """Opens the records of training and evaluation.
+
+    Returns:
+        The training records and the held-out records; without
+        `--eval_input_file` they are the same.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the records do not fit the flags, the model or each other.
+    """
+    sidecars: dict[str, records.Metadata | None] = {}
+    trained_on = _open(options.input_file, options, config, sidecars)
+    held_out = trained_on
+    if options.eval_input_file:
+        held_out = _open(options.eval_input_file, options, config, sidecars)
+    pretraining_records.check_same_vocabulary(sidecars)
+    _warn_of_casings(sidecars, options.init_checkpoint)
+    return trained_on, held_out
+
+
+def _open(
+    patterns: str,
     options: training_flags.PretrainingOptions,
-    names: Sequence[str],
     config: config_lib.BertConfig,
     all_sidecars: dict[str, records.Metadata | None],
 ) -> input_pipeline.RecordSource:
@@ -55,7 +78,7 @@ def _open_records(
 
     The contents of their sidecars are added to `all_sidecars`.
     """
-    files = record_files.RecordFiles(names)
+    files = record_files.RecordFiles(paths.expand(patterns))
     logging.info(
         "%s records in %d file(s): %s",
         f"{len(files):,}",
@@ -88,38 +111,6 @@ def _open_records(
     )
 
 
-def open_sources(
-    phases: Sequence[phases_lib.Phase], config: config_lib.BertConfig
-) -> tuple[list[input_pipeline.RecordSource], input_pipeline.RecordSource]:
-    """Opens the records of training and evaluation.
-
-    Returns:
-        The training records of each phase, or this worker's share of them; and
-        the held-out records, with the lengths of the last phase. Without
-        `--eval_input_file` they are the training records of that phase.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the records do not fit the flags, the model or each other.
-    """
-    sources = []
-    sidecars: dict[str, records.Metadata | None] = {}
-    for phase in phases:
-        options, names = phase.options, phase.record_files
-        if options.shard_input_files:
-            names = workers.share_of(names, workers.cluster())
-        sources.append(_open_records(options, names, config, sidecars))
-    options, held_out = phases[-1].options, sources[-1]
-    if options.eval_input_file or options.shard_input_files:
-        names = phases[-1].record_files
-        if options.eval_input_file:
-            names = paths.expand(options.eval_input_file)
-        held_out = _open_records(options, names, config, sidecars)
-    pretraining_records.check_same_vocabulary(sidecars)
-    _warn_of_casings(sidecars, options.init_checkpoint)
-    return sources, held_out
-
-
 def _warn_of_casings(
     sidecars: Mapping[str, records.Metadata | None], init_checkpoint: str | None
 ) -> None:
@@ -137,7 +128,8 @@ def _warn_of_casings(
             "The text of %s was lower-cased, and that of %s was not. Records, "
             "held-out records and the model need the same casing "
             "(create_pretraining_data.py --do_lower_case).",
-            *(casings[True], casings[False]),
+            casings[True],
+            casings[False],
         )
 
 
@@ -188,163 +180,115 @@ def describe(
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """The evaluation on held-out records.
-
-    Attributes:
-        source: the records.
-        run: evaluates the current weights; returns the release's metrics.
-    """
-
-    source: input_pipeline.RecordSource
-    run: Callable[[], dict[str, float]]
-
-
-def make_evaluation(
-    strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
+def training_batches(
     source: input_pipeline.RecordSource,
     options: training_flags.PretrainingOptions,
-) -> Evaluation:
-    """Prepares the evaluation on records according to the options."""
-    evaluator = steps.Evaluator(strategy, objective)
-    batches = input_pipeline.evaluation_dataset(
+) -> input_pipeline.TrainingBatches:
+    """Orders the records of a run: all are shuffled in each epoch."""
+    return input_pipeline.TrainingBatches(
+        source=source,
+        batch_size=options.train_batch_size,
+        order=record_order.RecordOrder(len(source.files), options.random_seed),
+        seed=options.random_seed,
+    )
+
+
+def evaluation_batches(
+    source: input_pipeline.RecordSource,
+    options: training_flags.PretrainingOptions,
+) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
+    """Returns the batches of an evaluation, for `loop.evaluate`."""
+    return input_pipeline.evaluation_dataset(
         source,
         batch_size=options.eval_batch_size,
         num_batches=options.max_eval_steps,
     )
-    return Evaluation(
-        source=source, run=lambda: loop.evaluate(evaluator, batches)
-    )
 
 
-def train(
-    strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
-    sources: Sequence[input_pipeline.RecordSource],
-    phases: Sequence[phases_lib.Phase],
+def plan(
     options: training_flags.PretrainingOptions,
-    evaluation: Evaluation,
-) -> loop.Result:
-    """Trains a model, resuming from the latest checkpoint of its folder.
-
-    Args:
-        strategy: holds the variables.
-        objective: the model and its losses.
-        sources: the records of each phase.
-        phases: the phases of the run.
-        options: the options of the run.
-        evaluation: of `options.eval_every_steps`.
-
-    Raises:
-        ValueError: the folder holds another run, or a checkpoint has other
-            variables.
-    """
-    batches = input_pipeline.TrainingBatches(
-        [
-            _batch_phase(source, phase, options.random_seed + number)
-            for number, (source, phase) in enumerate(
-                zip(sources, phases, strict=True)
-            )
-        ]
-    )
-    new_heads = _new_heads(options.init_checkpoint)
-    plan = initialization.Plan(
+    batches: input_pipeline.TrainingBatches,
+    evaluate: Callable[[], Mapping[str, float]],
+) -> initialization.Plan:
+    """Returns the settings of a run that its flags and records determine."""
+    source = batches.source
+    assert isinstance(source, input_pipeline.RecordSource)
+    masking = source.masking.identity() if source.masking else None
+    return initialization.Plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
-        identity=_identity(sources, phases, options),
-        new_variables=[f"{head}.*" for head in new_heads],
-        evaluate=evaluation.run if options.eval_every_steps else None,
+        stop_at_step=options.stop_at_step,
+        identity={
+            **{name: getattr(options, name) for name in _IDENTITY},
+            "num_records": len(source.files),
+            "records_fingerprint": source.files.fingerprint(),
+            "masking": masking,
+        },
+        new_variables=_new_heads(options.init_checkpoint),
+        evaluate=evaluate if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss" if options.keep_best_checkpoint else None,
         higher_is_better=False,
-        held_out={
-            "records_fingerprint": evaluation.source.files.fingerprint(),
-            "masking": _masking_of(evaluation.source),
-            "eval_batch_size": options.eval_batch_size,
-            "max_eval_steps": options.max_eval_steps,
-        },
-        make_sanity_check=lambda schedule: _sanity_checks(
-            sources, phases, schedule, new_heads
-        ),
     )
-    return loop.train(strategy, objective, batches, options, plan)
 
 
 def _new_heads(init_checkpoint: str | None) -> list[str]:
-    """Lists the heads, by prefix, of which a checkpoint has no variable."""
+    """Lists patterns of the heads of which a checkpoint has no variable."""
     if not init_checkpoint:
         return []
-    with checkpoints.opened(init_checkpoint) as source:
-        names = list(source.variables)
+    names = list(checkpoints.list_variables(init_checkpoint))
     return [
-        head
-        for head in (_MLM_HEAD, _NSP_HEAD)
+        f"{head}.*"
+        for head in _HEADS
         if not any(name.startswith(head) for name in names)
     ]
 
 
-def _sanity_checks(
-    sources, phases, schedule, new_heads
-) -> sanity_checks.SanityChecks:
-    batches = [phase.options.train_batch_size for phase in phases]
-    lengths = [phase.options.max_seq_length for phase in phases]
-    checks = sanity_checks.SanityChecks(
-        sanity_checks.measure(sources[0]),
-        sanity_checks.Run(
-            vocab_size=sources[0].vocab_size,
-            batch_size=max(batches),
-            pieces_per_step=min(map(operator.mul, batches, lengths)),
-            schedule=schedule,
-            is_fresh=not phases[0].options.init_checkpoint,
-            has_new_heads=_MLM_HEAD in new_heads,
-        ),
+def log_baselines(source: input_pipeline.RecordSource) -> None:
+    """Logs the losses of models that do not read the text.
+
+    They are measured on a sample of up to 10,240 records spread over the files.
+    """
+    total = len(source.files)
+    starts = np.linspace(
+        0, max(total - _RECORDS_PER_BLOCK, 0), _NUM_BLOCKS, dtype=int
     )
-    for line in checks.announce():
-        logging.info("%s", line)
-    return checks
-
-
-def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
-    options = phase.options
-    return input_pipeline.BatchPhase(
-        source=source,
-        end=phase.end,
-        batch_size=options.train_batch_size,
-        order=record_order.RecordOrder(len(source.files), seed),
-        seed=seed,
-        num_accumulation_steps=options.num_accumulation_steps,
-        workers_reading=len(workers.cluster().names)
-        if options.shard_input_files
-        else 1,
+    # With few records the blocks overlap; each record counts once.
+    sample = np.unique(starts[:, np.newaxis] + np.arange(_RECORDS_PER_BLOCK))
+    sample = sample[sample < total]
+    masked_ids, num_random = [], 0
+    for start in range(0, len(sample), _RECORDS_PER_BLOCK):
+        places = sample[start : start + _RECORDS_PER_BLOCK]
+        batch = source.parse(
+            tf.constant(source.files.read(places)),
+            tf.constant(input_pipeline.evaluation_seeds(places)),
+        )
+        is_masked = batch["masked_lm_weights"].numpy() > 0
+        masked_ids.append(batch["masked_lm_ids"].numpy()[is_masked])
+        num_random += int(batch["next_sentence_labels"].numpy().sum())
+    _, counts = np.unique(np.concatenate(masked_ids), return_counts=True)
+    share = num_random / len(sample)
+    logging.info(
+        "Baselines: masked-LM loss %.2f (uniform guess), %.2f (word-piece "
+        "frequencies); next-sentence accuracy %.1f%% (majority class).",
+        math.log(source.vocab_size),
+        entropy(counts),
+        100 * max(share, 1 - share),
     )
 
 
-def _identity(sources, phases, options) -> dict[str, object]:
-    """Returns the values that must stay the same when a run resumes."""
-    records: dict[str, Any]
-    workers_reading = 1
-    if options.shard_input_files:
-        workers_reading, records = len(workers.cluster().names), {}
-    else:
-        records = {
-            "num_records": [len(source.files) for source in sources],
-            "records_fingerprint": [s.files.fingerprint() for s in sources],
-        }
-        if len(sources) == 1:
-            records = {name: value for name, (value,) in records.items()}
-    return {
-        **{name: getattr(options, name) for name in _IDENTITY},
-        **records,
-        "workers_reading": workers_reading,
-        "masking": [_masking_of(source) for source in sources],
-        **phases_lib.identity(phases, options),
-    }
+def entropy(counts: np.ndarray) -> float:
+    """Estimates an entropy in nats, with the correction of Miller (1955).
 
-
-def _masking_of(source: input_pipeline.RecordSource) -> list[Any] | None:
-    return source.masking.identity() if source.masking else None
+    Args:
+        counts: `[V]` integers, the number of times each value was drawn.
+    """
+    counts = counts[counts > 0]
+    if not len(counts):
+        return 0.0
+    shares = counts / counts.sum()
+    plain = -float(np.sum(shares * np.log(shares)))
+    return plain + (len(counts) - 1) / (2 * float(counts.sum()))
 
 
 def evaluate_checkpoints(
@@ -390,7 +334,7 @@ def evaluate_checkpoints(
         results.append({"step": step, **metrics})
     if not results:
         logging.warning("No checkpoint in %s could be evaluated.", output_dir)
-    if workers.cluster().is_chief:
+    if workers.is_chief():
         path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
         with writing.whole_file(path) as file:
             file.writelines(

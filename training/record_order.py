@@ -4,7 +4,6 @@ The records form an infinite stream of epochs, each shuffled differently. The
 order depends on the seed alone, never on the records read before.
 """
 
-import abc
 import functools
 
 import numpy as np
@@ -13,45 +12,12 @@ import numpy as np
 # within a part of the files that fits into the operating system's cache.
 _RECORDS_PER_BLOCK = 64
 _BLOCKS_PER_WINDOW = 2048
-_BATCHES_PER_GROUP = 64
 # NumPy pads a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
 # draw the same numbers: each use has a different number above zero.
-_BLOCK_STREAM, _WINDOW_STREAM, _GROUP_STREAM = 1, 2, 3
+_BLOCK_STREAM, _WINDOW_STREAM = 1, 2
 
 
-class Order(abc.ABC):
-    """The order in which steps take records."""
-
-    @abc.abstractmethod
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
-
-
-class Stream(Order):
-    """An infinite stream of records, of which each step takes one batch."""
-
-    @abc.abstractmethod
-    def some(self, start: int, count: int) -> np.ndarray:
-        """Lists at least one and at most `count` records from `start` on."""
-
-    def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at positions `start` to `start + count - 1`.
-
-        Returns:
-            `[count]` int64, the numbers of records in the files.
-        """
-        parts = [np.zeros(0, np.int64)]
-        while count > 0:
-            parts.append(self.some(start, count))
-            start += len(parts[-1])
-            count -= len(parts[-1])
-        return np.concatenate(parts)
-
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        return self.indices(step * batch_size, batch_size)
-
-
-class RecordOrder(Stream):
+class RecordOrder:
     """A stream of shuffled epochs.
 
     Blocks of 64 consecutive records are shuffled over all data, then single
@@ -73,7 +39,17 @@ class RecordOrder(Stream):
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
         self._window = functools.lru_cache(maxsize=4)(self._make_window)
 
-    def some(self, start: int, count: int) -> np.ndarray:
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        parts = []
+        start, end = step * batch_size, (step + 1) * batch_size
+        while start < end:
+            parts.append(self._some(start, end - start))
+            start += len(parts[-1])
+        return np.concatenate(parts)
+
+    def _some(self, start: int, count: int) -> np.ndarray:
+        """Lists at least one and at most `count` records from `start` on."""
         epoch, place = divmod(start, self.num_records)
         _, starts = self._epoch(epoch)
         window = int(np.searchsorted(starts, place, side="right")) - 1
@@ -101,34 +77,3 @@ class RecordOrder(Stream):
         members = members[members < self.num_records]
         rng = np.random.default_rng([self._seed, _WINDOW_STREAM, epoch, window])
         return rng.permutation(members)
-
-
-class BucketedOrder(Order):
-    """A shuffled order in which the records of a batch have similar lengths.
-
-    The stream is divided into groups of 64 batches. Each group is sorted by
-    length and split into batches, which are then shuffled.
-
-    Args:
-        order: the stream.
-        lengths: `[N]` integers, the length of every record.
-        seed: of the order of batches within a group.
-    """
-
-    def __init__(self, order: Stream, lengths: np.ndarray, seed: int):
-        self._order = order
-        self._lengths = lengths
-        self._seed = seed
-        self._group = functools.lru_cache(maxsize=2)(self._make_group)
-
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        group, place = divmod(step, _BATCHES_PER_GROUP)
-        return self._group(group, batch_size)[place]
-
-    def _make_group(self, group: int, batch_size: int) -> np.ndarray:
-        size = _BATCHES_PER_GROUP * batch_size
-        members = self._order.indices(group * size, size)
-        by_length = np.argsort(self._lengths[members], kind="stable")
-        batches = members[by_length].reshape(_BATCHES_PER_GROUP, batch_size)
-        rng = np.random.default_rng([self._seed, _GROUP_STREAM, group])
-        return batches[rng.permutation(_BATCHES_PER_GROUP)]

@@ -6,12 +6,12 @@ reports.
 
 import contextlib
 import json
+import operator
 import os
 import resource
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -23,84 +23,108 @@ PLOT_FILE = "loss.png"
 # The prefix of metrics on held-out data.
 HELD_OUT = "eval_"
 
-_SPEEDS = ("examples_per_second", "input_wait")
-_RECORD_SHAPE = {"step": int, "*": (int, float, type(None))}
-
+# The first line appears after this time, whatever --log_every_steps.
+_FIRST_LINE_SECONDS = 30.0
 _PANEL_INCHES = (7.0, 2.2)
-_LEARNING_RATE = "learning_rate"
+_LEARNING_RATE, _SPEED = "learning_rate", "examples_per_second"
 # Values that do not show the quality of a run.
-_NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
+_NOT_DRAWN = {"step", _SPEED, "input_wait", "gradient_norm", "skipped_steps"}
 
 # One line of `metrics.jsonl`: `step`, then metrics by name, all numbers; None
 # for infinity and NaN.
 Record = Mapping[str, Any]
-# The step and metrics of a report -> warnings.
-SanityCheck = Callable[[int, Mapping[str, float]], Iterable[str]]
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss of a step was infinite or not a number."""
 
 
 class Reporter:
     """The reports of a run: log, `metrics.jsonl`, TensorBoard and plot.
 
+    The results of steps are read from the device when they are reported or
+    saved, so that the host does not wait for each step.
+
     Args:
-        output_dir: the run's folder.
+        output_dir: the run's folder; None on a worker that writes no files.
         num_train_steps: the last step of the run.
         first_step: the step a resumed run starts from; reports of later steps
             are removed, because these steps are repeated.
-        sanity_check: called with every training report; its warnings are
-            logged.
+        batch_size: the examples of a step.
+        describe: names the records of a step's batch.
+        sums: those at `first_step`, of an earlier run.
     """
 
     def __init__(
         self,
-        output_dir: str,
+        output_dir: str | None,
         num_train_steps: int,
         first_step: int,
-        sanity_check: SanityCheck | None = None,
+        *,
+        batch_size: int,
+        describe: Callable[[int], str],
+        sums: Mapping[str, Any] | None = None,
     ):
         self._output_dir = output_dir
-        self._num_train_steps = num_train_steps
-        self._sanity_check = sanity_check
-        # The last training report: step, values and seconds left.
-        self._last: tuple[int, Mapping[str, float], float | None] | None = None
-        self._events = _Events(output_dir, first_step)
-        self._path = metrics_path(output_dir)
-        remove_later_metrics(self._path, first_step)
+        self._total = num_train_steps
+        self._batch_size = batch_size
+        self._describe = describe
+        # Since the last report: the sums over processed steps, and the results
+        # of later ones; the steps, seconds and waits for batches of calls that
+        # include no compilation.
+        self._sums = dict(sums or {})
+        self._results: list[tuple[int, Any]] = []
+        self._steps, self._seconds = 0, 0.0
+        self._waits: list[Any] = []
+        # Calls of one step and of several are compiled separately.
+        self._compiled: set[bool] = set()
+        self._started = self._lapped = time.monotonic()
+        self._is_first_line_due = True
+        self._bar = progress.bar(
+            num_train_steps, initial=first_step, title="training"
+        )
+        self._writer = None
+        if output_dir:
+            import tensorflow as tf
 
-    def training(
-        self,
-        step: int,
-        values: Mapping[str, float],
-        seconds_left: float | None = None,
-    ) -> None:
-        """Reports training progress since the last report.
+            self._writer = tf.summary.create_file_writer(output_dir)
+            remove_later_metrics(metrics_path(output_dir), first_step)
 
-        Args:
-            step: the number of completed steps.
-            values: means by name; the speed is `examples_per_second`, without
-                pauses, and `input_wait`, the percentage of time spent waiting
-                for batches.
-            seconds_left: until the last step, at this speed; None if the time
-                of all steps since the last report includes compilation.
+    def add(self, step: int, result: dict[str, Any], count: int) -> None:
+        """Adds the result of `Trainer.run`, the `count` steps before `step`."""
+        wait = result.pop("input_seconds")
+        self._results.append((count, result))
+        seconds, is_single = self._lap(), count == 1
+        if is_single in self._compiled:
+            self._waits.append(wait)
+            self._steps += count
+            self._seconds += seconds
+        self._compiled.add(is_single)
+        self._bar.update(count)
+        late = time.monotonic() - self._started > _FIRST_LINE_SECONDS
+        if self._is_first_line_due and late:
+            self._show(step, *self._values(step))
+
+    def training(self, step: int) -> None:
+        """Reports the steps since the last report.
+
+        Raises:
+            NonFiniteLossError: the loss of one of them is not finite.
         """
-        self._last = (step, values, seconds_left)
-        total = self._num_train_steps
-        progress.report(console_line(step, total, values, seconds_left))
+        values, seconds_left = self._values(step)
+        self._show(step, values, seconds_left)
+        if values.get("skipped_steps") == self._sums["steps"]:
+            logging.warning(
+                "step %d: all %d steps since the last report were skipped: "
+                "their float16 gradients overflowed, and no weight changed. If "
+                "this continues, pass --precision=mixed_bfloat16 or "
+                "--precision=float32.",
+                step,
+                self._sums["steps"],
+            )
         self._record(step, values)
-        if self._sanity_check:
-            for warning in self._sanity_check(step, values):
-                logging.warning("step %d: %s", step, warning)
-
-    def animate(self, step: int) -> None:
-        """Updates the progress line of a terminal between two reports."""
-
-        def text() -> str:
-            total = self._num_train_steps
-            reported, values, left = self._last or (0, {}, None)
-            if left is not None:
-                left *= (total - step) / (total - reported)
-            return console_line(step, total, values, left)
-
-        progress.animate(text)
+        self._sums, self._waits = {}, []
+        self._steps, self._seconds = 0, 0.0
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
@@ -109,22 +133,88 @@ class Reporter:
         self._record(step, values, is_evaluation=True)
 
     def has_evaluation(self, step: int) -> bool:
-        """Returns whether an evaluation at this step was reported."""
-        return any(
-            record["step"] == step and _is_evaluation(record)
-            for record in read_metrics(self._path)
+        """Returns whether this worker has reported an evaluation of a step."""
+        return self._output_dir is not None and any(
+            record["step"] == step
+            and any(n.startswith(HELD_OUT) for n in record)
+            for record in read_metrics(metrics_path(self._output_dir))
         )
 
+    def sums(self) -> dict[str, Any]:
+        """Returns the sums over the steps since the last report.
+
+        Raises:
+            NonFiniteLossError: as `training`.
+        """
+        import tensorflow as tf
+
+        for count, result in self._results:
+            values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
+            step = values.pop("first_bad_step")
+            if step >= 0:
+                raise NonFiniteLossError(
+                    f"The loss of step {step}, or its gradient, is not finite; "
+                    "nothing was saved after it. Its batch: "
+                    f"{self._describe(step)}. Try a lower learning rate or a "
+                    "longer warm-up; instead of mixed_float16, mixed_bfloat16."
+                )
+            self._sums = _plus(self._sums, {"steps": count, **values})
+        self._results = []
+        return self._sums
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Excludes the time of a block from the speed."""
+        self._seconds += self._lap() if self._steps else 0.0
+        yield
+        self._lap()
+
     def close(self) -> None:
-        """Writes buffered events and the plot; a single step has none."""
-        progress.keep()
-        self._events.close()
-        records = read_metrics(self._path)
+        """Ends the reports; plots them, unless all are of one step."""
+        self._bar.close()
+        if self._writer is None or self._output_dir is None:
+            return
+        self._writer.close()
+        records = read_metrics(metrics_path(self._output_dir))
         path = os.path.join(self._output_dir, PLOT_FILE)
         if len({record["step"] for record in records}) > 1:
-            draw_curves({"": records}, path)
+            draw_curves(records, path)
         else:
             paths.remove(path)  # Of an earlier run.
+
+    def _lap(self) -> float:
+        now = time.monotonic()
+        seconds, self._lapped = now - self._lapped, now
+        return seconds
+
+    def _values(self, step: int) -> tuple[dict[str, float], float | None]:
+        """Returns the means since the last report, and the seconds left."""
+        values = _means(self.sums())
+        if not self._steps:
+            self._lap()  # It was of compilation.
+            return values, None
+        self._seconds = seconds = max(self._seconds + self._lap(), 1e-9)
+        values[_SPEED] = self._steps * self._batch_size / seconds
+        waited = sum(float(wait) for wait in self._waits)
+        values["input_wait"] = 100 * waited / seconds
+        return values, (self._total - step) * seconds / self._steps
+
+    def _show(
+        self,
+        step: int,
+        values: Mapping[str, float],
+        seconds_left: float | None,
+    ) -> None:
+        self._is_first_line_due = False
+        if not progress.in_terminal():
+            line = console_line(step, self._total, values, seconds_left)
+            logging.info("%s", line)
+            return
+        speed = values.get(_SPEED)
+        self._bar.set_postfix_str(
+            f"loss {values['loss']:.4g}, rate {values[_LEARNING_RATE]:.2e}"
+            + (f", {speed:.1f} examples/s" if speed else "")
+        )
 
     def _record(
         self,
@@ -132,55 +222,22 @@ class Reporter:
         values: Mapping[str, float],
         is_evaluation: bool = False,
     ) -> None:
+        if self._writer is None or self._output_dir is None:
+            return
         import tensorflow as tf
 
         folder, prefix = ("eval/", HELD_OUT) if is_evaluation else ("", "")
-        self._events.write(
-            step, {f"{folder}{name}": value for name, value in values.items()}
-        )
         rounded: dict[str, float] = {"step": step}
-        for name, value in values.items():
-            is_float = isinstance(value, float)
-            rounded[prefix + name] = (
-                float(f"{value:.7g}") if is_float else value
-            )
-        with tf.io.gfile.GFile(self._path, "a") as file:
-            file.write(json.dumps(json_text.finite(rounded)) + "\n")
-
-
-class _Events:
-    """The TensorBoard events of a run from the given step on.
-
-    The first event is "session started": events files are never truncated, and
-    because of it TensorBoard ignores the repeated steps in earlier files. It
-    stands in the file of the scalars, since TensorBoard orders the files of one
-    second by chance.
-    """
-
-    def __init__(self, output_dir: str, first_step: int):
-        from tensorboard.compat.proto import event_pb2
-        from tensorboard.summary.writer import event_file_writer
-
-        self._writer = event_file_writer.EventFileWriter(output_dir)
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._add(first_step + 1, session_log=start)
-
-    def write(self, step: int, scalars: Mapping[str, float]) -> None:
-        from tensorboard.plugins.scalar import summary_v2
-
-        for name, value in scalars.items():
-            self._add(step, summary=summary_v2.scalar_pb(name, value))
+        with self._writer.as_default(step):
+            for name, value in values.items():
+                tf.summary.scalar(f"{folder}{name}", value)
+                is_float = isinstance(value, float)
+                rounded[prefix + name] = (
+                    float(f"{value:.7g}") if is_float else value
+                )
         self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()
-
-    def _add(self, step: int, **content) -> None:
-        from tensorboard.compat.proto import event_pb2
-
-        self._writer.add_event(
-            event_pb2.Event(wall_time=time.time(), step=step, **content)
-        )
+        with tf.io.gfile.GFile(metrics_path(self._output_dir), "a") as file:
+            file.write(json.dumps(json_text.finite(rounded)) + "\n")
 
 
 def console_line(
@@ -189,19 +246,51 @@ def console_line(
     values: Mapping[str, float],
     seconds_left: float | None = None,
 ) -> str:
-    """Formats one line of progress; arguments as in `Reporter.training`.
+    """Formats one line of progress; `metrics.jsonl` has all values.
 
-    `metrics.jsonl` has all values.
+    Args:
+        step: the number of completed steps.
+        num_train_steps: the last step.
+        values: means by name.
+        seconds_left: until the last step; None if not known.
     """
     parts = [f"step {step:,}/{num_train_steps:,} {step / num_train_steps:.0%}"]
-    if "loss" in values:
-        parts.append(f"loss {values['loss']:.4g}")
-    if _LEARNING_RATE in values:
-        parts.append(f"rate {values[_LEARNING_RATE]:.2e}")
+    parts.append(f"loss {values['loss']:.4g}")
+    parts.append(f"rate {values[_LEARNING_RATE]:.2e}")
     if seconds_left is not None:
-        parts.append(f"{values['examples_per_second']:.1f} examples/s")
+        parts.append(f"{values[_SPEED]:.1f} examples/s")
         parts.append(f"{progress.duration(seconds_left)} left")
     return "  ".join(parts)
+
+
+def _plus(sums: Mapping, values: Mapping) -> dict:
+    """Adds the values of later steps; keeps the learning rate of the last."""
+    if not sums:
+        return dict(values)
+    import tensorflow as tf
+
+    added = tf.nest.map_structure(
+        operator.add, dict(sums), dict(values), check_types=False
+    )
+    return {**added, _LEARNING_RATE: values[_LEARNING_RATE]}
+
+
+def _means(sums: Mapping) -> dict[str, float]:
+    """Converts sums over steps to the reported values."""
+    count = sums["steps"]
+    made = count - sums["skipped_steps"]
+    values = {
+        "loss": sum(sums["losses"].values()) / count,
+        **{
+            name: total / weight if weight else 0.0
+            for name, (total, weight) in sums["metrics"].items()
+        },
+        **({"gradient_norm": sums["gradient_norm"] / made} if made else {}),
+        _LEARNING_RATE: sums[_LEARNING_RATE],
+    }
+    if sums["skipped_steps"]:
+        values["skipped_steps"] = sums["skipped_steps"]
+    return values
 
 
 def metrics_path(folder: str) -> str:
@@ -210,35 +299,25 @@ def metrics_path(folder: str) -> str:
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """Reads all reports, except a last line truncated by a crash.
+    """Reads all reports; lines that are none are left out.
 
     Returns:
         The reports; an empty list if there is no file.
-
-    Raises:
-        ValueError: a line is not a report; names the line.
     """
     if not paths.exists(path):
         return []
-    with paths.open_to_read(path) as file:
-        *lines, _ = file.read().split(b"\n")
     records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json_text.parse(line, path)
-        except ValueError:
-            record = None
-        if not json_text.has_shape(record, _RECORD_SHAPE):
-            raise ValueError(
-                f"{path}:{number}: must be a JSON object of numbers with "
-                f"`step`; got {line[:60]!r}."
-            )
-        records.append(record)
+    with paths.open_to_read(path) as file:
+        for line in file.read().split(b"\n"):
+            with contextlib.suppress(ValueError):
+                record = json_text.parse(line, path)
+                if isinstance(record, dict) and type(record.get("step")) is int:
+                    records.append(record)
     return records
 
 
 def remove_later_metrics(path: str, step: int) -> None:
-    """Removes the records of later steps, and a line truncated by a crash."""
+    """Removes the records of later steps, and what is no record."""
     if not paths.exists(path):
         return
     kept = [r for r in read_metrics(path) if r["step"] <= step]
@@ -248,80 +327,49 @@ def remove_later_metrics(path: str, step: int) -> None:
             file.write(content)
 
 
-def summarize(records: Sequence[Record]) -> dict[str, Any]:
-    """Summarizes the reports of a run.
+def draw_curves(records: Sequence[Record], path: str) -> None:
+    """Plots every metric against the step, in training and held out.
 
-    Returns:
-        `last_step`; the medians of `examples_per_second` and `input_wait`
-        (percent of the time); `last_training` and `last_evaluation`, metrics by
-        name and their steps. Values that were not reported are left out.
-    """
-    if not records:
-        return {}
-    summary: dict[str, Any] = {
-        "last_step": max(record["step"] for record in records)
-    }
-    for name in _SPEEDS:
-        speeds = [r[name] for r in records if r.get(name) is not None]
-        if speeds:
-            summary[name] = statistics.median(speeds)
-    evaluations = [r for r in records if _is_evaluation(r)]
-    reports = [r for r in records if not _is_evaluation(r)]
-    if reports:
-        summary["last_training"] = reports[-1]
-    if evaluations:
-        summary["last_evaluation"] = evaluations[-1]
-    return summary
-
-
-def _is_evaluation(record: Record) -> bool:
-    return any(name.startswith(HELD_OUT) for name in record)
-
-
-def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
-    """Plots every metric of one or several runs against the step.
-
-    Each metric has a panel: losses first, the learning rate last. Training and
-    evaluation share it, and so do all runs, each in its color. Without reports,
-    no file is written.
+    Each metric has a panel: losses first, the learning rate last.
 
     Args:
-        runs: the reports of each run, by its name in the legend.
+        records: the reports, at least one.
         path: the PNG file to write.
     """
-    names = _panels(runs)
-    if not names:
-        return
     from matplotlib.backends import backend_agg
     from matplotlib.figure import Figure
 
+    names = _panels(records)
     width, height = _PANEL_INCHES
     figure = Figure((width, height * len(names)), layout="constrained")
     axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
     for axis, name in zip(axes, names, strict=True):
-        for number, (run, records) in enumerate(runs.items()):
-            colors = (f"C{number}",) * 2 if len(runs) > 1 else ("C0", "C1")
-            label = run if len(runs) > 1 else ""
-            if label.startswith("_"):  # Else matplotlib omits it.
-                label = os.path.join(os.curdir, label)
-            _draw_run(axis, name, records, label, colors)
+        for column, label, style in (
+            (name, "training", "-"),
+            (f"{HELD_OUT}{name}", "held out", "o-"),
+        ):
+            points = [
+                (record["step"], record[column])
+                for record in records
+                if record.get(column) is not None
+            ]
+            if points:
+                axis.plot(
+                    *zip(*points, strict=True), style, markersize=3, label=label
+                )
         axis.set_ylabel(name.replace("_", " "))
         axis.grid(alpha=0.3)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize="small")
+        axis.legend(fontsize="small")
     axes[-1].set_xlabel("step")
     backend_agg.FigureCanvasAgg(figure)
     with writing.whole_file(path, "wb") as file:
         writing.save_png(figure, file)
 
 
-def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
+def _panels(records: Sequence[Record]) -> list[str]:
     """Lists the metrics to plot: losses, then others, then the rate."""
     names = {
-        name.removeprefix(HELD_OUT)
-        for records in runs.values()
-        for record in records
-        for name in record
+        name.removeprefix(HELD_OUT) for record in records for name in record
     } - _NOT_DRAWN
 
     def place(name: str) -> tuple[object, ...]:
@@ -332,69 +380,17 @@ def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
     return sorted(names, key=place)
 
 
-def _draw_run(
-    axis, name: str, records: Sequence[Record], run: str, colors
-) -> None:
-    """Plots the two curves of a metric, each in its color."""
-    for column, kind, style, color in (
-        (name, "training", "-", colors[0]),
-        (f"{HELD_OUT}{name}", "held out", "o:" if run else "o-", colors[1]),
-    ):
-        points = [
-            (r["step"], r[column]) for r in records if r.get(column) is not None
-        ]
-        if points:
-            label: str | None = f"{run}, {kind}" if run else kind
-            if name == _LEARNING_RATE:
-                label = run or None
-            axis.plot(
-                *zip(*points, strict=True),
-                style,
-                color=color,
-                markersize=3,
-                label=label,
-            )
-
-
-class Clock:
-    """A stopwatch for the time between reports, without pauses."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-        self._paused = 0.0
-
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
-        """Excludes the time of a block from the current lap."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._paused += time.monotonic() - started
-
-    def lap(self) -> float:
-        """Returns the seconds since the last lap, and starts a new one."""
-        now = time.monotonic()
-        seconds = max(now - self._start - self._paused, 1e-9)
-        self._start, self._paused = now, 0.0
-        return seconds
-
-
 @contextlib.contextmanager
 def log_cost(name: str) -> Iterator[None]:
     """Logs the duration of a block and the peak memory so far."""
     started = time.monotonic()
     yield
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts kilobytes, macOS bytes.
+    megabytes = peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
     logging.info(
         "%s took %.1f s; peak memory so far %s MB",
         name,
         time.monotonic() - started,
-        f"{peak_host_bytes() / (1 << 20):,.0f}",
+        f"{megabytes:,.0f}",
     )
-
-
-def peak_host_bytes() -> int:
-    """Returns the peak host memory of this process in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts kilobytes, macOS bytes.
-    return peak if sys.platform == "darwin" else peak << 10

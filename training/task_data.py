@@ -114,13 +114,17 @@ def make_or_reuse(
     """
     held = _reuse(path, made_from)
     # Decided by the chief: either all workers take part, or none.
-    if take_part and not communicator.all_gather(int(held is not None))[0]:
-        held = None
-        if not communicator.is_chief:
+    is_chief = workers.is_chief()
+    if communicator.all_reduce_max(int(is_chief and held is None)):
+        if is_chief:
+            held = _write(path, made_from, write_file)
+        elif take_part:
             take_part()
-    if held is None and communicator.is_chief:
-        return _write(path, made_from, write_file)
-    return held or workers.wait_for(path, lambda: _reuse(path, made_from))
+        communicator.barrier()
+    held = held or _reuse(path, made_from)
+    if held is None:
+        raise OSError(f"This worker cannot see {path}, which the chief wrote.")
+    return held
 
 
 def _reuse(path: str, made_from: records.Metadata) -> _Made | None:
@@ -227,24 +231,15 @@ def training_batches(
     source: input_pipeline.Source, options: training_flags.FineTuningOptions
 ) -> input_pipeline.TrainingBatches:
     """Orders the records of a run: all are shuffled in each epoch."""
-    stream = record_order.RecordOrder(len(source.files), options.random_seed)
-    order: record_order.Order = stream
     step = input_pipeline.TRAINING_LENGTH_STEP
-    if options.packing or options.bucket_by_length:
-        lengths = source.lengths()
-    if options.bucket_by_length:
-        order = record_order.BucketedOrder(stream, lengths, options.random_seed)
-        source = dataclasses.replace(source, length_step=step)
     if options.packing:
         source = dataclasses.replace(
             source,
-            packed_length=-(-int(lengths.max()) // step) * step,
+            packed_length=-(-int(source.lengths().max()) // step) * step,
             num_parts=options.num_accumulation_steps,
         )
-    phase = input_pipeline.BatchPhase(
+    return input_pipeline.TrainingBatches(
         source=source,
         batch_size=options.train_batch_size,
-        order=order,
-        num_accumulation_steps=options.num_accumulation_steps,
+        order=record_order.RecordOrder(len(source.files), options.random_seed),
     )
-    return input_pipeline.TrainingBatches([phase])

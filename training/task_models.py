@@ -15,8 +15,8 @@ from tasks import task as task_lib
 from training import (
     checkpointing,
     devices,
-    failures,
     initialization,
+    input_pipeline,
     loop,
     model_files,
     model_folder,
@@ -33,7 +33,7 @@ _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 # Options of fine-tuning that must stay the same when a run resumes.
 _IDENTITY = (
     *("num_train_epochs", "warmup_proportion"),
-    *("freeze_layers", "bucket_by_length", "packing"),
+    *("freeze_layers", "packing"),
 )
 
 
@@ -44,7 +44,6 @@ def prepare(
     options: training_flags.FineTuningOptions = task.options
     strategy = devices.prepare_training(
         options,
-        [options.eval_batch_flag, "predict_batch_size"],
         [dataclasses.replace(options, **each) for each in options.grid],
     )
     return task_data.Setup(
@@ -127,10 +126,9 @@ class FineTuner:
             ValueError: a folder contains another model, or `init_checkpoint`
                 was trained with other text options.
         """
-        self._communicator.run_on_chief(
-            options.output_dir,
-            lambda: self._validate_folders(options.output_dir),
-        )
+        if workers.is_chief():
+            self._validate_folders(options.output_dir)
+        self._communicator.barrier()
         devices.set_seed(
             options.random_seed, deterministic=options.deterministic
         )
@@ -214,18 +212,34 @@ class FineTuner:
             evaluate=(lambda: self._metrics(data)) if evaluates else None,
             eval_every_steps=every,
             best_metric=self._task.metric if evaluates else None,
-            held_out=_description(data[task_lib.EVAL][0])
-            if evaluates
-            else None,
-        )
-        self._trainer = loop.train(
+        ).complete_identity(options, self._strategy)
+        with self._strategy.scope():
+            state, first_step = initialization.initialize(
+                self._objective,
+                options,
+                plan,
+                self._trainer.state if self._trainer else None,
+            )
+        self._trainer = self._trainer_of(state, options)
+        batches = task_data.training_batches(train.source, options)
+        loop.train(self._trainer, batches, options, plan, first_step)
+
+    def _trainer_of(self, state: steps.TrainState, options) -> steps.Trainer:
+        """Returns compiled steps; the same if schedules differ in their peak.
+
+        The length of a run is compiled into its steps.
+        """
+        trainer, constants = self._trainer, state.schedule.without_peak
+        if trainer and trainer.state.schedule.without_peak == constants:
+            trainer.state = state
+            return trainer
+        return steps.Trainer(
             self._strategy,
-            self._objective,
-            task_data.training_batches(train.source, options),
-            options,
-            plan,
-            self._trainer,
-        ).trainer
+            state,
+            jit_compile=devices.compiles_whole_steps(
+                self._strategy, options.jit_compile
+            ),
+        )
 
     def _identity(self, options, train) -> dict[str, object]:
         """Returns the values that must stay the same when a run resumes."""
@@ -286,7 +300,7 @@ class FineTuner:
                 if name not in answers:
                     answers[name] = self._answer(each)
                 scores |= self._results(each, answers[name], options.output_dir)
-            if scores and self._communicator.is_chief:
+            if scores and workers.is_chief():
                 result_files.write(
                     os.path.join(
                         options.output_dir,
@@ -301,7 +315,7 @@ class FineTuner:
         self, data: task_lib.Data, answers: Any, folder: str
     ) -> Mapping[str, float]:
         """Writes the files of a data set and returns its results."""
-        if self._communicator.is_chief:
+        if workers.is_chief():
             self._task.write_answers(data, answers, folder)
         if data.data_set.has_labels:
             return self._task.results(data, answers)
@@ -314,11 +328,11 @@ class FineTuner:
         if data.data_set.split == task_lib.EVAL:
             batch_flag = options.eval_batch_flag
         if data.source is not None:
-            with failures.of_reading(), workers.communication_errors():
+            with input_pipeline.reading_errors():
                 outputs = self._predictor.predict(
                     data.source,
                     batch_size=getattr(options, batch_flag),
-                    by_length=options.packing or options.bucket_by_length,
+                    by_length=options.packing,
                 )
         return self._task.decode(data, outputs)
 
@@ -334,12 +348,6 @@ class FineTuner:
         return initialization.load_for_evaluation(
             self._strategy, self._objective.model, prefix, options
         )
-
-
-def _description(held_out: task_lib.Data) -> dict[str, object]:
-    """Identifies held-out data."""
-    files = held_out.source.files if held_out.source else None
-    return {"records_fingerprint": files.fingerprint() if files else None}
 
 
 def _copy_weights(source: keras.Model, target: keras.Model) -> None:

@@ -1,11 +1,14 @@
 """Progress, durations and log lines."""
 
+import fcntl
 import os
 import pathlib
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 from absl import logging
@@ -15,9 +18,9 @@ from files import progress
 
 def test_a_line_shows_progress_and_time_left():
     assert progress.line("windows", 2500, 10000, 61.0 / 3) == (
-        "██········ windows 2,500/10,000  1m 01s left"
+        "windows 2,500/10,000  1m 01s left"
     )
-    assert progress.line("text", 0.5, 1, 7.0) == "█████····· text 50%  7s left"
+    assert progress.line("text", 0.5, 1, 7.0) == "text 50%  7s left"
     assert progress.line("lines", 2500, None, 2.0) == "lines 2,500  1,250.0/s"
 
 
@@ -30,7 +33,7 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
         report("words", done, 100, f"at {done}")
         now[0] += 2.0
     # 2 seconds for each tenth: due at 6, 12 and 18 seconds.
-    assert [line.split()[2] for line in caplog.messages] == [
+    assert [line.split()[1] for line in caplog.messages] == [
         "30/100", "60/100", "90/100",
     ]  # fmt: skip
     assert caplog.messages[0].endswith("14s left, at 30")
@@ -74,13 +77,12 @@ class Options:
 
 def main(options):
     logging.info("one " * 30)
-    for step in (1, 2):
-        progress.report(f"step {step} " + 100 * ".")
-    logging.warning("careful")
-    progress.animate(lambda: "too early to redraw")
-    progress.report("step 3")
+    with progress.bar(3, title="training") as bar:
+        for step in (1, 2, 3):
+            bar.update(1)
+            logging.warning("careful %d", step)
+    progress.bar(5, title="left").update(1)
     logging.error("broken")
-    progress.report("step 4")
 
 program.start(Options, main)
 """
@@ -108,13 +110,14 @@ def _piped(script, *arguments):
 
 
 def _on_terminal(script, *arguments, **environment):
-    """Returns what a terminal of 40 columns gets."""
+    """Returns what a terminal of 60 columns gets."""
     ours, its = pty.openpty()
+    size = struct.pack("HHHH", 24, 60, 0, 0)
+    fcntl.ioctl(its, termios.TIOCSWINSZ, size)
     with subprocess.Popen(
         _command(script, arguments),
         env={
             "PYTHONPATH": str(_ROOT),
-            "COLUMNS": "40",
             "TERM": "xterm",
             **environment,
         },
@@ -131,48 +134,31 @@ def _on_terminal(script, *arguments, **environment):
     return read.decode().replace("\r\n", "\n")
 
 
-def test_a_pipe_gets_time_and_message_and_a_line_for_each_report(script):
+def test_a_pipe_gets_lines_of_time_and_message(script):
     lines = _piped(script).splitlines()
     assert all(re.match(r"\d\d:\d\d:\d\d \S", line) for line in lines)
-    messages = [line[9:].strip() for line in lines]
-    assert messages[0] == ("one " * 30).strip()
-    assert [m.rstrip(". ") for m in messages[1:]] == [
-        *("step 1", "step 2", "WARNING: careful"),
-        *("step 3", "ERROR: broken", "step 4"),
+    assert [line[9:].strip() for line in lines] == [
+        ("one " * 30).strip(),
+        *(f"WARNING: careful {step}" for step in (1, 2, 3)),
+        "ERROR: broken",
     ]
+    full = r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ shown\.py:\d+\] one "
+    assert re.match(full, _piped(script, "--log_format=full"))
 
 
-def test_a_terminal_has_one_line_of_progress_below_the_log(script):
-    shown = _on_terminal(script, NO_COLOR="1")
-    shown = re.sub(r"\d\d:\d\d:\d\d", "TIME", shown)
-    erase = "\r\x1b[K"
-    dots = "." * (39 - len("step 1 "))
-    words = [" ".join(["one"] * number) for number in (8, 8, 8, 6)]
-    assert shown.split(erase) == [
-        "TIME " + ("\n" + " " * 9).join(words) + "\n",
-        f"step 1 {dots}",
-        f"step 2 {dots}",
-        "TIME WARNING: careful\n",
-        "step 3",
-        "TIME ERROR: broken\n",
-        "step 4\n",
-    ]
-
-
-def test_colors_are_for_terminals_that_want_them(script):
+def test_a_terminal_has_a_bar_below_the_log(script):
     shown = _on_terminal(script)
-    assert "\x1b[33mWARNING: careful\x1b[0m" in shown
-    assert "\x1b[31mERROR: broken\x1b[0m" in shown
-    assert "\x1b" not in _on_terminal(script, TERM="dumb")
-    assert "\x1b" not in _piped(script)
+    # The bar is erased, a line is written in its place, and it follows.
+    assert re.search(r"\r *\r\d\d:\d\d:\d\d WARNING: careful 2\n", shown)
+    assert re.search(r"training: 100%.*3/3", shown)
+    assert "ERROR: broken\n" in shown
+    assert shown.endswith("\n")
 
 
-def test_the_full_form_is_absls(script):
-    line = r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ shown\.py:\d+\] one "
-    assert re.match(line, _piped(script, "--log_format=full"))
-    assert "\x1b" not in _on_terminal(script, "--log_format=full")
-
-
-def test_programs_with_low_verbosity_show_no_progress(script):
-    shown = _on_terminal(script, "--verbosity=-1", NO_COLOR="1")
-    assert "step" not in shown and "careful" in shown
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [(["--verbosity=-1"], {}), ([], {"TERM": "dumb"})],
+)
+def test_some_terminals_get_no_bar(script, arguments, environment):
+    shown = _on_terminal(script, *arguments, **environment)
+    assert "training" not in shown and "careful" in shown

@@ -11,7 +11,7 @@ from modeling import config as config_lib
 from modeling import huggingface_config
 from tests import toy_config, toy_pretraining
 from tests.fuzz import mutations
-from training import records, reporting
+from training import records
 
 _CONFIG = toy_config.config()
 _THEIRS = huggingface_config.from_release(
@@ -95,16 +95,6 @@ def test_objects_are_those_of_the_file_or_an_error(check):
             repr(found) == repr(json.loads(content.decode("utf-8-sig")))
         ),
     )
-
-
-def test_reports_are_those_of_the_file_or_an_error(check):
-    def is_right(found, content):
-        lines = content.split(b"\n")[:-1]
-        reporting.summarize(found)
-        return repr(found) == repr([json.loads(line) for line in lines])
-
-    cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
-    check(reporting.read_metrics, "metrics.jsonl", cases, is_right)
 
 
 @pytest.mark.parametrize(

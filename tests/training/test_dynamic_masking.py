@@ -379,13 +379,12 @@ def _rows(batches):
 
 def _trained_on(source, steps, worker=0, workers=1, replicas=1, seed=5):
     context = tf.distribute.InputContext(workers, worker, replicas)
-    phase = input_pipeline.BatchPhase(
+    batches = input_pipeline.TrainingBatches(
         source=source,
         batch_size=8,
         order=record_order.RecordOrder(20, seed),
         seed=seed,
     )
-    batches = input_pipeline.TrainingBatches([phase])
     iterator = batches.iterator(toy.OneWorker(context), *steps)
     count = (steps[1] - steps[0]) * (replicas // workers)
     return _rows(itertools.islice(iterator, count))

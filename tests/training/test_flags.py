@@ -106,7 +106,7 @@ def test_options_state_their_attention_and_batch_size_of_evaluation():
     files = {"output_dir": "out", "bert_config_file": "config.json"}
     for objective in ("mlm_nsp", "mlm", "ltr"):
         options = training_flags.PretrainingOptions(
-            **files, input_file="records", objective=objective
+            **files, input_file="records", objective=objective, do_eval=True
         )
         assert options.is_causal == (objective == "ltr")
     assert options.causal_flag == "--objective=ltr"

@@ -187,15 +187,12 @@ def test_values_that_a_checkpoint_lacks_are_those_of_earlier_versions(
     usual = {
         "objective": "mlm_nsp",
         "class_weights": [],
-        "workers_reading": 1,
-        "masking": [None],
     }
     _start(objective, tmp_path, identity=usual)
     assert "different settings" not in caplog.text
-    now = {"class_weights": [1.0, 9.0], "workers_reading": 2}
+    now = {"class_weights": [1.0, 9.0]}
     _start(objective, tmp_path, identity={**usual, **now})
     assert "class_weights was [] and is [1.0, 9.0]" in caplog.text
-    assert "workers_reading was 1 and is 2" in caplog.text
 
 
 @pytest.mark.parametrize("scale_loss", [True, False])

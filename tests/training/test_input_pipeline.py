@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import os
 import subprocess
@@ -46,14 +47,11 @@ def _context(pipeline=0, pipelines=1, replicas=1):
     )
 
 
-def _batches(source, **phase):
-    phase = input_pipeline.BatchPhase(source=source, **phase)
-    return input_pipeline.TrainingBatches([phase])
-
-
 def _training_rows(source, batch_size, steps, context=None):
     order = record_order.RecordOrder(len(source.files), 5)
-    batches = _batches(source, batch_size=batch_size, order=order)
+    batches = input_pipeline.TrainingBatches(
+        source=source, batch_size=batch_size, order=order
+    )
     return _rows_of_steps(batches, steps, context or _context())
 
 
@@ -93,35 +91,24 @@ def test_replicas_share_the_rows_of_each_batch(source):
         assert dealt == batch
 
 
-def test_workers_may_each_take_rows_of_their_own(source):
-    # Worker 1 of two, each of two replicas, with an order of its own.
-    order = record_order.RecordOrder(11, 6)
-    batches = _batches(source, batch_size=8, order=order, workers_reading=2)
-    rows = _rows_of_steps(batches, (2, 4), _context(1, 2, 4))
-    expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
-    assert rows == np.concatenate(expected).tolist()
-    first, second = (source.files.name(i) for i in order.batch(2, 4)[:2])
-    told = batches.describe(2)
-    assert told.startswith(f"{first}, {second}, ")
-    assert told.endswith(" (this worker's share of it)")
-    assert told.count(" record ") == 4
-
-
-def test_a_batch_must_divide_among_the_replicas(source):
-    with pytest.raises(ValueError, match=r"multiple .* got 8 and 3"):
-        _training_rows(source, 8, (0, 1), _context(replicas=3))
-    with pytest.raises(ValueError, match=r"^eval_batch_size .* got 8 and 3"):
-        input_pipeline.check_batch_size("eval_batch_size", 8, 3)
+def test_a_batch_must_divide_among_the_replicas():
+    with pytest.raises(ValueError, match=r"^train_batch_size .* got 8 and 3"):
+        input_pipeline.check_batch_size("train_batch_size", 8, 3)
+    input_pipeline.check_batch_size("train_batch_size", 24, 4, 3)
+    with pytest.raises(ValueError, match="times --num_accumulation_steps; got"):
+        input_pipeline.check_batch_size("train_batch_size", 24, 4, 4)
 
 
 def test_the_records_of_a_step_are_named(source):
     order = types.SimpleNamespace(batch=lambda step, size: np.arange(size))
-    batches = _batches(source, batch_size=6, order=order)
+    batches = input_pipeline.TrainingBatches(
+        source=source, batch_size=6, order=order
+    )
     a, b = source.files.paths
     assert batches.describe(0) == (
         f"{a} record 0, {a} record 1, {a} record 2, {a} record 3 and 2 more"
     )
-    few = _batches(source, batch_size=1, order=order)
+    few = dataclasses.replace(batches, batch_size=1)
     assert few.describe(0) == f"{a} record 0"
     assert source.files.name(4) == f"{b} record 0"
 
@@ -150,6 +137,13 @@ def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
         ([10, 9, 8, 7, 6, 5, 4, 3], [1] * 8),
         ([2, 1, 0, 10, 9, 8, 7, 6], [1, 1, 1, 0, 0, 0, 0, 0]),
     ]
+
+
+def test_an_evaluation_rounds_its_batches_up_to_the_replicas(source):
+    # Batches of 4 among 3 replicas are batches of 6.
+    found = _evaluation(source, _context(replicas=3), batch_size=4)
+    assert [row for rows, _ in found for row in rows] == [*range(11), 0]
+    assert [weights for _, weights in found] == [[1, 1]] * 5 + [[1, 0]]
 
 
 def test_evaluation_rows_are_dealt_to_replicas(source):
@@ -259,49 +253,6 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
         )
 
 
-_PHASE_ORDER = record_order.RecordOrder(11, 5)
-
-
-@pytest.fixture
-def phased(source):
-    """Five steps of batches of 4, then two of batches of 2."""
-    return input_pipeline.TrainingBatches(
-        [
-            input_pipeline.BatchPhase(
-                source=source,
-                batch_size=batch_size,
-                order=_PHASE_ORDER,
-                num_accumulation_steps=3,
-                end=end,
-            )
-            for batch_size, end in ((4, 5), (2, 7))
-        ]
-    )
-
-
-def test_each_phase_counts_its_own_steps(phased, source):
-    for first, end, start, size in ((0, 5, 0, 4), (2, 5, 0, 4), (6, 7, 5, 2)):
-        found = _rows_of_steps(phased, (first, end), _context())
-        assert found == [
-            _PHASE_ORDER.batch(step - start, size).tolist()
-            for step in range(first, end)
-        ]
-    first, second = (source.files.name(i) for i in _PHASE_ORDER.batch(1, 2))
-    assert phased.describe(6) == f"{first}, {second}"
-
-
-def test_the_phase_of_a_step_has_its_shape_and_its_end(phased):
-    assert [phased.phase(step).batch_size for step in (0, 4, 5, 7)] == [
-        *(4, 4, 2, 2)
-    ]
-    assert phased.phase(4).num_accumulation_steps == 3
-    assert phased.phase(4).end == 5
-    assert phased.phase(5).end == phased.phase(7).end == 7
-    # An iterator does not cross phases.
-    with pytest.raises(ValueError, match="steps 4 to 5, and the phase ends"):
-        phased.iterator(None, 4, 6)
-
-
 _TAKE_FOR_THREE_SECONDS = """
 import sys, time
 import tensorflow as tf
@@ -313,10 +264,11 @@ source = input_pipeline.RecordSource(
     vocab_size=31,
 )
 order = record_order.RecordOrder(len(source.files), 5)
-phase = input_pipeline.BatchPhase(source=source, batch_size=4, order=order)
-iterator = input_pipeline.TrainingBatches([phase]).iterator(
-    tf.distribute.OneDeviceStrategy("cpu:0"), 0, 15
+batches = input_pipeline.TrainingBatches(
+    source=source, batch_size=4, order=order
 )
+strategy = tf.distribute.OneDeviceStrategy("cpu:0")
+iterator = batches.iterator(strategy, 0, 15)
 for _ in range(15):
     next(iterator)
     time.sleep(0.2)

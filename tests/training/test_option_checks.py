@@ -22,24 +22,6 @@ def _pretraining(folder, **named):
     return programs.parse(run_pretraining.Options, **given)
 
 
-def test_pretraining_gets_the_sizes_of_its_model_and_its_phases(tmp_path):
-    options = _pretraining(tmp_path, input_file=tmp_path / "a.tfrecord")
-    config, phases = option_checks.check_pretraining(options)
-    assert config.hidden_size == 32
-    assert [phase.end for phase in phases] == [100_000]
-
-
-def test_every_phase_must_fit_the_model_and_find_its_files(tmp_path):
-    first = f"steps=50% input_file={tmp_path}/a.tfrecord"
-    for second, words in (
-        (f"max_seq_length=64 input_file={tmp_path}/b.tfrecord", "length 64"),
-        (f"input_file={tmp_path}/c.tfrecord", "No file matches"),
-    ):
-        options = _pretraining(tmp_path, phases=f"{first}; steps=50% {second}")
-        with pytest.raises(ValueError, match=words):
-            option_checks.check_pretraining(options)
-
-
 @pytest.mark.parametrize("name", ["a.tfrecord", "b.tfrecord"])
 def test_held_out_records_that_are_trained_on_are_warned_of(
     name, tmp_path, caplog

@@ -57,7 +57,7 @@ def test_two_devices_answer_as_one(tmp_path):
             do_eval=True,
             do_predict=True,
             predict_batch_size=4,
-            bucket_by_length=True,
+            packing=True,
         ),
     )
     subprocess.run(

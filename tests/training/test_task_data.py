@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import toy_data
-from training import record_files, records, task_data
+from training import record_files, records, task_data, workers
 
 _TEXT = {
     "max_seq_length": 5,
@@ -132,18 +132,21 @@ def test_values_and_labels_come_in_file_order(tmp_path):
 class _Others:
     """A worker's communicator; the chief holds the records or not."""
 
-    is_chief = False
-
     def __init__(self, *, chief_holds):
-        self._chief_holds, self.gathered = chief_holds, []
+        self._chief_holds, self.numbers = chief_holds, []
 
-    def all_gather(self, number):
-        self.gathered.append(number)
-        return [int(self._chief_holds), number]
+    def all_reduce_max(self, number):
+        self.numbers.append(number)
+        return int(not self._chief_holds)
+
+    def barrier(self):
+        self.numbers.append("barrier")
 
 
 @pytest.mark.parametrize("chief_holds", [True, False])
-def test_the_chief_decides_whether_workers_take_part(tmp_path, chief_holds):
+def test_the_chief_decides_whether_workers_take_part(
+    tmp_path, monkeypatch, chief_holds
+):
     path = tmp_path / "train"
     made = _make(path)
     metadata = records.read_metadata(f"{path}.tf_record")
@@ -156,9 +159,9 @@ def test_the_chief_decides_whether_workers_take_part(tmp_path, chief_holds):
         )
         assert counts.tolist() == [2, 0, 1]
         assert len(files) == len(made.source.files)
-        return others.gathered
+        return others.numbers
 
-    assert find(lambda: turns.append("part")) == [1]
+    monkeypatch.setattr(workers, "is_chief", lambda: False)
+    waits = [0] if chief_holds else [0, "barrier"]
+    assert find(lambda: turns.append("part")) == waits
     assert turns == ([] if chief_holds else ["part"])
-    # Alone, the chief needs no answer.
-    assert find() == []

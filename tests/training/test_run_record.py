@@ -1,0 +1,68 @@
+"""The record of the programs that ran in a folder."""
+
+import dataclasses
+import json
+import sys
+
+import pytest
+
+from training import run_record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    output_dir: str
+    learning_rate: float = 0.5
+
+
+def _lines(folder):
+    text = (folder / "run.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run_x.py", "--learning_rate=0.5"])
+    options = _Options(output_dir=str(tmp_path / "out"))
+    seen = []
+
+    def refuse(options):
+        raise ValueError("no such flag")
+
+    def run(options):
+        run_record.write_start(options)
+        seen.extend(_lines(tmp_path / "out"))
+
+    def fail(options):
+        run_record.write_start(options)
+        raise ValueError("no data")
+
+    def stop(options):
+        run_record.write_start(options)
+        sys.exit(143)
+
+    with pytest.raises(ValueError, match="no such flag"):
+        run_record.recorded(refuse)(options)
+    assert not (tmp_path / "out").exists()
+    run_record.recorded(run)(options)
+    for action, error in ((fail, ValueError), (stop, SystemExit)):
+        with pytest.raises(error):
+            run_record.recorded(action)(options)
+    lines = _lines(tmp_path / "out")
+    assert lines[0] == seen[0]
+    assert lines[0]["command"] == ["run_x.py", "--learning_rate=0.5"]
+    assert lines[0]["flags"] == dataclasses.asdict(options)
+    assert lines[0]["packages"]["tensorflow"]
+    assert "commit" in lines[0]
+    assert [line["outcome"] for line in lines[1::2]] == [
+        "finished",
+        "ValueError: no data",
+        "interrupted",
+    ]
+
+
+def test_a_damaged_record_of_earlier_runs_stops_no_run(tmp_path):
+    (tmp_path / "run.jsonl").write_bytes(b"\xff{")
+    options = _Options(output_dir=str(tmp_path))
+    run_record.recorded(run_record.write_start)(options)
+    last = (tmp_path / "run.jsonl").read_bytes().splitlines()[-1]
+    assert json.loads(last)["outcome"] == "finished"

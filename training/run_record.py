@@ -1,0 +1,137 @@
+"""The record of the programs that ran in a folder, `run.jsonl`.
+
+Each program appends a line when it starts, after the checks of its options,
+with its command, flags, versions and commit; and a line when it ends, with its
+outcome. A later program never changes the lines of an earlier one.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from files import json_text, locking, paths
+
+FILE = "run.jsonl"
+# Packages whose versions affect results and speed.
+_PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-text")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_GIT = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
+_GIT_SECONDS = 5
+# The folders in which this process has started a run.
+_started: set[str] = set()
+
+
+def recorded(run: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Makes a script record its outcome, and lock its folder meanwhile.
+
+    Args:
+        run: takes options, a dataclass with `output_dir`, and calls
+            `write_start` after its checks.
+    """
+
+    @functools.wraps(run)
+    def run_recorded(options: Any) -> None:
+        with locked(options.output_dir):
+            try:
+                run(options)
+            except (KeyboardInterrupt, SystemExit):
+                write_end(options, "interrupted")
+                raise
+            except Exception as error:
+                write_end(options, f"{type(error).__name__}: {error}")
+                raise
+            write_end(options, "finished")
+
+    return run_recorded
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Locks the folder of a run; the chief locks it for all workers."""
+    if not _is_chief():
+        yield
+        return
+    with locking.lock_folder(folder, f"--output_dir={folder}"):
+        yield
+
+
+def _is_chief() -> bool:
+    if "TF_CONFIG" not in os.environ:
+        return True
+    from training import workers  # Late: it imports TensorFlow.
+
+    return workers.is_chief()
+
+
+def write_start(options: Any) -> None:
+    """Appends the command, flags, versions and commit of a run."""
+    _started.add(options.output_dir)
+    _append(
+        options.output_dir,
+        {
+            "started": _now(),
+            "command": sys.argv,
+            "flags": dataclasses.asdict(options),
+            "python": platform.python_version(),
+            "packages": {
+                name: importlib.metadata.version(name) for name in _PACKAGES
+            },
+            "commit": _commit(),
+        },
+    )
+
+
+def write_end(options: Any, outcome: str) -> None:
+    """Appends the outcome of a run: "finished", "interrupted" or an error.
+
+    A command that was refused before it started leaves no line.
+    """
+    if options.output_dir not in _started:
+        return
+    _started.remove(options.output_dir)
+    # After a full disk, for example, the error of the run matters.
+    with contextlib.suppress(OSError):
+        _append(options.output_dir, {"ended": _now(), "outcome": outcome})
+
+
+def _append(folder: str, values: dict[str, Any]) -> None:
+    if not _is_chief():
+        return
+    line = json.dumps(json_text.finite(values)) + "\n"
+    path = os.path.join(folder, FILE)
+    if not paths.is_remote(path):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line)
+        return
+    import tensorflow as tf
+
+    with tf.io.gfile.GFile(path, "a") as file:
+        file.write(line)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _commit() -> str | None:
+    """Returns the commit of this clone, with `-dirty` if files are modified."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", _ROOT, *_GIT],
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
