@@ -205,7 +205,7 @@ def _json_objects(
         if not line.strip():
             continue
         where = f"{name}, line {number}"
-        value = json_text.parse_line(line, where)
+        value = json_text.parse(line, where)
         if not isinstance(value, dict):
             raise ValueError(
                 f"{where}: every line must be a JSON object; got {line[:60]!r}."

@@ -18,52 +18,23 @@ _NAMES = {
 _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 
-def parse(content: bytes, path: str) -> Any:
-    """Parses the content of a JSON file.
+def parse(content: bytes | str, where: str) -> Any:
+    """Parses JSON.
 
     Args:
         content: UTF-8; a byte-order mark is allowed, because editors on Windows
             write one.
-        path: the file, for messages.
+        where: the file, and perhaps its line, for messages.
 
     Raises:
-        ValueError: it is not UTF-8 or not JSON, or is nested too deeply; the
-            message has the path and, if known, the line.
+        ValueError: it is not UTF-8 or not JSON, or is nested too deeply.
     """
     try:
-        return json.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: must be UTF-8; byte {error.start} is not."
-        ) from error
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {error.lineno}, column {error.colno}: must be "
-            f"JSON: {error.msg}."
-        ) from error
-    # Thousands of nested brackets; numbers with thousands of digits.
+        if isinstance(content, bytes):
+            content = content.decode("utf-8-sig")
+        return json.loads(content)
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{path}: must be JSON ({error}).") from error
-
-
-def parse_line(line: str, where: str) -> Any:
-    """Parses a line of JSON.
-
-    Args:
-        line: without its line end.
-        where: the file and line number, for messages.
-
-    Raises:
-        ValueError: it is not JSON, or is nested too deeply.
-    """
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{where}: not JSON ({error.msg} at column {error.colno})."
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise ValueError(f"{where}: not JSON ({error}).") from error
+        raise ValueError(f"{where}: must be JSON ({error}).") from error
 
 
 def read(path: str) -> Any:

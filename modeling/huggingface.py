@@ -359,10 +359,10 @@ def _weight_map(path: str) -> dict[str, str]:
     path = os.path.join(folder, name)
     index = json_text.read_object(path)
     suffix = os.path.splitext(name.removesuffix(".index.json"))[1]
-    names: dict[str, str] = {}
-    if json_text.has_shape(index, {"weight_map": {"*": str}}):
-        names = index["weight_map"]
-    if not names or not all(_is_file_name(n, suffix) for n in names.values()):
+    names = index.get("weight_map")
+    if not isinstance(names, dict) or not all(
+        _is_file_name(name, suffix) for name in names.values()
+    ):
         raise ValueError(
             f"{path} must be JSON with a weight_map to {suffix} files of the "
             f"same folder; got {messages.short(index.get('weight_map'))}."

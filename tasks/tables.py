@@ -222,7 +222,7 @@ def _csv_rows(path: str) -> Iterator[Row]:
 
 def _json_rows(path: str) -> Iterator[Row]:
     for number, line in _clean_lines(path):
-        cells = json_text.parse_line(line, f"{path}, line {number}")
+        cells = json_text.parse(line, f"{path}, line {number}")
         if not isinstance(cells, dict | list):
             raise ValueError(
                 f"{path}, line {number}: each line must be a JSON object or "

@@ -66,7 +66,7 @@ _TABLES = {
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
 --vocab_file=folder        | folder: Is a directory.
 --bert_config_file=nothing | file or directory.
---bert_config_file=empty   | empty, line 1, column 1: must be JSON
+--bert_config_file=empty   | empty: must be JSON (Expecting value: line 1
 """,
     _CUSTOM: """
                            | text_a_column must name the column of the text

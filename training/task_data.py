@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths
+from files import paths
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import flags as training_flags
@@ -137,11 +137,7 @@ def _reuse(path: str, made_from: records.Metadata) -> _Made | None:
         return None
     files = record_files.RecordFiles([path])
     counts = held.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
-    if (
-        not json_text.has_shape(counts, [int])
-        or any(count < 0 for count in counts)
-        or not sum(counts) == len(files) == held.num_records
-    ):
+    if not sum(counts) == len(files) == held.num_records:
         return None
     logging.info("%s: reusing %d records", path, len(files))
     return files, np.asarray(counts, np.int64)

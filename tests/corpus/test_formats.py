@@ -73,7 +73,7 @@ def test_article_without_end_names_the_line_where_it_began(following):
 def test_text_outside_articles_and_damaged_json_name_the_line():
     with pytest.raises(ValueError, match=r"line 1: expected <doc \.\.\.>"):
         _read("wikiextractor", "Just some text.\n")
-    with pytest.raises(ValueError, match=r"in\.txt, line 3: not JSON"):
+    with pytest.raises(ValueError, match=r"in\.txt, line 3: must be JSON"):
         _read("wikiextractor", '\n{"text": "a"}\n{"text')
 
 
@@ -158,7 +158,7 @@ def test_invalid_utf8_is_counted_and_a_json_field_chosen_by_name():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a"', r"line 2: not JSON .* at column"),
+        ('{"text": "a"', r"line 2: must be JSON .* column"),
         ('["a"]', "line 2: every line must be a JSON object"),
         ('{"id": 1, "body": "a"}', r"field 'text'; got None.*: 'body', 'id'"),
         ('{"text": 3}', "must be a string in the field 'text'; got 3"),
@@ -369,7 +369,7 @@ def test_pages_of_a_cirrussearch_dump_are_its_articles(tmp_path, caplog):
         ('{"text": "a"}', 'line 1: expected {"index": ...}; got .*=jsonl'),
         ('{"index": {}}\n{"index": {}}', "line 2: expected a page; got"),
         ('{"index": {}}\n{"title": "a"}', "line 2: the text must be a string"),
-        ('{"index": {}}\n{"tex', "line 2: not JSON"),
+        ('{"index": {}}\n{"tex', "line 2: must be JSON"),
     ],
 )
 def test_other_lines_than_those_of_cirrussearch_are_named(text, message):

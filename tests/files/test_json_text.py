@@ -22,23 +22,16 @@ def test_a_value_must_have_the_given_shape():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"a":\n ]', "x.json, line 2, column 2: must be JSON: Expecting"),
-        (b'"\xff"', "x.json: must be UTF-8; byte 1 is not"),
-        (b"[" * 100_000, "x.json: must be JSON "),
-        (b"9" * 5_000, "x.json: must be JSON .*digits"),
-        (b"", "x.json, line 1, column 1: must be JSON"),
+        (b'{"a":\n ]', "x: must be JSON .Expecting value: line 2 column 2"),
+        (b'"\xff"', "x: must be JSON .*byte 0xff in position 1"),
+        (b"[" * 100_000, "x: must be JSON "),
+        (b"9" * 5_000, "x: must be JSON .*digits"),
+        ("", "x: must be JSON .Expecting value"),
     ],
 )
 def test_invalid_json_is_named(content, message):
     with pytest.raises(ValueError, match=message) as caught:
-        json_text.parse(content, "x.json")
-    assert type(caught.value) is ValueError
-
-
-@pytest.mark.parametrize("line", ["[" * 100_000, "9" * 5_000, "{", ""])
-def test_invalid_json_lines_are_named(line):
-    with pytest.raises(ValueError, match="x, line 7: not JSON") as caught:
-        json_text.parse_line(line, "x, line 7")
+        json_text.parse(content, "x")
     assert type(caught.value) is ValueError
 
 

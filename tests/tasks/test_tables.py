@@ -113,8 +113,8 @@ def test_row_without_the_column_is_an_error(
         ("tsv", b"a\n\xff\n", "line 2: not UTF-8"),
         ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
         ("csv", b'"a"b,c\n', "line 1: not CSV"),
-        ("jsonl", b'["a"]\n["a"\n', "line 2: not JSON"),
-        ("jsonl", b'\n["a"]\n', "line 1: not JSON"),
+        ("jsonl", b'["a"]\n["a"\n', "line 2: must be JSON"),
+        ("jsonl", b'\n["a"]\n', "line 1: must be JSON"),
         ("jsonl", b"3\n", "line 1: each line must be a JSON object or array"),
     ],
 )

@@ -56,16 +56,6 @@ def test_picture_of_a_matrix(num_classes):
     assert file.getvalue().startswith(b"\x89PNG")
 
 
-def test_characters_that_the_font_lacks_are_one_line(caplog, recwarn):
-    file = io.BytesIO()
-    report.draw(["はい", "いいえ"], np.eye(2, dtype=int), file)
-    assert file.getvalue().startswith(b"\x89PNG")
-    assert not recwarn.list
-    assert [record.message for record in caplog.records] == [
-        "The font of a picture lacks some characters; it shows boxes."
-    ]
-
-
 def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
     info = datasets.DatasetInfo(
         name="custom",

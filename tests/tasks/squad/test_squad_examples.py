@@ -256,8 +256,8 @@ _QA = {"id": "q1", "question": "What stands?", "answers": []}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"data": [\n  1,,]}', r"line 2, column 5: must be JSON"),
-        (b'{"data": "\xff"}', r"must be UTF-8; byte 10"),
+        (b'{"data": [\n  1,,]}', r"must be JSON .*line 2 column 5"),
+        (b'{"data": "\xff"}', r"must be JSON .*byte 0xff"),
         (b"[]", r"\$ must be an object; got list"),
         (b"{}", r"\$\.data is missing; the object has no fields\.$"),
         (
