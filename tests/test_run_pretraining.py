@@ -398,7 +398,7 @@ def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
     ):
         toy.run(unbroken, bert_config_file=config)
     with pytest.raises(
-        ValueError, match="objective was 'mlm_nsp' and is 'mlm'"
+        ValueError, match="objective is 'mlm_nsp' there and 'mlm' here"
     ):
         toy.run(unbroken, objective="mlm")
     with pytest.raises(ValueError, match="trained with bidirectional"):

@@ -109,6 +109,7 @@ def _append(folder: str, values: dict[str, Any]) -> None:
     line = json.dumps(json_text.finite(values)) + "\n"
     path = os.path.join(folder, FILE)
     if not paths.is_remote(path):
+        os.makedirs(folder, exist_ok=True)
         with open(path, "a", encoding="utf-8") as file:
             file.write(line)
         return
