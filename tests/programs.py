@@ -1,10 +1,12 @@
 """Programs of this project, run within a process of tests."""
 
+import dataclasses
 import importlib
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import flags
@@ -65,6 +67,29 @@ def results(path: pathlib.Path) -> dict[str, float]:
     lines = path.read_text().splitlines()
     pairs = (line.split(" = ") for line in lines)
     return {name: float(value) for name, value in pairs}
+
+
+def eval_results(folder: pathlib.Path) -> dict[str, float]:
+    """Reads eval_results.txt."""
+    return results(folder / "eval_results.txt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Toy:
+    """A script, and a function that names the flags of a small run of it."""
+
+    script: types.ModuleType
+    flags_of: Callable[..., dict[str, Any]]
+
+    def parse(self, named: dict[str, Any]) -> Any:
+        """Turns flags into options, through the script's own definitions."""
+        return parse(self.script.Options, **named)
+
+    def run(self, folder: pathlib.Path, **changes: Any) -> pathlib.Path:
+        """Runs the script in this process; returns its output folder."""
+        named = self.flags_of(folder, **changes)
+        self.script.run(self.parse(named))
+        return pathlib.Path(named["output_dir"])
 
 
 def refusal(name: str, arguments: Sequence[str]) -> str | None:

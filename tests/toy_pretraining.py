@@ -17,6 +17,7 @@ from training import records, reporting
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
 CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
+write_config = toy_config.write
 
 
 def golden_examples() -> dict[str, np.ndarray]:
@@ -92,11 +93,6 @@ def write_unmasked_records(path, num_examples=50, **flags) -> str:
     return str(path)
 
 
-def write_config(path, **changes) -> str:
-    """Writes the configuration of a network for `random_examples`."""
-    return toy_config.write(path, **changes)
-
-
 def flags_of(folder, **changes) -> dict[str, object]:
     """Names the flags of a run on toy records in a folder, made if missing.
 
@@ -137,19 +133,8 @@ class OneWorker:
         return make(self._context)
 
 
-def command_line(named: dict[str, object]) -> list[str]:
-    """Writes flags as a user would."""
-    return [f"--{name}={value}" for name, value in named.items()]
-
-
-def parse(named: dict[str, object]) -> run_pretraining.Options:
-    """Turns flags into options, through the script's own definitions."""
-    return programs.parse(run_pretraining.Options, **named)
-
-
-def run(folder, **changes) -> None:
-    """Runs the toy run in this process."""
-    run_pretraining.run(parse(flags_of(folder, **changes)))
+_TOY = programs.Toy(run_pretraining, flags_of)
+parse, run = _TOY.parse, _TOY.run
 
 
 def start(folder, environment=None, log="log", **changes):
@@ -161,7 +146,8 @@ def start(folder, environment=None, log="log", **changes):
         log: name of the file in the folder that takes what it says.
         **changes: flags that differ from those of the toy run.
     """
-    command = command_line(flags_of(folder, **changes))
+    named = flags_of(folder, **changes)
+    command = [f"--{name}={value}" for name, value in named.items()]
     with (folder / log).open("w") as file:
         return subprocess.Popen(
             [sys.executable, "run_pretraining.py", *command],

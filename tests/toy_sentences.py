@@ -86,16 +86,8 @@ def flags_of(folder, **changes):
     }
 
 
-def parse(named):
-    """Turns flags into options, through the script's own definitions."""
-    return programs.parse(run_classifier.Options, **named)
-
-
-def run(folder, **changes):
-    """Runs the script in this process; returns the folder of its results."""
-    named = flags_of(folder, **changes)
-    run_classifier.run(parse(named))
-    return folder / named["output_dir"]
+_TOY = programs.Toy(run_classifier, flags_of)
+parse, run, results = _TOY.parse, _TOY.run, programs.eval_results
 
 
 def golden_flags(folder, **changes):
@@ -117,8 +109,3 @@ def golden_flags(folder, **changes):
         "label_column": "",
         **changes,
     }
-
-
-def results(folder):
-    """Reads eval_results.txt."""
-    return programs.results(folder / "eval_results.txt")

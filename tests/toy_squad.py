@@ -123,26 +123,13 @@ def flags_of(folder, **changes) -> dict[str, object]:
     }
 
 
-def parse(named: dict[str, object]) -> run_squad.Options:
-    """Turns flags into options, through the script's own definitions."""
-    return programs.parse(run_squad.Options, **named)
-
-
-def run(folder, **changes) -> pathlib.Path:
-    """Runs the toy run in this process; returns its output folder."""
-    named = flags_of(folder, **changes)
-    run_squad.run(parse(named))
-    return pathlib.Path(named["output_dir"])
+_TOY = programs.Toy(run_squad, flags_of)
+parse, run, results = _TOY.parse, _TOY.run, programs.eval_results
 
 
 def read_json(path):
     """Reads a file of JSON."""
     return json.loads(path.read_text())
-
-
-def results(output_dir) -> dict[str, float]:
-    """Reads eval_results.txt."""
-    return programs.results(output_dir / "eval_results.txt")
 
 
 def losses(output_dir) -> list[float]:

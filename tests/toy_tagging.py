@@ -109,9 +109,9 @@ def files_of(folder) -> dict[str, object]:
     }
 
 
-def parse(folder, **changes) -> run_ner.Options:
-    """Turns flags into options, through the script's own definitions."""
-    named = {
+def flags_of(folder, **changes) -> dict[str, object]:
+    """Names the flags of a small run on the files in a folder."""
+    return {
         **files_of(folder),
         "train_batch_size": 16,
         "eval_batch_size": 16,
@@ -120,9 +120,7 @@ def parse(folder, **changes) -> run_ner.Options:
         "save_checkpoints_steps": 50,
         **changes,
     }
-    return programs.parse(run_ner.Options, **named)
 
 
-def run(folder, **changes) -> None:
-    """Runs the script in this process."""
-    run_ner.run(parse(folder, **changes))
+_TOY = programs.Toy(run_ner, flags_of)
+parse, run = _TOY.parse, _TOY.run

@@ -180,7 +180,9 @@ def test_run_squad(check, tmp_path, name):
 @pytest.mark.parametrize("name", ["train.txt", "vocab.txt", "config.json"])
 def test_run_ner(check, tmp_path, name):
     toy_tagging.write_all(tmp_path, num_sentences=9)
-    options = toy_tagging.parse(tmp_path, do_train=True, init_checkpoint=None)
+    options = toy_tagging.parse(
+        toy_tagging.flags_of(tmp_path, do_train=True, init_checkpoint=None)
+    )
     check(_script(run_ner, options, tmp_path / name), name)
 
 
