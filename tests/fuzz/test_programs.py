@@ -45,7 +45,7 @@ def num_cases(request):
 class _FineTuner:
     """Looks at the records that a model would learn from."""
 
-    def check_trained(self, options, data_sets):
+    def check_trained(self, options):
         pass
 
     def start(self, options):
