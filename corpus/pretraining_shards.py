@@ -22,7 +22,6 @@ from corpus import cleaning, formats, preparation
 from files import paths, progress
 from tasks.masked_lm import (
     encoded_corpus,
-    fast_masked_pairs,
     masked_pairs,
     record_contents,
 )
@@ -207,7 +206,7 @@ def make_shard(
     if not corpus.num_documents:
         recipe.store.remove(number)
         return report
-    instances = fast_masked_pairs.create_instances(
+    instances = masked_pairs.create_instances(
         corpus,
         encoded_corpus.vocabulary(tokenizer.definition.vocab),
         recipe.options,

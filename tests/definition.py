@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from tasks.masked_lm import encoded_corpus, masked_pairs
+from tests import plain_masked_pairs
 from vocab import tokenization
 
 _SEED = 12345
@@ -89,8 +90,8 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
 
     options = masked_pairs.InstanceOptions()
     vocab = tokenization.load_vocab(vocab_file)
-    instances = masked_pairs.create_training_instances(
-        masked_pairs.tokenize_documents(
+    instances = plain_masked_pairs.create_training_instances(
+        plain_masked_pairs.tokenize_documents(
             encoded_corpus.read_documents([text_file]),
             functools.partial(tokenize, vocab=vocab, do_lower_case=True),
         ),
@@ -100,7 +101,7 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
     )
     with open(output_file, "wb") as file:
         for instance in instances:
-            features = masked_pairs.instance_features(
+            features = plain_masked_pairs.instance_features(
                 instance,
                 lambda tokens: [vocab[token] for token in tokens],
                 options,

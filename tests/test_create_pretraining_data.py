@@ -8,7 +8,6 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 import create_pretraining_data
 from files import progress
@@ -168,14 +167,6 @@ def test_flags_become_options():
     assert options.output_files == ("a", "b")
     assert options.instances.masked_lm_prob == 0.2
     assert options.instances.masking_rates == (100.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize("name", ["input_file", "output_file", "vocab_file"])
-def test_three_flags_are_required(name):
-    values = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
-    del values[name]
-    with pytest.raises(flags.IllegalFlagValueError, match=name):
-        _options(**values)
 
 
 @pytest.mark.parametrize(

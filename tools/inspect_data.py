@@ -29,7 +29,6 @@ from corpus import text_statistics
 from files import messages, paths, progress, writing
 from tasks.masked_lm import (
     encoded_corpus,
-    fast_masked_pairs,
     masked_pairs,
     record_contents,
 )
@@ -137,7 +136,7 @@ def _inspect_text(
     if limit and _has_more(names, limit):
         name += f" (the first {limit:,} documents)"
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
-    instances = fast_masked_pairs.create_instances(
+    instances = masked_pairs.create_instances(
         encoded_corpus.encode_documents(documents(), memory.encode),
         encoded_corpus.vocabulary(tokenizer.vocab),
         instance_options,

@@ -1,7 +1,7 @@
 """Dynamic masking: new masks each time that an example is read.
 
 Source: Liu et al. 2019 (RoBERTa), §4.1. The distribution is that of
-`masked_pairs.create_masked_lm_predictions`, the Python version for one example;
+`tasks.masked_lm.masked_pairs`, which masks one example after the other;
 this module masks a batch in the graph.
 """
 

@@ -1,48 +1,68 @@
-"""Masked sentence pairs for pre-training: the reference on strings.
-
-This module defines the pre-training data of BERT, one rule after the other, and
-is easy to verify. `create_pretraining_data.py` uses `fast_masked_pairs`, which
-creates the same instances from the same random draws in a fraction of the time.
+"""Masked sentence pairs for pre-training.
 
 Source: Devlin et al. 2019, §3.1 and App. A.1, A.2. For the same text, flags
 and seed the instances are those of create_pretraining_data.py of the release,
 in its order. This fixes the order of all random draws: an additional, missing
 or earlier draw changes all that follow.
+
+Except for whole words, no draw depends on the tokens themselves. Positions in
+the corpus are drawn here, and tokens are looked up when records are written,
+many instances at once. An instance takes about 200 bytes.
 """
 
+import array
+import bisect
 import dataclasses
 import functools
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from commands import flags
+from tasks.masked_lm import draws, encoded_corpus
 
 _PAIRS = flags.Heading("Masked pairs")
-# A sentence is a list of tokens, a document a list of sentences.
-Sentence = list[str]
-Document = list[Sentence]
+# A sentence, or part of a text: its first token in the corpus and one past its
+# last.
+_Span = tuple[int, int]
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
 TRIES_FOR_ANOTHER_DOCUMENT = 10
+# Replacements of a predicted token that are not an index of a token.
+MASK, SAME = -1, -2
+_BATCH_INSTANCES = 512
+# The columns of `Instances`: begin and end of A and of B in the corpus, whether
+# the next is random, and the end of its predictions.
+_BEGIN_A, _END_A, _BEGIN_B, _END_B, _IS_RANDOM_NEXT, _END = range(6)
+_NUM_COLUMNS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """Options of masked pairs; defaults as released."""
 
-    max_seq_length: int = _PAIRS.flag(128, "Tokens per pair.")
-    max_predictions_per_seq: int = _PAIRS.flag(
+    # [CLS], two [SEP] and a token of each sentence.
+    max_seq_length: int = _PAIRS.flag(
+        128, "Tokens per pair.", lower_bound=NUM_SPECIAL_TOKENS + 2
+    )
+    max_predictions_per_seq: int = _PAIRS.count(
         20, "Maximum number of predictions per pair."
     )
-    masked_lm_prob: float = _PAIRS.flag(0.15, "Share of the tokens to predict.")
+    masked_lm_prob: float = _PAIRS.flag(
+        0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1
+    )
     do_whole_word_mask: bool = _PAIRS.switch(
         "Mask all pieces of a word together."
     )
     short_seq_prob: float = _PAIRS.flag(
-        0.1, "Share of documents split into pairs of a random shorter length."
+        0.1,
+        "Share of documents split into pairs of a random shorter length.",
+        lower_bound=0,
+        upper_bound=1,
     )
     random_seed: int = _PAIRS.flag(12345, "Decides every random draw.")
 
@@ -52,7 +72,7 @@ class InstanceOptions(PairOptions):
     """Options for creating instances; defaults as released.
 
     Raises:
-        ValueError: a value is invalid; names it and the condition.
+        ValueError: `masking` is malformed.
     """
 
     # Source: Devlin et al. 2019, Table 8.
@@ -66,34 +86,14 @@ class InstanceOptions(PairOptions):
         "epoch; the default of dupe_factor is then 1 (not in the "
         "release)."
     )
-    dupe_factor: int = _PAIRS.flag(10, "Passes over the text.")
+    dupe_factor: int = _PAIRS.count(10, "Passes over the text.")
 
     def __post_init__(self):
-        shortest = NUM_SPECIAL_TOKENS + 2
-        if self.max_seq_length < shortest:
-            raise ValueError(
-                f"max_seq_length must be {shortest} or more: [CLS], two [SEP] "
-                f"and a token of each sentence; got {self.max_seq_length}."
-            )
-        for name in ("max_predictions_per_seq", "dupe_factor"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be 1 or more; got {getattr(self, name)}."
-                )
-        for name in ("masked_lm_prob", "short_seq_prob"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(
-                    f"{name} must be from 0 to 1; got {getattr(self, name)}."
-                )
         _ = self.masking_rates  # The property checks the values.
 
     @functools.cached_property
     def masking_rates(self) -> tuple[float, float, float]:
-        """The three percentages of `masking`.
-
-        Raises:
-            ValueError: they are not three, or do not sum to 100.
-        """
+        """The three percentages of `masking`."""
         try:
             mask, same, replace = rates = tuple(
                 map(float, self.masking.split(","))
@@ -135,164 +135,345 @@ class InstanceOptions(PairOptions):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class TrainingInstance:
-    """One masked pair of sentences.
-
-    Attributes:
-        tokens: `[CLS] A [SEP] B [SEP]`, after masking unless it is dynamic.
-        segment_ids: for each token 0 up to the first [SEP], then 1.
-        is_random_next: B does not follow A in the text.
-        masked_lm_positions: the predicted positions, ascending.
-        masked_lm_labels: the original tokens there.
-    """
-
-    tokens: list[str]
-    segment_ids: list[int]
-    is_random_next: bool
-    masked_lm_positions: list[int]
-    masked_lm_labels: list[str]
-
-
-def tokenize_documents(
-    documents: Iterable[Iterable[str]], tokenize: Callable[[str], Sentence]
-) -> list[Document]:
-    """Tokenizes the sentences of documents.
-
-    As released: a line without tokens, such as one of control characters,
-    neither adds a sentence nor ends a document.
+class Instances:
+    """Ordered masked sentence pairs, `[CLS] A [SEP] B [SEP]`.
 
     Args:
-        documents: as from `encoded_corpus.read_documents`.
-        tokenize: tokenizes a sentence.
+        corpus: the source of A and B.
+        vocabulary: of the corpus.
+        options: for creating instances.
     """
-    tokenized = (
-        [tokens for line in document if (tokens := tokenize(line))]
-        for document in documents
-    )
-    return [document for document in tokenized if document]
+
+    def __init__(
+        self,
+        *,
+        corpus: encoded_corpus.Corpus,
+        vocabulary: encoded_corpus.Vocabulary,
+        options: InstanceOptions,
+    ):
+        self._corpus = corpus
+        self._vocabulary = vocabulary
+        self._options = options
+        self._rows = array.array("q")
+        self._places = array.array("i")
+        self._replacements = array.array("i")
+        self._order = array.array("q")
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def append(
+        self,
+        spans: tuple[int, int, int, int, bool],
+        places: list[int],
+        replacements: list[int],
+    ) -> None:
+        """Adds an instance.
+
+        Args:
+            spans: begin and end of A, of B, and whether the next is random.
+            places: the predicted tokens, in any order, counted from the first
+                of A to the last of B.
+            replacements: for each `MASK`, `SAME` or the index of a token.
+        """
+        self._places.fromlist(places)
+        self._replacements.fromlist(replacements)
+        self._rows.fromlist([*spans, len(self._places)])
+        self._order.append(len(self._order))
+
+    def shuffle(self, rng: random.Random) -> None:
+        """Shuffles the instances."""
+        draws.shuffle(self._order, rng)
+
+    def num_random_next(self) -> int:
+        """Returns the number of pairs with a random second part."""
+        return int(self._table()[:, _IS_RANDOM_NEXT].sum())
+
+    def _table(self) -> np.ndarray:
+        return np.frombuffer(self._rows, np.int64).reshape(-1, _NUM_COLUMNS)
+
+    def batches(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yields `features` of all instances in order, in batches."""
+        for start in range(0, len(self), _BATCH_INSTANCES):
+            yield self.features(start, start + _BATCH_INSTANCES)
+
+    def features(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Returns the arrays of `B` records, padded with zeros.
+
+        As released: padding is id 0, whatever token has that id.
+
+        Args:
+            start: the first instance.
+            stop: one past the last; the end if there are fewer.
+
+        Returns:
+            `input_ids`, `input_mask`, `segment_ids`: `[B, T]` integers;
+            `masked_lm_positions`, `masked_lm_ids`: `[B, P]` integers;
+            `masked_lm_weights`: `[B, P]` float32; `next_sentence_labels`:
+            `[B, 1]`, 1 for a random next. T is `max_seq_length`, P is
+            `max_predictions_per_seq`. With `dynamic_masking` there are no
+            `masked_lm` arrays; for whole words there is `word_starts`,
+            `[B, T]`, 0 for a token that continues a word.
+        """
+        order = np.array(self._order[start:stop], np.int64)  # [B]
+        table = self._table()
+        input_ids, input_mask, segment_ids = self._tokens(table[order])
+        features = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": segment_ids,
+            "next_sentence_labels": table[order, _IS_RANDOM_NEXT, np.newaxis],
+        }
+        if self._options.dynamic_masking:
+            if self._options.do_whole_word_mask:
+                starts = ~self._vocabulary.continues[input_ids]
+                features["word_starts"] = starts * input_mask
+            return features
+        positions, replacements, weights = self._masked(table, order)
+        is_masked = weights > 0  # [B, P]
+        labels = np.take_along_axis(input_ids, positions, axis=1)
+        labels = np.where(is_masked, labels, 0)  # [B, P]
+        hidden = np.where(
+            replacements == MASK,
+            self._vocabulary.mask_id,
+            np.where(
+                replacements == SAME, labels, self._vocabulary.ids[replacements]
+            ),
+        )  # [B, P]
+        rows, _ = np.nonzero(is_masked)
+        input_ids[rows, positions[is_masked]] = hidden[is_masked]
+        return {
+            **features,
+            "masked_lm_positions": positions,
+            "masked_lm_ids": labels,
+            "masked_lm_weights": weights,
+        }
+
+    def _tokens(self, rows: np.ndarray):
+        """Looks up the tokens before masking.
+
+        Returns:
+            `input_ids`, `input_mask`, `segment_ids`, each `[B, T]`.
+        """
+        column = np.arange(self._options.max_seq_length, dtype=np.int32)
+        begin_a, end_a, begin_b, end_b = (
+            rows[:, number, np.newaxis]
+            for number in (_BEGIN_A, _END_A, _BEGIN_B, _END_B)
+        )  # [B, 1]
+        first_sep = (end_a - begin_a + 1).astype(np.int32)
+        last_sep = (first_sep + end_b - begin_b + 1).astype(np.int32)
+        is_after_a = column > first_sep  # [B, T]
+        is_token = column <= last_sep
+        place = column + np.where(
+            is_after_a, begin_b - first_sep - 1, begin_a - 1
+        )  # [B, T]
+        np.clip(place, 0, len(self._corpus.ids) - 1, out=place)
+        input_ids = self._corpus.ids[place] * is_token
+        input_ids[:, 0] = self._vocabulary.cls_id
+        for sep in (first_sep, last_sep):
+            np.put_along_axis(input_ids, sep, self._vocabulary.sep_id, axis=1)
+        return (
+            input_ids,
+            is_token.view(np.uint8),
+            (is_after_a & is_token).view(np.uint8),
+        )
+
+    def _masked(self, table: np.ndarray, order: np.ndarray):
+        """Collects the predictions, in the order of positions.
+
+        Returns:
+            `positions` and `replacements`, `[B, P]` int32; `weights`, `[B, P]`
+            float32, 1 where there is a prediction.
+        """
+        end = table[order, _END]  # [B]
+        begin = np.where(order > 0, table[order - 1, _END], 0)
+        column = np.arange(self._options.max_predictions_per_seq)
+        is_masked = column < (end - begin)[:, np.newaxis]  # [B, P]
+        source = np.where(is_masked, begin[:, np.newaxis] + column, 0)
+        if not self._places:
+            zeros = np.zeros(source.shape, np.int32)
+            return zeros, zeros, zeros.astype(np.float32)
+        places = np.frombuffer(self._places, np.int32)[source]
+        length_a = table[order, _END_A] - table[order, _BEGIN_A]  # [B]
+        # Offset by [CLS], and in B also by the first [SEP].
+        places = places + 1 + (places >= length_a[:, np.newaxis])
+        replacements = np.frombuffer(self._replacements, np.int32)[source]
+        places = np.where(is_masked, places, self._options.max_seq_length)
+        by_place = np.argsort(places, axis=1)
+        places = np.take_along_axis(places, by_place, axis=1)
+        replacements = np.take_along_axis(replacements, by_place, axis=1)
+        # There are at most as many predictions as positions, so those sorted to
+        # the front are those counted.
+        return (
+            np.where(is_masked, places, 0),
+            replacements,
+            is_masked.astype(np.float32),
+        )
 
 
-def create_training_instances(
-    documents: Sequence[Document],
-    vocab_words: Sequence[str],
+def create_instances(
+    corpus: encoded_corpus.Corpus,
+    vocabulary: encoded_corpus.Vocabulary,
     options: InstanceOptions,
     rng: random.Random,
-) -> list[TrainingInstance]:
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> Instances:
     """Creates the instances of a corpus, in random order.
 
     As released: all instances of `dupe_factor` passes are in memory.
 
     Args:
-        documents: the corpus, as from `tokenize_documents`.
-        vocab_words: the possible random replacements. As released, the complete
-            vocabulary, including [PAD], [CLS] and [unused1].
+        corpus: at least one document.
+        vocabulary: of the corpus.
         options: for creating instances.
         rng: source of all random draws.
+        on_progress: called with the fraction done, 0 to 1.
     """
-    documents = list(documents)
-    rng.shuffle(documents)
-    instances = []
-    for _ in range(options.dupe_factor):
-        for index in range(len(documents)):
-            instances += _create_instances_from_document(
-                documents, index, vocab_words, options, rng
+    order = list(range(corpus.num_documents))
+    draws.shuffle(order, rng)
+    creator = _Creator(corpus, vocabulary, options, rng, order)
+    num_rounds = options.dupe_factor * len(order)
+    for number in range(num_rounds):
+        creator.create_instances_from_document(number % len(order))
+        on_progress((number + 1) / num_rounds)
+    creator.instances.shuffle(rng)
+    return creator.instances
+
+
+class _Creator:
+    """The instances of `[D]` shuffled documents, by random draws."""
+
+    def __init__(self, corpus, vocabulary, options, rng, order):
+        self.instances = Instances(
+            corpus=corpus, vocabulary=vocabulary, options=options
+        )
+        self._options = options
+        self._rng = rng
+        self._order = order
+        self._starts = corpus.sentence_starts
+        self._document_starts = corpus.document_starts
+        self._num_words = len(vocabulary.ids)
+        self._max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
+        # By the number of tokens of A and B, precomputed.
+        self._places = list(range(self._max_num_tokens))
+        self._num_predictions = [
+            options.num_predictions(count + NUM_SPECIAL_TOKENS)
+            for count in range(self._max_num_tokens + 1)
+        ]
+        self._continues = b""
+        if options.do_whole_word_mask:
+            self._continues = vocabulary.continues[corpus.ids].tobytes()
+
+    def create_instances_from_document(self, place: int) -> None:
+        """Splits a document into pairs, about half with a random second part.
+
+        Args:
+            place: index of the document in `order`.
+        """
+        rng, starts = self._rng, self._starts
+        # Some pairs are shorter, like inputs in fine-tuning.
+        target_length = self._max_num_tokens
+        if rng.random() < self._options.short_seq_prob:
+            target_length = draws.between(2, self._max_num_tokens, rng)
+        first, document_end = self._sentences(place)
+        while first < document_end:
+            end = self._chunk_end(first, document_end, target_length)
+            is_single = end - first == 1
+            a_end = first + (
+                1 if is_single else draws.between(1, end - first - 1, rng)
             )
-    rng.shuffle(instances)
-    return instances
-
-
-def _create_instances_from_document(
-    documents: Sequence[Document],
-    document_index: int,
-    vocab_words: Sequence[str],
-    options: InstanceOptions,
-    rng: random.Random,
-) -> list[TrainingInstance]:
-    """Splits one document into pairs, about half with a random second part."""
-    document = documents[document_index]
-    max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
-    # Some pairs are shorter, like inputs in fine-tuning.
-    target_length = max_num_tokens
-    if rng.random() < options.short_seq_prob:
-        target_length = rng.randint(2, max_num_tokens)
-
-    instances = []
-    start = 0
-    while start < len(document):
-        chunk = _chunk(document, start, target_length)
-        a_end = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
-        tokens_a = _joined(chunk[:a_end])
-        # As released: a chunk of one sentence always gets a random next.
-        is_random_next = len(chunk) == 1 or rng.random() < 0.5
-        if is_random_next:
-            tokens_b = _random_next(
-                documents, document_index, target_length - len(tokens_a), rng
+            span_a = starts[first], starts[a_end]
+            # As released: a chunk of one sentence always gets a random next.
+            is_random_next = is_single or rng.random() < 0.5
+            if is_random_next:
+                length_a = span_a[1] - span_a[0]
+                span_b = self._random_next(place, target_length - length_a)
+                # The unused sentences of the chunk begin the next one.
+                first = a_end
+            else:
+                span_b = starts[a_end], starts[end]
+                first = end
+            span_a, span_b = truncate_pair_at_random_ends(
+                span_a, span_b, self._max_num_tokens, rng
             )
-            # The unused sentences of the chunk begin the next one.
-            start += a_end
+            places, replacements = self._create_masked_lm_predictions(
+                span_a, span_b
+            )
+            self.instances.append(
+                (*span_a, *span_b, is_random_next), places, replacements
+            )
+
+    def _sentences(self, place: int) -> tuple[int, int]:
+        document = self._order[place]
+        return (
+            self._document_starts[document],
+            self._document_starts[document + 1],
+        )
+
+    def _chunk_end(
+        self, first: int, document_end: int, target_length: int
+    ) -> int:
+        """Returns the end of the fewest sentences, at least 1, that suffice."""
+        starts = self._starts
+        return bisect.bisect_left(
+            starts, starts[first] + target_length, first + 1, document_end
+        )
+
+    def _random_next(self, place: int, target_length: int) -> _Span:
+        """Chooses sentences from a random position in another document."""
+        for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
+            other = draws.below(len(self._order), self._rng)
+            if other != place:
+                break
+        begin, document_end = self._sentences(other)
+        first = begin + draws.below(document_end - begin, self._rng)
+        end = self._chunk_end(first, document_end, target_length)
+        return self._starts[first], self._starts[end]
+
+    def _create_masked_lm_predictions(
+        self, span_a: _Span, span_b: _Span
+    ) -> tuple[list[int], list[int]]:
+        """Chooses the tokens to predict, and their replacements.
+
+        [CLS] and [SEP] are never predicted.
+
+        Returns:
+            The places, counted from the first token of A to the last of B in
+            the order drawn, and the replacement of each; none if masking is
+            dynamic.
+        """
+        options, rng = self._options, self._rng
+        if options.dynamic_masking:
+            return [], []
+        (begin_a, end_a), (begin_b, end_b) = span_a, span_b
+        num_tokens = end_a - begin_a + end_b - begin_b
+        places = self._places[:num_tokens]
+        num_to_predict = self._num_predictions[num_tokens]
+        if options.do_whole_word_mask:
+            continues = (
+                self._continues[begin_a:end_a] + self._continues[begin_b:end_b]
+            )
+            words = _whole_words(places, continues)
+            chosen = choose_words(words, num_to_predict, rng)
         else:
-            tokens_b = _joined(chunk[a_end:])
-            start += len(chunk)
-        tokens_a, tokens_b = truncate_pair_at_random_ends(
-            tokens_a, tokens_b, max_num_tokens, rng
-        )
-        tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
-        positions: list[int] = []
-        labels: list[str] = []
-        if not options.dynamic_masking:
-            tokens, positions, labels = create_masked_lm_predictions(
-                tokens, vocab_words, options, rng
-            )
-        instances.append(
-            TrainingInstance(
-                tokens=tokens,
-                segment_ids=[0] * (len(tokens_a) + 2)
-                + [1] * (len(tokens_b) + 1),
-                is_random_next=is_random_next,
-                masked_lm_positions=positions,
-                masked_lm_labels=labels,
-            )
-        )
-    return instances
-
-
-def _chunk(document: Document, start: int, target_length: int) -> Document:
-    """Collects sentences from `start` on until they have enough tokens."""
-    length = 0
-    for end in range(start, len(document)):
-        length += len(document[end])
-        if length >= target_length:
-            return document[start : end + 1]
-    return document[start:]
-
-
-def _random_next(
-    documents: Sequence[Document],
-    document_index: int,
-    target_length: int,
-    rng: random.Random,
-) -> list[str]:
-    """Collects sentences from a random position in another document."""
-    for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
-        random_index = rng.randint(0, len(documents) - 1)
-        if random_index != document_index:
-            break
-    document = documents[random_index]
-    start = rng.randint(0, len(document) - 1)
-    return _joined(_chunk(document, start, target_length))
-
-
-def _joined(sentences: Iterable[Sentence]) -> list[str]:
-    return [token for sentence in sentences for token in sentence]
+            chosen = draws.first_of_shuffled(places, num_to_predict, rng)
+        # As released: each piece of a word is drawn separately
+        # (google-research/bert#910).
+        mask_prob, same_prob = options.draw_probs
+        draw = rng.random
+        return chosen, [
+            MASK
+            if draw() < mask_prob
+            else SAME
+            if draw() < same_prob
+            else draws.below(self._num_words, rng)
+            for _ in chosen
+        ]
 
 
 def truncate_pair_at_random_ends(
-    tokens_a: Sequence[str],
-    tokens_b: Sequence[str],
-    max_num_tokens: int,
-    rng: random.Random,
-) -> tuple[list[str], list[str]]:
+    span_a: _Span, span_b: _Span, max_num_tokens: int, rng: random.Random
+) -> tuple[_Span, _Span]:
     """Truncates a pair, token by token from the longer part (B if equal).
 
     Each token is removed from the front or the back at random, to avoid a bias
@@ -300,139 +481,60 @@ def truncate_pair_at_random_ends(
     `tasks.classification.sentence_pairs`.
 
     Returns:
-        The two sentences, together at most `max_num_tokens` tokens.
+        Both spans, together at most `max_num_tokens` tokens.
     """
-    # The slice from `begins` to `ends` of each part is kept.
-    begins = [0, 0]
-    ends = [len(tokens_a), len(tokens_b)]
-    while ends[0] - begins[0] + ends[1] - begins[1] > max_num_tokens:
-        longer = 0 if ends[0] - begins[0] > ends[1] - begins[1] else 1
-        if rng.random() < 0.5:
-            begins[longer] += 1
-        else:
-            ends[longer] -= 1
+    (begin_a, end_a), (begin_b, end_b) = span_a, span_b
+    surplus = end_a - begin_a + end_b - begin_b - max_num_tokens
+    if surplus <= 0:
+        return span_a, span_b
+    draw = rng.random
+    is_front = [draw() < 0.5 for _ in range(surplus)]
+    # First the longer part is truncated, then B and A in turns.
+    longer_by = end_a - begin_a - (end_b - begin_b)
+    from_longer = is_front[: abs(longer_by)]
+    turns = is_front[len(from_longer) :]
+    from_a, from_b = turns[1::2], turns[::2]
+    if longer_by > 0:
+        from_a += from_longer
+    else:
+        from_b += from_longer
+    front_a, front_b = sum(from_a), sum(from_b)
     return (
-        list(tokens_a[begins[0] : ends[0]]),
-        list(tokens_b[begins[1] : ends[1]]),
+        (begin_a + front_a, end_a - len(from_a) + front_a),
+        (begin_b + front_b, end_b - len(from_b) + front_b),
     )
 
 
-def create_masked_lm_predictions(
-    tokens: Sequence[str],
-    vocab_words: Sequence[str],
-    options: InstanceOptions,
-    rng: random.Random,
-) -> tuple[list[str], list[int], list[str]]:
-    """Chooses the tokens to predict and masks most of them.
+def choose_words(
+    words: list[list[int]], num_to_predict: int, rng: random.Random
+) -> list[int]:
+    """Draws the words to predict.
 
     As released, a word with more pieces than predictions left is skipped in
     favor of a shorter one.
 
     Args:
-        tokens: a complete instance; [CLS] and [SEP] are never predicted.
-        vocab_words: the possible random replacements.
-        options: of masking.
-        rng: source of all random draws.
-
-    Returns:
-        The tokens, some of them replaced; the predicted positions, ascending;
-        and the original tokens there.
+        words: the positions of the pieces of each word; shuffled in place.
+        num_to_predict: maximum number, reached if the words allow it.
+        rng: draws the order of the words.
     """
-    words = _maskable_words(tokens, options.do_whole_word_mask)
-    rng.shuffle(words)
-    num_to_predict = options.num_predictions(len(tokens))
-    masked = list(tokens)
-    positions: list[int] = []
+    draws.shuffle(words, rng)
+    places: list[int] = []
     for word in words:
-        if len(positions) == num_to_predict:
+        if len(places) == num_to_predict:
             break
-        if len(positions) + len(word) > num_to_predict:
-            continue
-        # As released: each piece of a word is drawn separately
-        # (google-research/bert#910).
-        for position in word:
-            masked[position] = _hidden(
-                tokens[position], vocab_words, options, rng
-            )
-        positions += word
-    positions.sort()
-    return masked, positions, [tokens[position] for position in positions]
+        if len(places) + len(word) <= num_to_predict:
+            places += word
+    return places
 
 
-def _maskable_words(
-    tokens: Sequence[str], do_whole_word_mask: bool
-) -> list[list[int]]:
-    """Lists the positions of each word, or of each piece."""
+def _whole_words(places: list[int], continues: bytes) -> list[list[int]]:
+    # As released: if B begins within a word, its first piece joins the last
+    # word of A, over the [SEP] between them.
     words: list[list[int]] = []
-    for position, token in enumerate(tokens):
-        if token in ("[CLS]", "[SEP]"):
-            continue
-        # As released: if B begins within a word, its first piece joins the
-        # last word of A, over the [SEP] between them.
-        if do_whole_word_mask and words and token.startswith("##"):
-            words[-1].append(position)
+    for place, is_continuation in zip(places, continues, strict=True):
+        if is_continuation and words:
+            words[-1].append(place)
         else:
-            words.append([position])
+            words.append([place])
     return words
-
-
-def _hidden(
-    token: str,
-    vocab_words: Sequence[str],
-    options: InstanceOptions,
-    rng: random.Random,
-) -> str:
-    """Draws the replacement of a predicted token."""
-    mask_prob, same_prob = options.draw_probs
-    if rng.random() < mask_prob:
-        return "[MASK]"
-    if rng.random() < same_prob:
-        return token
-    return vocab_words[rng.randint(0, len(vocab_words) - 1)]
-
-
-def instance_features(
-    instance: TrainingInstance,
-    convert_tokens_to_ids: Callable[[Iterable[str]], list[int]],
-    options: InstanceOptions,
-) -> dict[str, list[int] | list[float]]:
-    """Converts an instance to the arrays of a record, padded with zeros.
-
-    As released: padding is id 0, whatever token has that id.
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids`: `[T]`; `masked_lm_positions`,
-        `masked_lm_ids`, `masked_lm_weights`: `[P]`; `next_sentence_labels`:
-        `[1]`, 1 for a random next. T is `max_seq_length`, P is
-        `max_predictions_per_seq`. With `dynamic_masking` there are no
-        `masked_lm` arrays; for whole words there is `word_starts`, `[T]`, 0 for
-        a token that continues a word.
-    """
-    length = options.max_seq_length
-    num_places = options.max_predictions_per_seq
-    tokens = instance.tokens
-    features = {
-        "input_ids": _padded(convert_tokens_to_ids(tokens), length),
-        "input_mask": _padded([1] * len(tokens), length),
-        "segment_ids": _padded(instance.segment_ids, length),
-        "next_sentence_labels": [int(instance.is_random_next)],
-    }
-    if options.dynamic_masking:
-        if options.do_whole_word_mask:
-            starts = [int(not token.startswith("##")) for token in tokens]
-            features["word_starts"] = _padded(starts, length)
-        return features
-    num_masked = len(instance.masked_lm_positions)
-    masked_lm_ids = convert_tokens_to_ids(instance.masked_lm_labels)
-    return {
-        **features,
-        "masked_lm_positions": _padded(
-            instance.masked_lm_positions, num_places
-        ),
-        "masked_lm_ids": _padded(masked_lm_ids, num_places),
-        "masked_lm_weights": _padded([1.0] * num_masked, num_places, 0.0),
-    }
-
-
-def _padded(values: list, length: int, padding: float = 0) -> list:
-    return values + [padding] * (length - len(values))

@@ -21,8 +21,14 @@ import run_ner
 import run_squad
 from modeling import checkpoints
 from tasks import task
-from tasks.masked_lm import encoded_corpus, masked_pairs
-from tests import toy_pretraining, toy_sentences, toy_squad, toy_tagging
+from tasks.masked_lm import encoded_corpus
+from tests import (
+    plain_masked_pairs,
+    toy_pretraining,
+    toy_sentences,
+    toy_squad,
+    toy_tagging,
+)
 from tests.fuzz import harness, mutations
 from tools import convert_checkpoint
 from training import record_files, records, task_models
@@ -141,16 +147,16 @@ def test_create_pretraining_data(check, tmp_path, name):
 def _defined(options):
     """Makes the records by the plain definition."""
     tokenizer = tokenization.FullTokenizer(options.vocab_file)
-    documents = masked_pairs.tokenize_documents(
+    documents = plain_masked_pairs.tokenize_documents(
         encoded_corpus.read_documents([options.input_file]),
         tokenizer.tokenize,
     )
     rng = random.Random(options.random_seed)
-    instances = masked_pairs.create_training_instances(
+    instances = plain_masked_pairs.create_training_instances(
         documents, list(tokenizer.vocab), options.instances, rng
     )
     return [
-        masked_pairs.instance_features(
+        plain_masked_pairs.instance_features(
             each, tokenizer.convert_tokens_to_ids, options.instances
         )
         for each in instances

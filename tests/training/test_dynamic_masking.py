@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tasks.masked_lm import masked_pairs
+from tests import plain_masked_pairs
 from tests import toy_pretraining as toy
 from training import (
     dynamic_masking,
@@ -40,8 +41,8 @@ def _masking(**options):
 def _features(pairs, options):
     """Makes arrays of unmasked records, as the program writes them."""
     rows = [
-        masked_pairs.instance_features(
-            masked_pairs.TrainingInstance(
+        plain_masked_pairs.instance_features(
+            plain_masked_pairs.TrainingInstance(
                 tokens=tokens,
                 segment_ids=[
                     int(place > tokens.index("[SEP]"))
@@ -134,7 +135,7 @@ def test_places_are_those_of_the_definition(do_whole_word_mask):
     masked = _apply(masking, pairs, seeds)
     noise = dynamic_masking._noise(tf.constant(seeds, tf.int64), 24).numpy()
     for row, tokens in enumerate(pairs):
-        _, positions, labels = masked_pairs.create_masked_lm_predictions(
+        _, positions, labels = plain_masked_pairs.create_masked_lm_predictions(
             tokens, _VOCAB, masking.options, _Given(noise[row, 0])
         )
         count = len(positions)
@@ -215,7 +216,7 @@ def test_words_are_predicted_as_often_as_by_the_definition():
     masked = _apply(masking, [_PAIR] * 4000, _seeds(4000))
     rng = random.Random(1)
     defined = [
-        masked_pairs.create_masked_lm_predictions(
+        plain_masked_pairs.create_masked_lm_predictions(
             _PAIR, _VOCAB, masking.options, rng
         )[1]
         for _ in range(4000)
@@ -332,7 +333,6 @@ def test_files_to_be_masked_in_different_ways_are_refused(other):
     [
         {"masking": None},
         {"masking": [80, 10]},
-        {"masked_lm_prob": "high"},
         {"do_whole_word_mask": None},
     ],
 )

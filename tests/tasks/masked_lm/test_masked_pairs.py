@@ -1,4 +1,4 @@
-"""Masked sentence pairs: the definition, against the release's own."""
+"""Masked sentence pairs: the release's, and those of the plain definition."""
 
 import gzip
 import hashlib
@@ -7,10 +7,13 @@ import math
 import pathlib
 import random
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
-from tasks.masked_lm import encoded_corpus, masked_pairs
+from tasks.masked_lm import draws, encoded_corpus, masked_pairs
+from tests import plain_masked_pairs
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -35,7 +38,7 @@ def _instances(case):
     tokenizer = tokenization.FullTokenizer(
         str(_GOLDEN / flags["vocab_file"]), do_lower_case=flags["do_lower_case"]
     )
-    documents = masked_pairs.tokenize_documents(
+    documents = plain_masked_pairs.tokenize_documents(
         encoded_corpus.read_documents(
             str(_GOLDEN / path) for path in flags["input_file"]
         ),
@@ -43,11 +46,11 @@ def _instances(case):
     )
     rng = random.Random(flags["random_seed"])
     options = _options(flags)
-    instances = masked_pairs.create_training_instances(
+    instances = plain_masked_pairs.create_training_instances(
         documents, list(tokenizer.vocab), options, rng
     )
     features = [
-        masked_pairs.instance_features(
+        plain_masked_pairs.instance_features(
             instance, tokenizer.convert_tokens_to_ids, options
         )
         for instance in instances
@@ -95,7 +98,7 @@ def test_instances_before_serialization_are_the_release_s():
 
 
 def test_a_line_without_tokens_ends_no_document():
-    documents = masked_pairs.tokenize_documents(
+    documents = plain_masked_pairs.tokenize_documents(
         [["a", "?", "b"], ["?"], [], ["c"]],
         lambda text: [] if text == "?" else [text],
     )
@@ -115,16 +118,16 @@ class _Coin(random.Random):
 
 def test_truncation_shortens_the_longer_at_a_random_end():
     coin = _Coin(0.49, 0.5, 0.0)
-    tokens_a, tokens_b = list("abcd"), list("xy")
     # The front of A, the back of A; then both are equal: the front of B.
-    assert masked_pairs.truncate_pair_at_random_ends(
-        tokens_a, tokens_b, 3, coin
-    ) == (["b", "c"], ["y"])
+    shortened = masked_pairs.truncate_pair_at_random_ends(
+        (10, 14), (30, 32), 3, coin
+    )
+    assert shortened == ((11, 13), (31, 32))
     assert coin.uniforms == []
-    assert (tokens_a, tokens_b) == (list("abcd"), list("xy"))
-    assert masked_pairs.truncate_pair_at_random_ends(
-        ["a"], ["b"], 2, _Coin()
-    ) == (["a"], ["b"])
+    spans = (10, 11), (30, 31)
+    assert (
+        masked_pairs.truncate_pair_at_random_ends(*spans, 2, _Coin()) == spans
+    )
 
 
 def _documents(rng):
@@ -156,7 +159,7 @@ def test_instances_keep_their_promises(max_seq_length, seed):
         dupe_factor=2,
         short_seq_prob=0.3,
     )
-    instances = masked_pairs.create_training_instances(
+    instances = plain_masked_pairs.create_training_instances(
         documents, ["other"], options, rng
     )
     for instance in instances:
@@ -184,58 +187,16 @@ def test_instances_keep_their_promises(max_seq_length, seed):
             assert places_a[-1] < places_b[0]
 
 
-def test_same_seed_same_instances_and_documents_stay_as_they_were():
-    documents = _documents(random.Random(3))
-    before = [list(document) for document in documents]
-    options = masked_pairs.InstanceOptions(dupe_factor=1)
-    first, again, other = (
-        masked_pairs.create_training_instances(
-            documents, ["x"], options, random.Random(seed)
-        )
-        for seed in (1, 1, 2)
-    )
-    assert first == again
-    assert first != other
-    assert documents == before
-
-
 def test_a_single_document_pairs_with_itself():
     options = masked_pairs.InstanceOptions(max_seq_length=8, dupe_factor=1)
-    (instance,) = masked_pairs.create_training_instances(
+    (instance,) = plain_masked_pairs.create_training_instances(
         [[["a"]]], ["x"], options, random.Random(1)
     )
     assert instance.is_random_next
     assert instance.segment_ids == [0, 0, 0, 1, 1]
 
 
-def test_features_by_hand():
-    ids = {"[CLS]": 4, "[SEP]": 5, "[MASK]": 6, "a": 7, "b": 8, "c": 9}
-    instance = masked_pairs.TrainingInstance(
-        tokens=["[CLS]", "a", "[SEP]", "[MASK]", "c", "[SEP]"],
-        segment_ids=[0, 0, 0, 1, 1, 1],
-        is_random_next=True,
-        masked_lm_positions=[3, 4],
-        masked_lm_labels=["b", "c"],
-    )
-    features = masked_pairs.instance_features(
-        instance,
-        lambda tokens: [ids[token] for token in tokens],
-        masked_pairs.InstanceOptions(
-            max_seq_length=8, max_predictions_per_seq=3
-        ),
-    )
-    assert features == {
-        "input_ids": [4, 7, 5, 6, 9, 5, 0, 0],
-        "input_mask": [1, 1, 1, 1, 1, 1, 0, 0],
-        "segment_ids": [0, 0, 0, 1, 1, 1, 0, 0],
-        "masked_lm_positions": [3, 4, 0],
-        "masked_lm_ids": [8, 9, 0],
-        "masked_lm_weights": [1.0, 1.0, 0.0],
-        "next_sentence_labels": [1],
-    }
-
-
-_WORDS = [f"word{number}" for number in range(50)]
+_LABELS = [f"word{number}" for number in range(50)]
 
 
 class _Draws(random.Random):
@@ -259,8 +220,8 @@ class _Draws(random.Random):
 
 
 def _masked(tokens, rng, **options):
-    return masked_pairs.create_masked_lm_predictions(
-        tokens, _WORDS, masked_pairs.InstanceOptions(**options), rng
+    return plain_masked_pairs.create_masked_lm_predictions(
+        tokens, _LABELS, masked_pairs.InstanceOptions(**options), rng
     )
 
 
@@ -340,7 +301,7 @@ def test_share_of_each_kind_is_as_asked(masking):
             elif token == label:
                 found["same"] += 1
             else:
-                assert token in _WORDS
+                assert token in _LABELS
                 found["replace"] += 1
     num_predictions = 300 * 15
     assert sum(found.values()) == num_predictions
@@ -373,25 +334,160 @@ def test_number_of_predictions(num_tokens, prob, wanted):
 def test_masking_must_be_three_numbers():
     options = masked_pairs.InstanceOptions(masking="80, 10,10")
     assert options.masking_rates == (80.0, 10.0, 10.0)
-    for text in ("80,10", "80,10,5,5", "a,b,c", ""):
+    wrong = ("80,10", "80,10,5,5", "a,b,c", "", "80,10,20", "120,-10,-10")
+    for text in (*wrong, "nan,10,10"):
         with pytest.raises(ValueError, match=f"three percentages.*got {text}"):
             masked_pairs.InstanceOptions(masking=text)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_seq_length": 4}, "max_seq_length must be 5 or more.*got 4"),
-        ({"dupe_factor": 0}, "dupe_factor must be 1 or more; got 0"),
-        ({"short_seq_prob": 2.0}, "short_seq_prob must be.*got 2.0"),
-        ({"masking": "80,10,20"}, "sum to 100.*got 80,10,20"),
-        ({"masking": "120,-10,-10"}, "sum to 100.*got 120,-10,-10"),
-        ({"masking": "nan,10,10"}, "sum to 100.*got nan"),
-        ({"masked_lm_prob": 1.5}, "masked_lm_prob must be.*got 1.5"),
-        ({"masked_lm_prob": -0.1}, "masked_lm_prob must be.*got -0.1"),
-        ({"max_predictions_per_seq": 0}, "max_predictions_per_seq.*got 0"),
-    ],
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+class _Encoded:
+    """What a tokenizer makes of texts whose tokens have spaces between."""
+
+    def __init__(self, vocab, texts):
+        rows = [[vocab[token] for token in text.split()] for text in texts]
+        self.ids = np.array([i for row in rows for i in row], np.int32)
+        self.row_lengths = np.array([len(row) for row in rows])
+
+
+def _made(documents, vocab, options, rng):
+    corpus = encoded_corpus.encode_documents(
+        [[" ".join(sentence) for sentence in part] for part in documents],
+        lambda texts: _Encoded(vocab, texts),
+    )
+    return masked_pairs.create_instances(
+        corpus, encoded_corpus.vocabulary(vocab), options, rng
+    )
+
+
+def _arrays(instances):
+    batches = list(instances.batches())
+    return {
+        name: np.concatenate([batch[name] for batch in batches])
+        for name in batches[0]
+    }
+
+
+def _assert_same(documents, vocab, options, seed):
+    rng, defined_rng = random.Random(seed), random.Random(seed)
+    instances = _made(documents, vocab, options, rng)
+    defined = plain_masked_pairs.create_training_instances(
+        documents, list(vocab), options, defined_rng
+    )
+    assert rng.getstate() == defined_rng.getstate()
+    assert len(instances) == len(defined)
+    assert instances.num_random_next() == sum(
+        instance.is_random_next for instance in defined
+    )
+    features = [
+        plain_masked_pairs.instance_features(
+            instance, lambda tokens: [vocab[token] for token in tokens], options
+        )
+        for instance in defined
+    ]
+    for name, values in _arrays(instances).items():
+        np.testing.assert_array_equal(
+            values, [feature[name] for feature in features], name
+        )
+
+
+_WORDS = [*"abcdef", "##g", "##h", "##i"]
+_DOCUMENTS = st.lists(
+    st.lists(
+        st.lists(st.sampled_from(_WORDS), min_size=1, max_size=25),
+        min_size=1,
+        max_size=9,
+    ),
+    min_size=1,
+    max_size=6,
 )
-def test_impossible_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        masked_pairs.InstanceOptions(**options)
+_MASKINGS = ["80,10,10", "100,0,0", "0,0,100", "0,100,0", "80,20,0"]
+
+
+@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.given(
+    _DOCUMENTS,
+    st.permutations(_SPECIAL + _WORDS),
+    st.builds(
+        masked_pairs.InstanceOptions,
+        max_seq_length=st.integers(5, 60),
+        max_predictions_per_seq=st.integers(1, 12),
+        dupe_factor=st.integers(1, 3),
+        short_seq_prob=st.floats(0, 1),
+        masked_lm_prob=st.floats(0, 1),
+        do_whole_word_mask=st.booleans(),
+        masking=st.sampled_from(_MASKINGS),
+        dynamic_masking=st.booleans(),
+    ),
+    st.integers(0, 2**40),
+)
+def test_instances_are_those_of_the_definition(
+    documents, tokens, options, seed
+):
+    # Some lines of a vocabulary may repeat: ids are not always 0, 1, 2 ...
+    vocab = {token: 2 * number for number, token in enumerate(tokens)}
+    _assert_same(documents, vocab, options, seed)
+
+
+def test_long_sequences_and_many_instances():
+    rng = random.Random(3)
+    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
+    documents = [
+        [rng.choices(_WORDS, k=rng.randint(1, 40)) for _ in range(60)]
+        for _ in range(40)
+    ]
+    options = masked_pairs.InstanceOptions(
+        max_seq_length=300, max_predictions_per_seq=45, dupe_factor=4
+    )
+    _assert_same(documents, vocab, options, 1)
+
+
+def test_progress_goes_to_the_end():
+    shares = []
+    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
+    corpus = encoded_corpus.encode_documents(
+        [["a b"], ["c"]], lambda texts: _Encoded(vocab, texts)
+    )
+    masked_pairs.create_instances(
+        corpus,
+        encoded_corpus.vocabulary(vocab),
+        masked_pairs.InstanceOptions(dupe_factor=2),
+        random.Random(1),
+        shares.append,
+    )
+    assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("size", [*range(0, 70), 127, 128, 129, 1000, 70_000])
+def test_shuffle_is_python_s(size):
+    ours, python_s = random.Random(size), random.Random(size)
+    items, expected = list(range(size)), list(range(size))
+    draws.shuffle(items, ours)
+    python_s.shuffle(expected)
+    assert items == expected
+    assert ours.getstate() == python_s.getstate()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 33, 64, 125, 128, 500])
+@pytest.mark.parametrize("count", [1, 2, 3, 20, 31, 32, 63, 64, 600])
+def test_first_of_shuffled_are_python_s(size, count):
+    ours, python_s = random.Random(size), random.Random(size)
+    expected = list(range(size))
+    python_s.shuffle(expected)
+    found = draws.first_of_shuffled(list(range(size)), count, ours)
+    assert found == expected[:count]
+    assert ours.getstate() == python_s.getstate()
+
+
+def test_numbers_below_and_between_are_python_s():
+    ours, python_s = random.Random(1), random.Random(1)
+    for limit in (1, 2, 3, 7, 8, 9, 30522):
+        for _ in range(200):
+            expected = python_s.randint(0, limit - 1)
+            assert draws.below(limit, ours) == expected
+    for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
+        expected = python_s.randint(low, high)
+        assert draws.between(low, high, ours) == expected
+    assert ours.getstate() == python_s.getstate()

@@ -1,0 +1,75 @@
+"""Faster equivalents of methods of `random.Random`.
+
+The numbers and the state of the generator afterwards are the same.
+"""
+
+import functools
+import random
+from collections.abc import MutableSequence
+
+
+def shuffle(items: MutableSequence, rng: random.Random) -> None:
+    """Equivalent to `rng.shuffle(items)`, about three times as fast."""
+    getrandbits = rng.getrandbits
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, end, -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            items[last], items[other] = items[other], items[last]
+
+
+def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
+    """Equivalent to `rng.shuffle(items)` followed by `items[:count]`.
+
+    The state of the generator is the same; that of the items is not.
+    """
+    getrandbits = rng.getrandbits
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, max(end, count - 1), -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            # Only the first items are needed.
+            items[other] = items[last]
+        for last in range(min(highest, count - 1), end, -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            items[last], items[other] = items[other], items[last]
+    return items[:count]
+
+
+def below(limit: int, rng: random.Random) -> int:
+    """Equivalent to `rng.randrange(limit)`, in half the time."""
+    bits = limit.bit_length()
+    number = rng.getrandbits(bits)
+    while number >= limit:
+        number = rng.getrandbits(bits)
+    return number
+
+
+def between(low: int, high: int, rng: random.Random) -> int:
+    """Equivalent to `rng.randint(low, high)`, in half the time."""
+    return low + below(high - low + 1, rng)
+
+
+@functools.lru_cache(maxsize=4096)
+def _rounds(num_items: int) -> tuple[tuple[int, int, int], ...]:
+    """Groups the positions of a shuffle by the number of bits to draw.
+
+    Each position from the last down to the second is swapped with one at or
+    below it, drawn with as many bits as their number has, and redrawn while too
+    large.
+
+    Returns:
+        The bits, the first position, and one below the last position.
+    """
+    rounds = []
+    highest = num_items - 1
+    while highest > 0:
+        bits = (highest + 1).bit_length()
+        end = max((1 << (bits - 1)) - 2, 0)
+        rounds.append((bits, highest, end))
+        highest = end
+    return tuple(rounds)
