@@ -25,7 +25,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, progress, result_files, writing
+from files import paths, progress, result_files, run_files, writing
 from tasks import task
 from tasks.squad import (
     squad_answers,
@@ -198,8 +198,15 @@ class QuestionAnswering(task.Task):
     def write_answers(
         self, data: task.Data, answers: _Ranked, output_dir: str
     ) -> None:
-        if data.data_set.split == task.PREDICT:
-            squad_results.write(output_dir, answers, self._decide(answers))
+        if data.data_set.split != task.PREDICT:
+            return
+        decisions = self._decide(answers)
+        squad_results.write(output_dir, answers, decisions)
+        if self.options.null_score_diff_threshold == squad_flags.AUTO:
+            if self.options.use_best_checkpoint:
+                output_dir = os.path.join(output_dir, run_files.BEST)
+            threshold = decisions.threshold
+            model_folder.update(output_dir, null_score_diff_threshold=threshold)
 
 
 def _read_questions(options: Options, with_gold: bool):

@@ -10,6 +10,7 @@ TOKENIZER = "tokenizer.json"
 LABELS = "labels.json"
 RUN_CARD = "run_card.json"
 TRIALS = "trials.json"
+BEST = "best"  # The folder of the best checkpoint.
 BEST_RECORD = "best.json"  # In the folder of the best checkpoint.
 _ANY_TRIAL = "trial-[0-9]*"
 

@@ -227,6 +227,14 @@ def describe(
         writing.copy_file(vocab_file, target)
 
 
+def update(folder: str, **values: Any) -> None:
+    """Changes entries of `task.json` that are chosen after training."""
+    if _is_described(folder):
+        writing.write_json(
+            os.path.join(folder, run_files.TASK), {**read(folder), **values}
+        )
+
+
 def _json_value(value: Any) -> Any:
     # JSON has no infinities.
     return str(value) if value in (float("inf"), float("-inf")) else value
@@ -258,8 +266,8 @@ def _differences(
     there: Mapping[str, Any], here: Mapping[str, Any], names: Iterable[str]
 ) -> list[str]:
     return [
-        f"{name} is {messages.short(there[name])} there and "
-        f"{messages.short(here[name])} here"
+        f"{name} is {messages.truncate(repr(there[name]))} there and "
+        f"{messages.truncate(repr(here[name]))} here"
         for name in names
         if name in there and name in here and there[name] != here[name]
     ]
@@ -377,6 +385,8 @@ def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
     if options.do_train:
         return {}
     folder = options.output_dir
+    if getattr(options, "use_best_checkpoint", False):
+        folder = os.path.join(folder, run_files.BEST)
     if not run_files.checkpoints_in(folder) and options.init_checkpoint:
         folder = config_lib.folder_of(options.init_checkpoint)
     return {**read(folder), "folder": folder}

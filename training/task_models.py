@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from files import messages, result_files, run_files
+from files import messages, result_files, run_files, writing
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -173,14 +173,12 @@ class FineTuner:
                 whole.vocab_file,
                 is_training=whole.do_train,
             )
-            model_files.validate_output_dir(
-                folder,
-                self._setup.config.to_dict(),
-                vocab_file=whole.vocab_file,
-                text=text,
-                labels=self._task.labels,
-                is_training=whole.do_train,
-            )
+            if whole.do_train:
+                path = os.path.join(folder, run_files.TOKENIZER)
+                writing.write_json(path, dict(text))
+            if whole.do_train and self._task.labels:
+                path = os.path.join(folder, run_files.LABELS)
+                writing.write_json(path, dict(self._task.labels))
 
     def train(
         self,

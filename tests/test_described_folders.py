@@ -1,0 +1,191 @@
+"""Folders that describe their models keep the settings of training."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests import (
+    programs,
+    toy_pretraining,
+    toy_sentences,
+    toy_squad,
+    toy_tagging,
+)
+from training import records
+
+
+def _description(folder):
+    return json.loads((folder / "task.json").read_text())
+
+
+# --------------------------------------------- From pre-training to fine-tuning
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """A model that was pre-trained on records of the toy vocabulary."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    words = toy_sentences.WORDS
+    (folder / "words.txt").write_text("\n".join(words) + "\n")
+    toy_pretraining.flags_of(folder)
+    made_with = toy_pretraining.metadata_of(
+        vocab_sha256=records.vocab_sha256(words),
+        flags={"vocab_file": str(folder / "words.txt")},
+    )
+    records.write_metadata(str(folder / "records"), made_with)
+    toy_pretraining.run(folder, num_train_steps=1)
+    # As if the folder had been moved to another machine.
+    (folder / "words.txt").unlink()
+    return folder
+
+
+def _fine_tune(pretrained, folder, words=toy_sentences.WORDS, **changes):
+    model = toy_sentences.write_model(folder / "model")
+    shutil.copy(pretrained / "config.json", model / "bert_config.json")
+    (model / "vocab.txt").write_text("\n".join(words) + "\n")
+    return toy_sentences.run(
+        folder,
+        do_train=True,
+        num_train_epochs=0.1,
+        max_seq_length=8,
+        init_checkpoint=str(pretrained / "out"),
+        **changes,
+    )
+
+
+def test_pretraining_describes_its_model(pretrained):
+    words = toy_sentences.WORDS
+    assert _description(pretrained / "out") == {
+        "task": "pretraining",
+        "objective": "mlm_nsp",
+        "attention": "bidirectional",
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "vocab_sha256": records.vocab_sha256(words),
+        "do_lower_case": True,
+        "strip_accents": True,
+    }
+    vocab = (pretrained / "out/vocab.txt").read_text()
+    assert tuple(vocab.splitlines()) == words
+
+
+def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
+    _fine_tune(pretrained, tmp_path)
+    assert _description(tmp_path / "out")["labels"] == ["no", "yes"]
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_another_vocabulary_than_that_of_pretraining_is_refused(
+    pretrained, tmp_path, has_file
+):
+    start = shutil.copytree(pretrained, tmp_path / "start")
+    message = "line 6: 'great', there 'good'"
+    if not has_file:  # The records do not name the vocabulary's file.
+        (start / "out/vocab.txt").unlink()
+        message = "vocab_sha256 is '.*' there and '.*' here"
+    words = [*toy_sentences.WORDS]
+    words[5:7] = words[6], words[5]
+    with pytest.raises(ValueError, match=message):
+        _fine_tune(start, tmp_path / "run", words)
+
+
+def test_another_casing_than_that_of_pretraining_is_refused(
+    pretrained, tmp_path
+):
+    with pytest.raises(ValueError, match="do_lower_case is True there and Fal"):
+        _fine_tune(pretrained, tmp_path, do_lower_case=False)
+
+
+# ---- Evaluation and prediction
+
+
+def test_a_tagger_keeps_its_context_and_length(tmp_path, caplog):
+    caplog.set_level("INFO")
+    toy_tagging.write_all(tmp_path, num_sentences=60)
+    settings = {"context": "sentence", "max_seq_length": 24}
+    toy_tagging.run(
+        tmp_path, do_train=True, do_eval=True, num_train_epochs=6, **settings
+    )
+    want = programs.results(tmp_path / "out/eval_results.txt")
+    moved = shutil.move(tmp_path / "out", tmp_path / "moved")
+    toy_tagging.run(
+        tmp_path, output_dir=moved, do_eval=True, max_seq_length=None
+    )
+    assert programs.results(moved / "eval_results.txt") == want
+    assert "'context': 'sentence'" in caplog.text
+
+
+def test_a_classifier_keeps_its_treatment_of_long_texts(tmp_path):
+    settings = {"long_text": "head_tail", "max_seq_length": 8}
+    out = toy_sentences.run(tmp_path, do_train=True, do_eval=True, **settings)
+    want = toy_sentences.results(out)
+    moved = shutil.copytree(out, tmp_path / "moved")
+    toy_sentences.run(
+        tmp_path, output_dir=moved, do_eval=True, max_seq_length=None
+    )
+    assert toy_sentences.results(moved) == want
+    assert _description(moved)["long_text"] == "head_tail"
+
+
+def test_a_multi_label_model_keeps_its_kind(tmp_path):
+    multi = {"problem_type": "multi_label"}
+    stages = {"do_train": True, "do_predict": True}
+    out = toy_sentences.run(tmp_path, **stages, **multi)
+    want = (out / "predictions.jsonl").read_text()
+    moved = shutil.copytree(out, tmp_path / "moved")
+    (moved / "predictions.jsonl").unlink()
+    toy_sentences.run(tmp_path, output_dir=moved, do_predict=True)
+    assert (moved / "predictions.jsonl").read_text() == want
+
+
+@pytest.mark.parametrize("threshold", ["-1.5", "auto"])
+def test_a_model_of_squad_2_keeps_its_version_and_threshold(
+    tmp_path, threshold
+):
+    version = {
+        "version_2_with_negative": True,
+        "null_score_diff_threshold": threshold,
+    }
+    toy_squad.run(tmp_path, **programs.STAGES, **version)
+    want = toy_squad.read_json(tmp_path / "out/predictions.json")
+    moved = shutil.copytree(tmp_path / "out", tmp_path / "moved")
+    lengths = dict.fromkeys(
+        ("max_seq_length", "max_query_length", "doc_stride")
+    )
+    toy_squad.run(
+        tmp_path,
+        output_dir=moved,
+        do_predict=True,
+        max_answer_length=None,
+        **lengths,
+    )
+    assert toy_squad.read_json(moved / "predictions.json") == want
+    assert "" in want.values()
+    number = _description(moved)["null_score_diff_threshold"]
+    assert isinstance(number, float) and (threshold == "auto" or number == -1.5)
+
+
+# ---- Folders of the original program
+
+
+def test_labels_that_a_folder_does_not_say_are_asked_for_once(tmp_path, caplog):
+    out = toy_sentences.run(tmp_path, do_train=True, do_eval=True)
+    want = toy_sentences.results(out)["eval_accuracy"]
+    # The original program writes neither of these.
+    (out / "task.json").unlink()
+    for path in out.glob("*.state.json"):
+        path.unlink()
+    message = re.escape(f"{out} does not say the labels of its model")
+    with pytest.raises(ValueError, match=message):
+        toy_sentences.run(tmp_path, do_eval=True)
+    toy_sentences.run(tmp_path, do_eval=True, label_names="yes,no")
+    assert toy_sentences.results(out)["eval_accuracy"] < want
+    # The order was wrong, which only its owner knows.
+    toy_sentences.run(tmp_path, do_eval=True, label_names="no,yes")
+    assert toy_sentences.results(out)["eval_accuracy"] == want
+    assert "labels is ['yes', 'no'] there and ['no', 'yes'] here" in caplog.text
+    toy_sentences.run(tmp_path, do_eval=True)
+    assert toy_sentences.results(out)["eval_accuracy"] == want
+    assert _description(out)["labels"] == ["no", "yes"]
