@@ -401,7 +401,7 @@ def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
         ValueError, match="objective is 'mlm_nsp' there and 'mlm' here"
     ):
         toy.run(unbroken, objective="mlm")
-    with pytest.raises(ValueError, match="trained with bidirectional"):
+    with pytest.raises(ValueError, match="attention is 'bidirectional' there"):
         toy.run(unbroken, objective="ltr")
 
 
