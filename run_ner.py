@@ -80,7 +80,9 @@ class Tagging(task.Task):
         self._files = {
             split: ner.read(options, split) for split in options.needed_splits
         }
-        self._names = _find_labels(options, self._files.get(task.TRAIN))
+        self._scheme = _find_scheme(options, self._files)
+        train = self._files.get(task.TRAIN)
+        self._names = _find_labels(options, train, self._scheme)
         logging.info("Labels: %s", ", ".join(self._names))
         self.labels = labels.LabelSet(names=self._names).to_dict()
         approach = options.features or "fine-tuned"
@@ -92,7 +94,7 @@ class Tagging(task.Task):
             "task": model_folder.TAGGING,
             "labels": list(self._names),
             "context": self.options.context,
-            "scheme": self.options.scheme,
+            "scheme": self._scheme,
             "features": self.options.features,
         }
 
@@ -103,7 +105,7 @@ class Tagging(task.Task):
         ids = {label: number for number, label in enumerate(self._names)}
         gold = None
         if file.has_tags or split != task.PREDICT:
-            gold = entities.convert_file(file, options.scheme, ids)
+            gold = entities.convert_file(file, self._scheme, self._names)
         tags: Sequence[Sequence[str]] = gold or [
             [entities.OUTSIDE] * len(s.words) for s in file.sentences
         ]
@@ -116,7 +118,7 @@ class Tagging(task.Task):
                 made_from={
                     "data_sha256": paths.sha256(file.path),
                     "columns": options.columns,
-                    "scheme": options.scheme,
+                    "scheme": self._scheme,
                     "context": options.context,
                     "labels": self._names,
                 },
@@ -185,6 +187,9 @@ class Tagging(task.Task):
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
         tagged, prefix = data.content, task.RESULTS_PREFIX[data.data_set.split]
+        if tagged.gold is None:
+            # Beside the scores of labelled test data, which stay.
+            prefix = os.path.splitext(os.path.basename(tagged.file.path))[0]
         files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
                 tagged.file.sentences, tagged.gold, answers.tags
@@ -194,15 +199,24 @@ class Tagging(task.Task):
             report = entities.score(tagged.gold, answers.tags).report()
             logging.info("%s\n%s", tagged.file.path, report)
             files[f"{prefix}_report.txt"] = [report]
-        else:
-            # The scores of an earlier file, which had tags.
-            for name in ("report", "results"):
-                paths.remove(os.path.join(output_dir, f"{prefix}_{name}.txt"))
         writing.write_files(output_dir, files)
 
 
+def _find_scheme(
+    options: Options, files: Mapping[str, conll.ColumnFile]
+) -> str:
+    """Returns the scheme of all files: given, or that of the training file.
+
+    Without training and the scheme of the model, it is that of a file at hand.
+    """
+    if options.scheme != entities.AUTO:
+        return options.scheme
+    tagged = [file for file in files.values() if file.has_tags]
+    return entities.detect(tagged[0]) if tagged else entities.IOB
+
+
 def _find_labels(
-    options: Options, train: conll.ColumnFile | None
+    options: Options, train: conll.ColumnFile | None, scheme: str
 ) -> tuple[str, ...]:
     known = model_folder.known(options)
     if "labels" in known:
@@ -212,7 +226,7 @@ def _find_labels(
             f"{known['folder']} does not say the labels of its model. Add them "
             f'to its task.json: {{"labels": ["O", ...]}}.'
         )
-    found = entities.labels_of(entities.convert_file(train, options.scheme))
+    found = entities.labels_of(entities.convert_file(train, scheme))
     if found == (entities.OUTSIDE,):
         raise ValueError(
             f"{train.path}: expected at least one entity; every tag is O. "

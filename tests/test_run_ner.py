@@ -96,18 +96,44 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert 0 < results["eval_loss"] < 0.5
 
 
+def test_the_training_file_decides_the_scheme_of_all_files(folder):
+    # The letters of the dev file alone would be types.
+    (folder / "train.txt").write_text("a I-I\nb E-I\n\nc I-E\n")
+    (folder / "valid.txt").write_text("a I-I\nb E-I\n\nc O\n")
+    (folder / "test.txt").write_text("c I\na E\n")
+    toy.run(folder, **{**_SHORT, "do_predict": False, "train_batch_size": 2})
+    description = json.loads((folder / "out/task.json").read_text())
+    assert description["scheme"] == "iob"
+    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
+    with pytest.raises(ValueError, match="line 1: the tag 'I' of 'c' is not"):
+        toy.run(folder, **{**_SHORT, **changes})
+    # Raw tags that look like letters stay what they are.
+    (folder / "train.txt").write_text("a I\nb E\n\nc E\n")
+    (folder / "valid.txt").write_text("a I\nb I\n")
+    changes = {"do_predict": False, "output_dir": folder / "raw"}
+    toy.run(folder, **{**_SHORT, **changes, "train_batch_size": 2})
+    description = json.loads((folder / "raw/task.json").read_text())
+    assert description["scheme"] == "raw"
+    assert description["labels"] == ["O", "B-E", "I-E", "B-I", "I-I"]
+
+
 def test_a_finished_run_predicts_without_training_data(learned, folder):
     before = (learned / "test_predictions.txt").read_text()
     shutil.copytree(learned, folder / "out")
+    scores = {
+        path.name: path.read_text()
+        for path in (folder / "out").glob("test_*.txt")
+    }
     for name in ("train.txt", "valid.txt"):
         (folder / name).unlink()
     # Words alone.
     lines = (folder / "test.txt").read_text().splitlines()
     words = [f"{line.split(' ')[0]}\n" if line else "\n" for line in lines]
-    (folder / "test.txt").write_text("".join(words))
+    (folder / "new words.txt").write_text("".join(words))
     changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
+    changes |= {"predict_file": folder / "new words.txt"}
     toy.run(folder, **{**_LEARNING, **changes})
-    after = (folder / "out" / "test_predictions.txt").read_text()
+    after = (folder / "out" / "new words_predictions.txt").read_text()
     assert after == "".join(
         f"{row[0]} {row[2]}\n" if row else "\n"
         for row in map(str.split, before.splitlines())
@@ -115,7 +141,7 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
     # Also in another folder.
     other = {"init_checkpoint": learned, "output_dir": folder / "new"}
     toy.run(folder, **{**_LEARNING, **changes, **other})
-    assert (folder / "new/test_predictions.txt").read_text() == after
+    assert (folder / "new/new words_predictions.txt").read_text() == after
     # Hugging Face's config has the tags.
     convert_checkpoint.convert(
         programs.parse(
@@ -125,15 +151,16 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
             output_format="huggingface",
         )
     )
-    assert not (folder / "theirs/labels.json").exists()
     other |= {"init_checkpoint": folder / "theirs", "output_dir": folder / "n2"}
     toy.run(folder, **{**_LEARNING, **changes, **other})
-    assert (folder / "n2/test_predictions.txt").read_text() == after
-    # The scores of the file with tags are not kept beside it.
-    assert not list((folder / "out").glob("test_re*.txt"))
+    assert (folder / "n2/new words_predictions.txt").read_text() == after
+    # The files of the test data with tags stay.
+    assert len(scores) == 3
+    for name, text in scores.items():
+        assert (folder / "out" / name).read_text() == text
     # An unknown tag is named with its file and line.
-    (folder / "test.txt").write_text("Ann X X B-PER\n\nmade X X B-MISC\n")
-    message = r"test.txt, line 3: the tag 'B-MISC' of 'made' .*LOC"
+    (folder / "new words.txt").write_text("Ann X X B-PER\n\nmade X X B-X\n")
+    message = r"new words.txt, line 3: the tag 'B-X' of 'made' .*LOC"
     with pytest.raises(ValueError, match=message):
         toy.run(folder, **{**_LEARNING, **changes})
 

@@ -4,8 +4,6 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from absl import logging
-
 from files import lines, messages
 
 DOCUMENT_START = "-DOCSTART-"
@@ -13,7 +11,6 @@ DOCUMENT_START = "-DOCSTART-"
 _COLUMNS = re.compile(r"(word|tag):(-?\d+)")
 # Other white space, such as U+00A0, may be part of a word.
 _SEPARATORS = re.compile(r"[ \t]+")
-_MOST_LINES_SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,7 +102,7 @@ def read(path: str, columns: Columns) -> ColumnFile:
             or there is no sentence; names the file and the line.
     """
     sentences, rows = [], []
-    starts: list[int] = []
+    num_documents = 0
     previous: tuple[int, list[str]] | None = None
     for number, cells in _rows(path):
         # Other columns of such a row are ignored.
@@ -123,20 +120,19 @@ def read(path: str, columns: Columns) -> ColumnFile:
             rows.append(previous)
             continue
         if rows:
-            sentences.append(_sentence(path, rows, columns, len(starts)))
+            sentences.append(_sentence(path, rows, columns, num_documents))
             rows = []
         if is_start:
-            starts.append(number)
+            num_documents += 1
     if not sentences:
         raise ValueError(f"{path}: expected at least one sentence; got none.")
-    _warn_of_empty_documents(path, starts, sentences)
-    if not starts:
+    if not num_documents:
         sentences = [
             dataclasses.replace(sentence, document=number)
             for number, sentence in enumerate(sentences)
         ]
     return ColumnFile(
-        path=path, sentences=tuple(sentences), has_documents=bool(starts)
+        path=path, sentences=tuple(sentences), has_documents=num_documents > 0
     )
 
 
@@ -209,24 +205,3 @@ def _cell(path: str, row: tuple[int, list[str]], name: str, place: int) -> str:
             f"{path}, line {number}: the {name} (column {place}) is empty."
         )
     return cells[place]
-
-
-def _warn_of_empty_documents(
-    path: str, starts: Sequence[int], sentences: Sequence[Sentence]
-) -> None:
-    held = {sentence.document for sentence in sentences}
-    # Document 0 is the text before the first marker.
-    empty = [
-        line
-        for document, line in enumerate(starts, start=1)
-        if document not in held
-    ]
-    if empty:
-        logging.warning(
-            "%s: %d of %d documents have no sentence and are dropped; they "
-            "begin at line(s) %s",
-            path,
-            len(empty),
-            len(starts),
-            messages.listed(empty, _MOST_LINES_SHOWN),
-        )

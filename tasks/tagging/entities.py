@@ -3,9 +3,9 @@
 A tag is `O`, or a letter, a hyphen and the type of the entity; files may have
 an underscore in place of the hyphen. In IOB2 the first word of an entity is
 B-TYPE, the others are I-TYPE. The program uses IOB2 internally. IOB1 and IO
-write I-TYPE unless an entity of the same type ends just before. The other
-schemes mark the last word of an entity, and entities of one word, by further
-letters.
+write I-TYPE unless an entity of the same type ends just before. IOBES, BILOU,
+BMEWO and BMESO mark the last word of an entity, and entities of one word, by
+further letters. Raw tags are types without letters.
 
 Scores are computed as in the evaluation script of CoNLL.
 Source: conlleval (Tjong Kim Sang, version of 2004), which scored CoNLL-2000,
@@ -17,6 +17,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from absl import logging
+
 from files import messages
 from tasks.tagging import conll
 
@@ -24,31 +26,15 @@ _NUM_SHOWN = 8  # Maximum tags listed in a message.
 
 OUTSIDE = "O"
 BEGIN, INSIDE = "B", "I"
-AUTO = "auto"
-RAW = "raw"
+AUTO, IOB, RAW = SCHEMES = ("auto", "iob", "raw")
 
-# Roles of the letters. IOB1, IOB2 and IO are read by one rule.
+# Roles of the letters; those of all schemes are read by one rule.
 # Source: Tjong Kim Sang and Veenstra 1999, "Representing Text Chunks";
 # Ratinov and Roth 2009, "Design Challenges and Misconceptions in NER" (BILOU).
 _STARTS = frozenset("BSUW")
 _ENDS = frozenset("ELSUW")
-_LETTERS = {
-    "iob": frozenset("BI"),
-    "iobes": frozenset("BIES"),
-    "bilou": frozenset("BILU"),
-    "bmewo": frozenset("BMEW"),
-    "bmeso": frozenset("BMES"),
-}
-_NAMES = {"iob1": "iob", "iob2": "iob", "io": "iob", "bioes": "iobes"}
-SCHEMES = (
-    *(AUTO, "iob1", "iob2", "io", "iobes", "bioes", "bilou", "bmewo"),
-    *("bmeso", RAW),
-)
-# Tags with the letter of a scheme after the type, in lower case, or with
-# another separator.
-_MARKED_OTHERWISE = re.compile(
-    r"[BEILMSUW][^\w-].+|[beilmsuw][\W_].+|.+[\W_][BEILMSUW]"
-)
+_LETTERS = "BEILMSUW"
+_TYPED = re.compile(rf"[{_LETTERS}][-_].+")
 
 
 def split(tag: str) -> tuple[str, str]:
@@ -58,48 +44,47 @@ def split(tag: str) -> tuple[str, str]:
     return tag, ""
 
 
-def detect(tags: Iterable[str]) -> str:
-    """Detects the tagging scheme of a data set.
+def detect(file: conll.ColumnFile) -> str:
+    """Detects the scheme of the tags of a file, and logs it.
+
+    Letters without types are no scheme, but raw tags.
 
     Returns:
-        "iob" (IOB1, IOB2 or IO), "iobes", "bilou", "bmewo" or "bmeso"; "raw" if
-        no tag has a hyphen and the tags have no letters of a scheme.
+        `IOB` or `RAW`.
 
     Raises:
-        ValueError: the letters belong to no scheme, or do not come before a
-            hyphen.
+        ValueError: only some of the tags have a letter and a type.
     """
-    tags = {tag for tag in tags if tag != OUTSIDE}
-    letters = {split(tag)[0] for tag in tags}
-    for name, known in _LETTERS.items():
-        if letters <= known:
-            return name
-    if all(_MARKED_OTHERWISE.fullmatch(tag) for tag in tags):
+    tags = sorted({tag for tags in _tags(file) for tag in tags} - {OUTSIDE})
+    typed = [tag for tag in tags if _TYPED.fullmatch(tag)]
+    shown = messages.listed(tags, _NUM_SHOWN)
+    if typed and typed != tags:
         raise ValueError(
-            "the tags must have their letter in front, as B-TYPE or B_TYPE; "
-            f"got {messages.listed(sorted(tags), _NUM_SHOWN)}. If they are "
-            "names, pass --scheme=raw."
+            f"{file.path}: all tags but O must be like B-TYPE, or none; got "
+            f"{shown}. If they are names without such letters, pass "
+            "--scheme=raw."
         )
-    if not any("-" in tag for tag in tags):
-        return RAW
-    raise ValueError(
-        "the tags must be of one scheme: O, and B-TYPE, I-TYPE (IOB1, IOB2, "
-        "IO), also with E and S (IOBES), L and U (BILOU), M, E and W or S; "
-        f"got {messages.listed(sorted(tags), _NUM_SHOWN)}. If they are names "
-        "without such letters, pass --scheme=raw."
-    )
+    scheme = IOB if typed else RAW
+    logging.info("%s: --scheme=%s, from the tags %s", file.path, scheme, shown)
+    if tags and {*tags} <= {*_LETTERS}:
+        logging.warning(
+            "%s: the tags %s are read as types of entities. If they begin and "
+            "continue entities of one type, pass --scheme=iob.",
+            *(file.path, shown),
+        )
+    return scheme
 
 
-def to_iob2(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+def to_iob2(tags: Sequence[str], scheme: str = IOB) -> tuple[str, ...]:
     """Converts the tags of a sentence to IOB2.
 
     Ill-formed sequences are read as in the evaluation script of CoNLL: an
     entity also begins at an I-TYPE that follows O or another type.
 
     Args:
-        tags: of the words of one sentence, in the scheme.
-        scheme: one of `SCHEMES` except `AUTO`, or a result of `detect`. In
-            "raw" each run of equal tags is an entity.
+        tags: of the words of one sentence.
+        scheme: `IOB` for any scheme of letters, or `RAW`, where each run of
+            equal tags is an entity.
     """
     if scheme == RAW:
         tags = [tag if tag == OUTSIDE else f"{INSIDE}-{tag}" for tag in tags]
@@ -137,15 +122,15 @@ def labels_of(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 def convert_file(
     file: conll.ColumnFile,
-    scheme: str = AUTO,
-    ids: Mapping[str, int] | None = None,
+    scheme: str,
+    known: Sequence[str] = (),
 ) -> list[tuple[str, ...]]:
     """Converts the tags of a file to IOB2.
 
     Args:
         file: a file with tags.
-        scheme: one of `SCHEMES`.
-        ids: the known labels; None to accept all.
+        scheme: `IOB` or `RAW`.
+        known: the labels of the model; none to accept all.
 
     Returns:
         The tags of each sentence.
@@ -154,47 +139,36 @@ def convert_file(
         ValueError: a tag is not in the scheme, or unknown; names the file and
             the line.
     """
-    tagged = [(s, s.tags) for s in file.sentences if s.tags is not None]
-    if not tagged:
-        raise ValueError(
-            f"{file.path}: must have a column of tags; its rows have only a "
-            "word. See --columns."
-        )
-    if scheme == AUTO:
-        try:
-            scheme = detect(tag for _, tags in tagged for tag in tags)
-        except ValueError as error:
-            raise ValueError(f"{file.path}: {error}") from error
     converted = []
-    for sentence, given in tagged:
-        if scheme != RAW:
-            _check_scheme(file.path, sentence.lines, given, scheme)
+    for sentence, given in zip(file.sentences, _tags(file), strict=True):
         tags = to_iob2(given, scheme)
-        for place, tag in enumerate(tags):
-            if ids is not None and tag not in ids:
+        for place, tag in enumerate(given):
+            where = f"{file.path}, line {sentence.lines[place]}"
+            is_letter = tag in (OUTSIDE, *_LETTERS)
+            if scheme == IOB and not (is_letter or _TYPED.fullmatch(tag)):
                 raise ValueError(
-                    f"{file.path}, line {sentence.lines[place]}: the tag "
-                    f"{given[place]!r} of {sentence.words[place]!r} is "
+                    f"{where}: {messages.short(tag)} is not a tag of "
+                    "--scheme=iob, which has O and, for example, B-TYPE and "
+                    "I-TYPE."
+                )
+            if known and tags[place] not in known:
+                raise ValueError(
+                    f"{where}: the tag {tag!r} of {sentence.words[place]!r} is "
                     "not one that the model was trained on; those are "
-                    f"{', '.join(ids)} (in IOB2)."
+                    f"{', '.join(known)} (in IOB2)."
                 )
         converted.append(tags)
     return converted
 
 
-def _check_scheme(
-    path: str, lines: Sequence[int], tags: Sequence[str], scheme: str
-) -> None:
-    letters = _LETTERS[_NAMES.get(scheme, scheme)]
-    for tag, line in zip(tags, lines, strict=True):
-        letter, kind = split(tag)
-        is_typed_or_bare = bool(kind) or tag == letter
-        if tag != OUTSIDE and not (letter in letters and is_typed_or_bare):
-            raise ValueError(
-                f"{path}, line {line}: {tag!r} is not a tag of the scheme "
-                f"{scheme}, which has O and "
-                f"{', '.join(f'{x}-TYPE' for x in sorted(letters))}."
-            )
+def _tags(file: conll.ColumnFile) -> list[tuple[str, ...]]:
+    found = [s.tags for s in file.sentences if s.tags is not None]
+    if not found:
+        raise ValueError(
+            f"{file.path}: must have a column of tags; its rows have only a "
+            "word. See --columns."
+        )
+    return found
 
 
 def _joined(letter: str, kind: str) -> str:

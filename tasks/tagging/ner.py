@@ -57,8 +57,9 @@ class NerOptions:
     )
     scheme: str = _COLUMNS.flag(
         entities.AUTO,
-        "Scheme of the tags in the files; auto detects it. raw: each run of "
-        "equal tags is one entity. The program itself uses and writes IOB2.",
+        "Scheme of the tags in the files. iob: letters and types, as in IOB, "
+        "IOBES or BILOU; raw: each run of equal tags is one entity; auto: as "
+        "in the training file. The program itself uses and writes IOB2.",
         choices=entities.SCHEMES,
     )
     context: str = flags.Group.TEXT.flag(
@@ -224,20 +225,12 @@ def _windows(
     special_ids: tuple[int, int],
     options: WindowOptions,
 ) -> Iterator[Window]:
-    """Yields the windows of one sentence.
+    """Yields the windows of one sentence, words `sentence` of a document.
 
     The space around a sentence is filled evenly on both sides with complete
     words; if one side ends, the other gets the rest. A window of a sentence
     that is too long labels half its words at most, so that every word has
-    context on both sides.
-
-    Args:
-        ids: pieces of each word of the document, at most `options.room`.
-        offsets: pieces before each word of the document, and the total.
-        labels: of each word of the document.
-        sentence: its words, as first and one past the last.
-        special_ids: of [CLS] and [SEP].
-        options: see the class.
+    context on both sides. `offsets` are the pieces before each word.
     """
     first, last = sentence
     outer = (first, last)
@@ -289,19 +282,16 @@ def _surrounded(
 
 
 def _log_odd_words(sentences, pieces_of, room: int) -> None:
-    empty = sum(not pieces_of[word] for s in sentences for word in s.words)
-    long = sum(
-        len(pieces_of[word]) > room for s in sentences for word in s.words
-    )
-    if empty:
+    lengths = [len(pieces_of[word]) for s in sentences for word in s.words]
+    if empty := lengths.count(0):
         logging.warning(
             "%d word(s) have no word piece and are read as [UNK].", empty
         )
-    if long:
+    if long := [length for length in lengths if length > room]:
         logging.warning(
-            "%d word(s) have more than %d word pieces and are truncated.",
-            long,
-            room,
+            "%d of %d words have more than %d word pieces and are truncated, "
+            "by %d pieces. See --max_seq_length.",
+            *(len(long), len(lengths), room, sum(long) - room * len(long)),
         )
 
 

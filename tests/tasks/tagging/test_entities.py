@@ -12,31 +12,31 @@ from tasks.tagging import conll, entities
     ("scheme", "tags", "iob2"),
     [
         # Two entities of a type side by side, and one that follows another.
-        ("iob1", "I-A I-A B-A O I-B", "B-A I-A B-A O B-B"),
-        ("iob1", "I-A I-B B-B", "B-A B-B B-B"),
-        ("iob2", "B-A I-A B-A O B-B", "B-A I-A B-A O B-B"),
-        ("io", "I-A I-A O I-B I-A", "B-A I-A O B-B B-A"),
-        ("iobes", "B-A I-A E-A S-A S-A O", "B-A I-A I-A B-A B-A O"),
-        ("bioes", "B-A E-A B-A E-A", "B-A I-A B-A I-A"),
-        ("bilou", "B-A I-A L-A U-A U-B", "B-A I-A I-A B-A B-B"),
-        ("bmewo", "B-A M-A E-A W-A O", "B-A I-A I-A B-A O"),
-        ("bmeso", "B-A M-A E-A S-A", "B-A I-A I-A B-A"),
+        ("iob", "I-A I-A B-A O I-B", "B-A I-A B-A O B-B"),
+        ("iob", "I-A I-B B-B", "B-A B-B B-B"),
+        ("iob", "B-A I-A B-A O B-B", "B-A I-A B-A O B-B"),
+        ("iob", "I-A I-A O I-B I-A", "B-A I-A O B-B B-A"),
+        ("iob", "B-A I-A E-A S-A S-A O", "B-A I-A I-A B-A B-A O"),
+        ("iob", "B-A E-A B-A E-A", "B-A I-A B-A I-A"),
+        ("iob", "B-A I-A L-A U-A U-B", "B-A I-A I-A B-A B-B"),
+        ("iob", "B-A M-A E-A W-A O", "B-A I-A I-A B-A O"),
+        ("iob", "B-A M-A E-A S-A", "B-A I-A I-A B-A"),
         ("raw", "A A O B A", "B-A I-A O B-B B-A"),
         # Penn tags of brackets begin and end with a hyphen.
         ("raw", "-LRB- NN NN -RRB-", "B--LRB- B-NN I-NN B--RRB-"),
         ("raw", "- -- B-", "B-- B--- B-B-"),
         ("raw", "B_A I_A", "B-B_A B-I_A"),
         # Underscores in place of hyphens.
-        ("iob2", "B_A I_A B_B-C I_B-C", "B-A I-A B-B-C I-B-C"),
-        ("iobes", "B_A E-A S_B_C", "B-A I-A B-B_C"),
+        ("iob", "B_A I_A B_B-C I_B-C", "B-A I-A B-B-C I-B-C"),
+        ("iob", "B_A E-A S_B_C", "B-A I-A B-B_C"),
         # Without types.
-        ("iob2", "B I O B", "B I O B"),
+        ("iob", "B I O B", "B I O B"),
         # Ill-formed: an end, or an inside, without a beginning.
-        ("iob2", "O I-A I-B", "O B-A B-B"),
-        ("iobes", "E-A E-A I-A O", "B-A B-A B-A O"),
-        ("bilou", "U-A I-A L-A L-A", "B-A B-A I-A B-A"),
+        ("iob", "O I-A I-B", "O B-A B-B"),
+        ("iob", "E-A E-A I-A O", "B-A B-A B-A O"),
+        ("iob", "U-A I-A L-A L-A", "B-A B-A I-A B-A"),
         # Types may hold hyphens.
-        ("iob2", "B-a-b I-a-b", "B-a-b I-a-b"),
+        ("iob", "B-a-b I-a-b", "B-a-b I-a-b"),
     ],
 )
 def test_conversion_by_hand(scheme, tags, iob2):
@@ -46,41 +46,34 @@ def test_conversion_by_hand(scheme, tags, iob2):
 @pytest.mark.parametrize(
     ("tags", "scheme"),
     [
-        ("", "iob"),
-        ("O", "iob"),
         ("O B-A I-A", "iob"),
         ("I-A", "iob"),
-        ("B-A E-A S-A", "iobes"),
-        ("U-A O B-A L-A", "bilou"),
-        ("W-A M-A E-A", "bmewo"),
-        ("S-A M-A E-A", "bmeso"),
-        ("B_A I_A O", "iob"),
-        ("B_A I_A-B E_A S_A_B", "iobes"),
+        ("B-A E-A S-A O", "iob"),
+        ("B_A I_A-B E_A S_A_B", "iob"),
         ("PER LOC O", "raw"),
-        ("A_PER A_LOC B_ORG", "raw"),
-        ("B:PER LOC", "raw"),
+        ("O", "raw"),
+        # Letters without types are no scheme.
+        ("I E O", "raw"),
+        ("S M", "raw"),
+        ("B I O", "raw"),
+        ("NN -LRB-", "raw"),
     ],
 )
-def test_detected_scheme(tags, scheme):
-    assert entities.detect(tags.split()) == scheme
+def test_detected_scheme(tags, scheme, caplog):
+    caplog.set_level("INFO")
+    assert entities.detect(_file(tags)) == scheme
+    assert f"f.txt: --scheme={scheme}, from the tags" in caplog.text
+    is_doubtful = set(tags.split()) <= set("BIESMO") and tags != "O"
+    assert ("pass --scheme=iob" in caplog.text) == is_doubtful
 
 
-@pytest.mark.parametrize(
-    "tags", ["B:PER I:PER O", "b_per i_per", "O PER-B PER-I", "PER_B", "I/LOC"]
-)
-def test_letters_written_otherwise_are_refused_not_taken_for_names(tags):
-    with pytest.raises(ValueError, match=r"as B-TYPE .*--scheme=raw"):
-        entities.detect(tags.split())
-
-
-def test_letters_of_no_scheme_are_refused():
-    with pytest.raises(ValueError, match=r"one scheme.*X-A.*--scheme=raw"):
-        entities.detect(["B-A", "X-A"])
-    with pytest.raises(ValueError, match=r"one scheme"):
-        entities.detect(["U-A", "S-A"])
+def test_tags_of_two_kinds_are_refused():
+    for tags in ("B-A X-A", "B-A NN", "B_A Q_A"):
+        with pytest.raises(ValueError, match=r"f.txt: all tags .*--scheme=raw"):
+            entities.detect(_file(tags))
     # A tag of any length makes no long message.
-    with pytest.raises(ValueError, match="of one scheme") as caught:
-        entities.detect(["B-PER", "O" + "x" * 100_000])
+    with pytest.raises(ValueError, match="all tags but O") as caught:
+        entities.detect(_file("B-PER O" + "x" * 100_000))
     assert len(str(caught.value)) < 500
 
 
@@ -105,31 +98,22 @@ def _file(*sentences):
     )
 
 
-def test_file_is_converted_by_one_scheme():
-    # Alone, the second sentence would pass for IOB1.
+def test_wrong_tag_names_file_and_line():
     file = _file("S-A B-A E-A", "B-A I-A E-A")
-    assert entities.convert_file(file) == [
+    assert entities.convert_file(file, "iob") == [
         ("B-A", "B-A", "I-A"),
         ("B-A", "I-A", "I-A"),
     ]
-
-
-def test_wrong_tag_names_file_and_line():
-    with pytest.raises(ValueError, match=r"f.txt, line 8: 'E-A' is not .*iob"):
-        entities.convert_file(_file("B-A E-A"), "iob2")
-    for tag in ("B-", "B_"):
+    for tag in ("B-", "B_", "Q-A", "NN"):
         with pytest.raises(ValueError, match=f"f.txt, line 7: '{tag}' is not"):
-            entities.convert_file(_file(f"{tag} I-A"))
-    with pytest.raises(ValueError, match=r"f.txt: the tags must be"):
-        entities.convert_file(_file("B-A Q-A"))
+            entities.convert_file(_file(f"{tag} I-A"), "iob")
     message = r"f.txt, line 9: the tag 'I-C' of 'y' .*O, B-A, I-A"
     with pytest.raises(ValueError, match=message):
-        ids = {"O": 0, "B-A": 1, "I-A": 2}
-        entities.convert_file(_file("O I-A I-C"), ids=ids)
+        entities.convert_file(_file("O I-A I-C"), "iob", ("O", "B-A", "I-A"))
     sentence = conll.Sentence(words=("a",), tags=None, lines=(1,), document=1)
     file = dataclasses.replace(_file(), sentences=(sentence,))
     with pytest.raises(ValueError, match=r"f.txt: must have a column of tags"):
-        entities.convert_file(file)
+        entities.convert_file(file, "iob")
 
 
 _tags = strategies.lists(
@@ -140,11 +124,11 @@ _tags = strategies.lists(
 
 @hypothesis.given(_tags)
 def test_conversion_keeps_the_entities_and_is_well_formed(tags):
-    converted = entities.to_iob2(tags, "iob1")
+    converted = entities.to_iob2(tags)
     assert list(entities.find_entities(converted)) == list(
         entities.find_entities(tags)
     )
-    assert entities.to_iob2(converted, "iob2") == converted
+    assert entities.to_iob2(converted) == converted
     previous = "O"
     for tag in converted:
         if tag.startswith("I"):
@@ -162,8 +146,8 @@ def _iobes(tags):
 
 @hypothesis.given(_tags)
 def test_iobes_comes_back(tags):
-    iob2 = entities.to_iob2(tags, "iob2")
-    assert entities.to_iob2(list(_iobes(iob2)), "iobes") == iob2
+    iob2 = entities.to_iob2(tags)
+    assert entities.to_iob2(list(_iobes(iob2))) == iob2
 
 
 def _found(tags):

@@ -103,7 +103,8 @@ def test_words_too_long_and_without_a_piece_are_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
         shown = _shown(_windows([["a bxyxyx c"], ["a - b"]], 2 + 3))
     assert shown == [["A", "B ##x ##y", "C"], ["A [UNK] B"]]
-    assert "1 word(s) have more than 3 word pieces" in caplog.text
+    assert "1 of 6 words have more than 3 word pieces" in caplog.text
+    assert "by 3 pieces. See --max_seq_length" in caplog.text
     assert "1 word(s) have no word piece" in caplog.text
 
 
