@@ -14,12 +14,10 @@ similarity.
 
 import collections
 import dataclasses
-import itertools
 import math
 import operator
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Iterable, Iterator
 
 from absl import logging
 
@@ -40,9 +38,7 @@ _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(
-    training_flags.TpuOptions, training_flags.ModelOptions, features.Reduction
-):
+class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     """The flags of this script; see --help."""
 
     input_file: str = flags.Group.FILES.required(
@@ -52,8 +48,8 @@ class Options(
     output_format: str = flags.Group.FILES.flag(
         "jsonl",
         "jsonl: JSON lines as in the release; npz: arrays for numpy.load, in "
-        "several parts; tfrecord: one tf.train.Example per line.",
-        choices=("jsonl", "npz", "tfrecord"),
+        "several parts.",
+        choices=("jsonl", "npz"),
     )
     max_seq_length: int = flags.Group.TEXT.flag(
         128,
@@ -64,9 +60,16 @@ class Options(
         "-1,-2,-3,-4",
         "Comma-separated layer numbers: 0 for the lowest, -1 for the highest.",
     )
+    pooling: str = _VECTORS.flag(
+        "none",
+        "none: one vector per token; mean, max: over all tokens; cls: that of "
+        "[CLS], which does not represent its sentence without fine-tuning.",
+        choices=("none", "mean", "cls", "max"),
+    )
     align: str = _VECTORS.flag(
         "none",
-        "word: one vector per whitespace-separated word instead of per token.",
+        "word: instead of a vector per token, that of the first token of each "
+        "word between white space.",
         choices=("none", "word"),
     )
     precision: str = flags.redeclare(
@@ -101,39 +104,21 @@ def run(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options)
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
-    truncation = sentence_pairs.Truncation(
-        max_seq_length=options.max_seq_length
-    )
-    with_words = options.align == "word"
-    prepared = (
-        features.prepare(
-            index, text, truncation, tokenizer, with_words=with_words
-        )
-        for index, text in enumerate(lines.read_lines(options.input_file))
-    )
-    num_layers = len(options.layer_numbers)
-    least = math.ceil(_WINDOW_BYTES / (_WINDOW_BATCHES * options.batch_size))
-
-    def size_of(line: features.Line) -> int:
-        num_vectors = len(line.tokens) if options.pooling == "none" else 1
-        num_numbers = num_vectors * num_layers * config.hidden_size
-        return max(least, num_numbers * _FLOAT_BYTES)
-
     started, report = time.monotonic(), progress.Progress()
     num_lines = num_cut_words = 0
 
     def parts() -> Iterator[list[features.Vectors]]:
         nonlocal num_lines, num_cut_words
-        for window in processes.batches(prepared, _WINDOW_BYTES, size_of):
+        for window in _windows(options, config.hidden_size, tokenizer):
             part = []
             for vectors in _extract(window, hidden_layers, options):
                 part.append(vectors)
                 num_lines += 1
                 report("lines", num_lines)
-            part.sort(key=operator.attrgetter("index"))
-            yield part
-            spans = itertools.chain.from_iterable(line.spans for line in window)
-            num_cut_words += sum(start == end for start, end in spans)
+            yield sorted(part, key=operator.attrgetter("index"))
+            num_cut_words += sum(
+                start == end for line in window for start, end in line.spans
+            )
 
     _write(options, parts())
     rate = num_lines / max(time.monotonic() - started, 1e-9)
@@ -146,22 +131,39 @@ def run(options: Options) -> None:
         )
 
 
+def _windows(
+    options: Options, hidden_size: int, tokenizer: tokenization.FullTokenizer
+) -> Iterable[list[features.Line]]:
+    """Tokenizes the lines; yields as many as are sorted by length together."""
+    truncation = sentence_pairs.Truncation(
+        max_seq_length=options.max_seq_length
+    )
+    prepared = (
+        features.prepare(
+            index,
+            text,
+            truncation,
+            tokenizer,
+            with_words=options.align == "word",
+        )
+        for index, text in enumerate(lines.read_lines(options.input_file))
+    )
+    least = math.ceil(_WINDOW_BYTES / (_WINDOW_BATCHES * options.batch_size))
+    vector_bytes = len(options.layer_numbers) * hidden_size * _FLOAT_BYTES
+
+    def size_of(line: features.Line) -> int:
+        num_vectors = len(line.tokens) if options.pooling == "none" else 1
+        return max(least, num_vectors * vector_bytes)
+
+    return processes.batches(prepared, _WINDOW_BYTES, size_of)
+
+
 def _check_options(options: Options) -> None:
     _ = options.layer_numbers  # The property checks the value.
     if options.align == "word" and options.pooling != "none":
         raise ValueError(
             "--align=word needs one vector per word, but --pooling="
             f"{options.pooling} gives one per line; pass one of them."
-        )
-    if options.align != "word" and options.word_vector != "first":
-        raise ValueError(
-            f"--word_vector={options.word_vector} requires --align=word; "
-            "otherwise there is one vector per token."
-        )
-    if options.output_format == "jsonl" and options.dtype != "float32":
-        raise ValueError(
-            "--dtype applies to npz and tfrecord files; JSON lines hold "
-            "decimal numbers. Pass --output_format=npz, or omit --dtype."
         )
     paths.check_readable(options.input_file)
     writing.check_files(
@@ -207,51 +209,10 @@ def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
     write = {
         "jsonl": features.write_json_lines,
         "npz": features.write_npz,
-        "tfrecord": write_tfrecord,
     }[options.output_format]
     with writing.whole_file(options.output_file, "wb") as file:
         write(file, options.layer_numbers, parts)
     logging.info("Wrote %s.", options.output_file)
-
-
-def write_tfrecord(
-    file: IO[bytes],
-    layers: Sequence[int],
-    parts: Iterable[Sequence[features.Vectors]],
-) -> None:
-    """Writes a TFRecord for each line of the input.
-
-    A record is a `tf.train.Example` with `linex_index` (one integer), `values`
-    (one string: the values as little-endian bytes), `dtype` (one string, such
-    as "float32"), `shape` (`[n, L, D]`, or `[L, D]` if the line has one
-    vector), `layers` (L integers) and, for several vectors, `tokens` (n
-    strings).
-
-    Args:
-        file: the output, open in binary mode.
-        layers: the `L` numbers of the layers.
-        parts: the vectors of consecutive lines each.
-    """
-    import tensorflow as tf
-
-    from training import record_files
-
-    for vectors in itertools.chain.from_iterable(parts):
-        message = tf.train.Example()
-        stored = message.features.feature
-        stored["linex_index"].int64_list.value.append(vectors.index)
-        stored["layers"].int64_list.value.extend(layers)
-        stored["shape"].int64_list.value.extend(vectors.values.shape)
-        dtype = vectors.values.dtype
-        values = vectors.values.astype(dtype.newbyteorder("<"))
-        stored["values"].bytes_list.value.append(values.tobytes())
-        stored["dtype"].bytes_list.value.append(dtype.name.encode())
-        if vectors.names is not None:
-            stored["tokens"].bytes_list.value.extend(
-                name.encode("utf-8") for name in vectors.names
-            )
-        record = message.SerializeToString(deterministic=True)
-        file.write(record_files.frame(record))
 
 
 def _extract(window, hidden_layers, options) -> Iterator[features.Vectors]:
@@ -268,7 +229,7 @@ def _extract(window, hidden_layers, options) -> Iterator[features.Vectors]:
         for row, place in enumerate(batch):
             line = window[place]
             vectors = values[row, : len(line.tokens)]
-            yield features.reduce(line, vectors, options)
+            yield features.reduce(line, vectors, options.pooling)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,7 @@ class SentenceClassification(predictions.LabeledTask):
                 self.label_set,
                 file.truncation,
                 self.tokenizer,
+                file.path,
             ),
             has_labels=has_labels,
             content=file,

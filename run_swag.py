@@ -112,7 +112,7 @@ class MultipleChoice(predictions.LabeledTask):
                 kind="multiple choice",
                 made_from={
                     "data_sha256": paths.sha256(path),
-                    "layout": str(self._layout),
+                    "layout": dataclasses.asdict(self._layout),
                 },
                 features=records.choice_features(
                     length, len(self._layout.ending_columns)
@@ -123,6 +123,7 @@ class MultipleChoice(predictions.LabeledTask):
                     ),
                     sentence_pairs.Truncation(max_seq_length=length),
                     self.tokenizer,
+                    path,
                 ),
                 has_labels=has_labels,
             )

@@ -174,7 +174,7 @@ def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
 
 
 def _choice(example, settings: run_folder.Settings, model) -> _Encoded:
-    record, _ = swag.example_record(
+    record = swag.example_record(
         swag.Example(**example), settings.truncation, settings.tokenizer
     )
 

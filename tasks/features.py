@@ -10,16 +10,14 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
-from commands import flags
 from files import writing
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
-_VECTORS = flags.Heading("Vectors")
 _SEPARATOR = " ||| "
 # The tokenizer removes these control characters, which joins the words around
 # them; Python counts them as white space.
@@ -67,28 +65,6 @@ class Vectors:
     index: int
     names: tuple[str, ...] | None
     values: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Reduction:
-    """Options for reducing the hidden layers of a line to vectors."""
-
-    dtype: str = flags.Group.FILES.flag(
-        "float32",
-        "Data type of the numbers in npz and tfrecord files.",
-        choices=("float32", "float16"),
-    )
-    pooling: str = _VECTORS.flag(
-        "none",
-        "none: one vector per token; mean, max: over all tokens; cls: that of "
-        "[CLS], which does not represent its sentence without fine-tuning.",
-        choices=("none", "mean", "cls", "max"),
-    )
-    word_vector: str = _VECTORS.flag(
-        "first",
-        "With --align=word: the vector of a word's first token, or their mean.",
-        choices=("first", "mean"),
-    )
 
 
 def parse_layers(text: str) -> list[int]:
@@ -222,15 +198,12 @@ def pool(values: np.ndarray, pooling: str) -> np.ndarray:
     return values.mean(axis=0) if pooling == "mean" else values.max(axis=0)
 
 
-def align(
-    values: np.ndarray, spans: Sequence[Span], word_vector: str
-) -> np.ndarray:
-    """Reduces the vectors of the tokens of each word to one.
+def align(values: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
+    """Returns the vectors of the first tokens of words.
 
     Args:
         values: `[T, L, D]` float.
         spans: `W` spans, as in `Line`.
-        word_vector: "first" or "mean".
 
     Returns:
         `[W, L, D]`; NaN for a word without a token.
@@ -238,38 +211,34 @@ def align(
     aligned = np.full((len(spans), *values.shape[1:]), np.nan, values.dtype)
     for word, (start, end) in enumerate(spans):
         if start < end:
-            span = values[start:end]
-            aligned[word] = span[0] if word_vector == "first" else span.mean(0)
+            aligned[word] = values[start]
     return aligned
 
 
-def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
+def reduce(line: Line, values: np.ndarray, pooling: str) -> Vectors:
     """Reduces the hidden layers of the tokens of a line to its vectors.
 
     Args:
         line: the line.
         values: `[T, L, D]` float32, without padding.
-        reduction: the options.
+        pooling: "none", or as in `pool`.
 
     Raises:
-        ValueError: a value is not finite, or too large for the data type.
+        ValueError: a value is not finite.
     """
-    names: tuple[str, ...] | None = line.tokens
-    vectors = values
-    if reduction.pooling != "none":
-        names, vectors = None, pool(values, reduction.pooling)
-    elif line.words is not None:
-        names = line.words
-        vectors = align(values, line.spans, reduction.word_vector)
-    with np.errstate(over="ignore"):
-        # A copy, because a view would keep the padding of the whole batch.
-        vectors = vectors.astype(reduction.dtype)
-    if not np.isfinite(values).all() or np.isinf(vectors).any():
+    if not np.isfinite(values).all():
         raise ValueError(
-            f"Line {line.index + 1} of the input: every value must be finite "
-            f"in {reduction.dtype}; some are not. Is the checkpoint sound? "
-            "If so, choose another --dtype or --precision."
+            f"Line {line.index + 1} of the input: every value must be finite; "
+            "some are not. Is the checkpoint sound? If so, choose another "
+            "--precision."
         )
+    if pooling != "none":
+        names, vectors = None, pool(values, pooling)
+    elif line.words is not None:
+        names, vectors = line.words, align(values, line.spans)
+    else:
+        # A copy, because a view would keep the padding of the whole batch.
+        names, vectors = line.tokens, values.copy()
     return Vectors(index=line.index, names=names, values=vectors)
 
 
@@ -289,38 +258,34 @@ def batches(
 def json_line(vectors: Vectors, layers: Sequence[int]) -> str:
     """Formats the vectors of a line as the release does.
 
-    As released: the key is "linex_index"; characters beyond ASCII are escaped.
-    A line with one vector has "layers" in place of "features"; a word without
-    a token has an empty list of layers.
+    As released: the key is "linex_index"; characters beyond ASCII are escaped;
+    numbers have six decimals. A line with one vector has "layers" in place of
+    "features"; a word without a token has an empty list of layers.
 
     Args:
         vectors: the vectors of the line.
         layers: the `L` numbers of the layers, as requested.
     """
-    values = vectors.values
+    # Exact, and so rounded as `round` does: the product has at most 44 bits.
+    numbers = np.rint(vectors.values.astype(np.float64) * _SCALE) / _SCALE
+
+    def of_layers(rows: np.ndarray) -> list[dict[str, Any]]:
+        if np.isnan(rows).all():
+            return []
+        return [
+            {"index": index, "values": values}
+            for index, values in zip(layers, rows.tolist(), strict=True)
+        ]
+
+    content: dict[str, Any] = {"linex_index": vectors.index}
     if vectors.names is None:
-        content = (
-            f'"layers": {_list_of_layers(iter(json_rows(values)), layers)}'
-        )
+        content["layers"] = of_layers(numbers)
     else:
-        is_known = ~np.isnan(values).all(axis=(1, 2))  # [n]
-        known = values[is_known]
-        rows = iter(json_rows(known.reshape(-1, values.shape[-1])))
-        items = (
-            f'{{"token": {json.dumps(name)}, "layers": '
-            f"{_list_of_layers(rows, layers) if is_written else '[]'}}}"
-            for name, is_written in zip(vectors.names, is_known, strict=True)
-        )
-        content = f'"features": [{", ".join(items)}]'
-    return f'{{"linex_index": {vectors.index}, {content}}}\n'
-
-
-def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
-    """Formats the next `L` rows with the numbers of their layers."""
-    of_layers = (
-        f'{{"index": {index}, "values": [{next(rows)}]}}' for index in layers
-    )
-    return f"[{', '.join(of_layers)}]"
+        content["features"] = [
+            {"token": name, "layers": of_layers(rows)}
+            for name, rows in zip(vectors.names, numbers, strict=True)
+        ]
+    return json.dumps(content) + "\n"
 
 
 def write_json_lines(
@@ -394,31 +359,3 @@ def _add(
         )
         with archive.open(entry, "w", force_zip64=True) as member:
             np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def json_rows(values: np.ndarray) -> list[str]:
-    """Formats each row as `json.dumps` formats its `round`ed numbers.
-
-    `json.dumps` takes three times as long, longer than a small network takes
-    to compute them.
-
-    Args:
-        values: `[r, D]` float32 or float16, finite.
-
-    Returns:
-        `r` texts without brackets, such as "0.5, -1.25".
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    # Exact, and so rounded as `round` does: the product has at most 38 bits.
-    numbers = np.rint(values.astype(np.float64).ravel() * _SCALE) / _SCALE
-    texts = pyarrow.array(numbers).cast(pyarrow.string())
-    # Arrow writes these without an exponent, or without a decimal point.
-    sizes = np.abs(numbers)
-    differs = (sizes < 1e-4) | (sizes >= 1e15) | (sizes % 1 == 0)
-    as_python = pyarrow.array(map(repr, numbers[differs].tolist()), "string")
-    texts = compute.replace_with_mask(texts, differs, as_python)
-    starts = np.arange(0, len(texts) + 1, values.shape[1], dtype=np.int32)
-    rows = pyarrow.ListArray.from_arrays(starts, texts)
-    return compute.binary_join(rows, ", ").to_pylist()

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from commands import flags
 from tasks import tables
@@ -28,23 +27,19 @@ class Layout:
     """Columns of a file; the defaults are those of SWAG.
 
     Raises:
-        ValueError: there are fewer than two endings, an ending has two labels,
-            or the number of label names differs from that of endings.
+        ValueError: there are fewer than two different endings.
     """
 
     first_column: str = _COLUMNS.flag("sent1", "Column of the text before.")
     second_column: str = _COLUMNS.flag(
         "sent2", "Column of the text that every ending continues; empty: none."
     )
-    label_column: str = _COLUMNS.flag("label", "Column of the right ending.")
+    label_column: str = _COLUMNS.flag(
+        "label", "Column of the number of the right ending, from 0."
+    )
     ending_columns: tuple[str, ...] = _COLUMNS.flag(
         ("ending0", "ending1", "ending2", "ending3"),
         "Columns of the choices, any number of them.",
-    )
-    label_names: tuple[str, ...] = _COLUMNS.flag(
-        (),
-        "Values of the label column, one per choice and in the same order; by "
-        "default 0, 1 and so on.",
     )
 
     def __post_init__(self):
@@ -54,16 +49,11 @@ class Layout:
                 "There must be at least two different ending columns; got "
                 f"{', '.join(endings) or 'none'}."
             )
-        if self.label_names and len(self.label_names) != len(endings):
-            raise ValueError(
-                f"Each of the {len(endings)} ending columns must have one "
-                f"label name; got {', '.join(self.label_names)}."
-            )
 
     def label_set(self) -> labels.LabelSet:
-        """Returns the labels, in the order of the endings."""
+        """Returns the labels, the numbers of the endings from 0."""
         places = map(str, range(len(self.ending_columns)))
-        return labels.LabelSet(names=self.label_names or tuple(places))
+        return labels.LabelSet(names=tuple(places))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,7 +88,7 @@ def read_examples(
         ValueError: a column is missing, the file has no row, a label is
             unknown, or a row cannot be read; names the file and the line.
     """
-    ending = os.path.splitext(path)[1]
+    ending = os.path.splitext(path)[1].lower()
     file_format = tables.FORMAT_OF_ENDING.get(ending, tables.CSV)
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
@@ -136,7 +126,8 @@ def example_record(
     example: Example,
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
-) -> tuple[dict[str, Any], bool]:
+    cuts: sentence_pairs.Cuts | None = None,
+) -> dict[str, Any]:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
     Long sequences are truncated at the end of their longer text.
@@ -145,48 +136,47 @@ def example_record(
         example: the row.
         truncation: sets T.
         tokenizer: of the model.
+        cuts: counts the example.
 
     Returns:
-        A record and whether a sequence was truncated. The record has
         `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
         `label_ids`, the index of the correct choice.
     """
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
     rows = []
-    is_cut = False
+    num_pieces = num_kept = 0
     for ending in example.endings:
         # Equal to the pieces of both texts joined by a space.
         tokens_b = second + tokenizer.tokenize(ending)
         ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, truncation)
+        num_pieces += len(first) + len(tokens_b)
+        num_kept += len(kept_a) + len(kept_b)
         tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
-        is_cut |= len(kept_a) + len(kept_b) < len(first) + len(tokens_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
             sentence_pairs.padded(ids, segment_ids, truncation.max_seq_length)
         )
+    if cuts:
+        cuts.add(num_pieces, num_pieces - num_kept)
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return {**record, "label_ids": [example.label_id]}, is_cut
+    return {**record, "label_ids": [example.label_id]}
 
 
 def records(
     examples: Iterable[Example],
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
+    name: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yields the one record of each example; logs how many were truncated."""
-    num_examples = num_cut = 0
+    """Yields the one record of each example; logs how many were cut.
+
+    `name` is that of the data set.
+    """
+    cuts = sentence_pairs.Cuts()
     for example in examples:
-        record, is_cut = example_record(example, truncation, tokenizer)
-        num_examples += 1
-        num_cut += is_cut
-        yield [record]
-    if num_cut:
-        logging.warning(
-            "%d of %d examples have a choice of more than %d tokens, which "
-            "was truncated; see --max_seq_length",
-            *(num_cut, num_examples, truncation.max_seq_length),
-        )
+        yield [example_record(example, truncation, tokenizer, cuts)]
+    cuts.log(name, truncation.max_seq_length, "--max_seq_length")
 
 
 def prediction_lines(

@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from absl import logging
+
 from files import json_text, lines, messages
 
 TSV, CSV, JSONL = FORMATS = ("tsv", "csv", "jsonl")
@@ -17,12 +19,6 @@ _Value = TypeVar("_Value")
 # The default limit of the csv module is 131,072 characters per field; a field
 # here may be a complete document.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
-
-_SEPARATORS = {
-    "\t": "tabs: rename it to end in .tsv",
-    ",": "commas: rename it to end in .csv",
-    ";": "semicolons: save it with commas or tabs instead",
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,22 +60,20 @@ class Table:
         count = self.header.count(column)
         if count != 1:
             has = "no column" if count == 0 else f"{count} columns"
+            advice = (
+                "If the file has no header, pass --has_header=False and column "
+                "numbers from 0."
+            )
+            if len(self.header) == 1:
+                advice = (
+                    "Columns must be separated by commas in .csv and tabs in "
+                    ".tsv."
+                )
             raise ValueError(
-                f"{self.path}, line 1: {has} named {column!r}; "
-                f"the columns are {messages.listed(self.header)}."
-                + ("" if count else self._advice(self.header))
+                f"{self.path}, line 1: {has} named {column!r}; the columns are "
+                f"{messages.listed(self.header)}. {advice}"
             )
         return self.header.index(column)
-
-    def _advice(self, header: list[str]) -> str:
-        if len(header) == 1:
-            for separator, advice in _SEPARATORS.items():
-                if separator in header[0]:
-                    return f" The file seems to be separated by {advice}."
-        return (
-            " If the file has no header, pass --has_header=False and "
-            "column numbers from 0."
-        )
 
     def place(self, row: Row, column: Column) -> str:
         """Describes the position of a cell for error messages."""
@@ -151,7 +145,7 @@ def open_table(
     TSV as released: quotes are ordinary characters, so a row is a line. CSV as
     in RFC 4180: quoted fields may contain commas, quotes and line ends. JSON
     Lines: one object or array per line. Blank lines at the end of a file are
-    ignored.
+    ignored; others are skipped and counted, except in TSV.
 
     Args:
         path: the file, UTF-8.
@@ -208,20 +202,32 @@ def _csv_rows(path: str) -> Iterator[Row]:
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     text = (line + "\n" for _, line in _clean_lines(path))
     reader = csv.reader(text, strict=True)
-    first_line = 1
+    first_line, num_blank = 1, 0
     try:
         for cells in reader:
-            yield Row(first_line, cells or [""])
+            if cells:
+                yield Row(first_line, cells)
+            num_blank += not cells
             first_line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
             f"{path}, line {first_line}: not CSV ({error}); quotes inside a "
             "quoted field are doubled."
         ) from error
+    _log_blank(path, num_blank)
+
+
+def _log_blank(path: str, num_blank: int) -> None:
+    if num_blank:
+        logging.warning("%s: skipped %d blank line(s)", path, num_blank)
 
 
 def _json_rows(path: str) -> Iterator[Row]:
+    num_blank = 0
     for number, line in _clean_lines(path):
+        if not line.strip():
+            num_blank += 1
+            continue
         cells = json_text.parse(line, f"{path}, line {number}")
         if not isinstance(cells, dict | list):
             raise ValueError(
@@ -229,6 +235,7 @@ def _json_rows(path: str) -> Iterator[Row]:
                 f"array; got {line[:40]!r}."
             )
         yield Row(number, cells)
+    _log_blank(path, num_blank)
 
 
 def _of_one_width(rows: Iterator[Row], path: str) -> Iterator[Row]:

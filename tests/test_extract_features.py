@@ -1,7 +1,6 @@
 """extract_features.py against the release, and its additions."""
 
 import gc
-import io
 import json
 import pathlib
 import shutil
@@ -9,12 +8,10 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import extract_features
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from tasks import features
 from tests import programs
 from tests.tasks import test_features
 
@@ -147,86 +144,33 @@ def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
         pytest.param("max", marks=pytest.mark.slow),
     ],
 )
-def test_pooled_records_are_made_of_all_tokens(tmp_path, pooling):
-    path = _run(
-        tmp_path, output_format="tfrecord", pooling=pooling, dtype="float16"
+def test_pooled_vectors_are_made_of_all_tokens(tmp_path, pooling):
+    _, lines = test_features.read_npz(
+        _run(tmp_path, output_format="npz", pooling=pooling)
     )
     pools = {
         "mean": lambda values: values.mean(0),
         "cls": lambda values: values[0],
         "max": lambda values: values.max(0),
     }
-    for record, expected in zip(
-        tf.data.TFRecordDataset(str(path)), _expected_values(), strict=True
+    for (_, names, values), expected in zip(
+        lines, _expected_values(), strict=True
     ):
-        example = tf.train.Example.FromString(record.numpy()).features.feature
-        assert "tokens" not in example
-        values = np.frombuffer(
-            example["values"].bytes_list.value[0], np.float16
-        ).reshape(list(example["shape"].int64_list.value))
-        # float16 keeps 11 bits of numbers below 4.
-        np.testing.assert_allclose(values, pools[pooling](expected), atol=2e-3)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_records_hold_every_line(dtype, tmp_path):
-    rng = np.random.default_rng(1)
-    part = [
-        features.Vectors(
-            index=7,
-            names=("[CLS]", "é", "[SEP]"),
-            values=rng.normal(size=(3, 2, 4)).astype(dtype),
-        ),
-        features.Vectors(
-            index=8, names=None, values=rng.normal(size=(2, 4)).astype(dtype)
-        ),
-    ]
-    file = io.BytesIO()
-    extract_features.write_tfrecord(file, [-1, 0], iter([part[:1], part[1:]]))
-    path = tmp_path / "features.tfrecord"
-    path.write_bytes(file.getvalue())
-    for vectors, record in zip(
-        part, tf.data.TFRecordDataset(str(path)), strict=True
-    ):
-        stored = tf.io.parse_single_example(
-            record,
-            {
-                "linex_index": tf.io.FixedLenFeature([], tf.int64),
-                "layers": tf.io.FixedLenFeature([2], tf.int64),
-                "shape": tf.io.VarLenFeature(tf.int64),
-                "dtype": tf.io.FixedLenFeature([], tf.string),
-                "values": tf.io.FixedLenFeature([], tf.string),
-                "tokens": tf.io.VarLenFeature(tf.string),
-            },
+        assert names is None
+        np.testing.assert_allclose(
+            values[0], pools[pooling](expected), atol=_TOLERANCE
         )
-        assert stored["linex_index"] == vectors.index
-        assert stored["layers"].numpy().tolist() == [-1, 0]
-        assert stored["dtype"] == dtype.encode()
-        values = tf.reshape(
-            tf.io.decode_raw(stored["values"], dtype), stored["shape"].values
-        )
-        np.testing.assert_array_equal(values, vectors.values)
-        tokens = [t.decode("utf-8") for t in stored["tokens"].values.numpy()]
-        assert tokens == list(vectors.names or ())
 
 
-@pytest.mark.parametrize(
-    "word_vector", ["mean", pytest.param("first", marks=pytest.mark.slow)]
-)
-def test_words_have_the_vector_of_their_first_token_or_the_mean(
-    tmp_path, word_vector
-):
+def test_words_have_the_vector_of_their_first_token(tmp_path):
     tokens = _records(_EXPECTED)[1]["features"]
-    places = {"never": slice(4, 5), "pitch,": slice(10, 15)}
-    pieces = [token["token"] for token in tokens[places["pitch,"]]]
+    places = {"never": 4, "pitch,": 10}
+    pieces = [token["token"] for token in tokens[10:15]]
     assert pieces == ["p", "##i", "##t", "##ch", ","]
-    lines = _records(_run(tmp_path, align="word", word_vector=word_vector))
+    lines = _records(_run(tmp_path, align="word"))
     words = {f["token"]: f["layers"] for f in lines[1]["features"]}
     for word, place in places.items():
-        rows = np.array(
-            [[x["values"] for x in f["layers"]] for f in tokens[place]]
-        )
-        expected = rows[0] if word_vector == "first" else rows.mean(0)
+        expected = [x["values"] for x in tokens[place]["layers"]]
         np.testing.assert_allclose(
             [layer["values"] for layer in words[word]],
             expected,

@@ -111,7 +111,7 @@ _TABLES = {
 """,
     f"run_swag {_RUN} {_LENGTH}": """
 --do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data
---do_train --data_dir=swag --label_names=a,b | one label name; got a, b.
+--do_train --data_dir=swag --ending_columns=a | at least two different ending
 """,
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
@@ -133,8 +133,6 @@ _TABLES = {
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --align=word --pooling=mean | pass one of them
---word_vector=mean         | requires --align=word
---dtype=float16            | JSON lines hold
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
 --input_file=nowhere       | No such file or directory.
 --output_file=folder       | name of a file to write; it is a folder.

@@ -17,7 +17,6 @@ LONG_TEXT = (HEAD, HEAD_TAIL, WINDOWS)
 # Source: Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?",
 # section 5.3: of 510 tokens, the first 128 and the last 382.
 HEAD_TOKENS, HEAD_TAIL_TOKENS = 128, 510
-_NUM_EXAMPLES_LOGGED = 5  # Source: run_classifier.py of the release.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -163,13 +162,49 @@ def padded(
     }
 
 
+@dataclasses.dataclass
+class Cuts:
+    """Counts of the word pieces of a data set that do not fit its sequences."""
+
+    num_examples: int = 0
+    num_cut: int = 0
+    num_pieces: int = 0
+    num_dropped: int = 0
+
+    def add(self, num_pieces: int, num_dropped: int) -> None:
+        """Counts an example."""
+        self.num_examples += 1
+        self.num_cut += num_dropped > 0
+        self.num_pieces += num_pieces
+        self.num_dropped += num_dropped
+
+    def log(self, name: str, max_seq_length: int, flags: str) -> None:
+        """Warns of the cut examples of a data set, if any."""
+        if self.num_cut:
+            logging.warning(
+                "%s: %d of %d examples are longer than %d word pieces and are "
+                "cut: %d of %d pieces (%.1f%%) are dropped. See %s",
+                *(name, self.num_cut, self.num_examples, max_seq_length),
+                *(self.num_dropped, self.num_pieces),
+                *(100 * self.num_dropped / self.num_pieces, flags),
+            )
+
+
 def example_records(
     example: InputExample,
     label_id: labels.LabelId,
     truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
+    cuts: Cuts | None = None,
 ) -> list[dict[str, list[int] | list[float]]]:
     """Converts an example to records: one, or one per window.
+
+    Args:
+        example: the example.
+        label_id: its encoded label.
+        truncation: how its texts are fitted into `T` tokens.
+        tokenizer: of the model.
+        cuts: counts the example.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: an
@@ -180,9 +215,15 @@ def example_records(
     tokens_a = tokenizer.tokenize(example.text_a)
     # As released: an empty or blank second text makes a single sentence.
     tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
+    fitted = fit(tokens_a, tokens_b, truncation)
+    if cuts:
+        num_pieces = len(tokens_a) + len(tokens_b)
+        num_kept = sum(len(a) + len(b) for a, b in fitted)
+        # Windows overlap.
+        cuts.add(num_pieces, max(0, num_pieces - num_kept))
     label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
     rows = []
-    for part_a, part_b in fit(tokens_a, tokens_b, truncation):
+    for part_a, part_b in fitted:
         tokens, segment_ids = join(part_a, part_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
@@ -200,22 +241,16 @@ def records(
     label_set: labels.LabelSet,
     truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
+    name: str,
 ) -> Iterator[list[dict[str, list[int] | list[float]]]]:
-    """Yields the records of each example, in order, and logs the first few.
+    """Yields the records of each example, in order; logs how many were cut.
 
     If an example can have several (`windows`), `predictions.pool_windows` needs
-    their number.
+    their number. `name` is that of the data set.
     """
-    for index, example in enumerate(examples):
+    cuts = Cuts()
+    for example in examples:
         label_id = label_set.encode(example.label)
-        rows = example_records(example, label_id, truncation, tokenizer)
-        if index < _NUM_EXAMPLES_LOGGED:
-            logging.debug(
-                "example %s: label %s (%s), %d row(s), input_ids %s",
-                example.guid,
-                example.label,
-                label_id,
-                len(rows),
-                " ".join(map(str, rows[0]["input_ids"])),
-            )
-        yield rows
+        yield example_records(example, label_id, truncation, tokenizer, cuts)
+    flags = "--max_seq_length and --long_text"
+    cuts.log(name, truncation.max_seq_length, flags)

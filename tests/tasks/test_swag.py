@@ -45,9 +45,9 @@ def _read(path, *, with_labels=True, **columns):
     return list(swag.read_examples(path, layout, with_labels=with_labels))
 
 
-def _convert(example, max_seq_length):
+def _convert(example, max_seq_length, cuts):
     truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
-    return swag.example_record(example, truncation, _Tokenizer())
+    return swag.example_record(example, truncation, _Tokenizer(), cuts)
 
 
 def test_rows_are_read_as_they_are_distributed(tmp_path):
@@ -82,15 +82,14 @@ def test_test_file_has_no_labels(tmp_path):
         _read(path)
 
 
-def test_other_columns_number_of_choices_and_label_names(tmp_path):
-    text = "key,question,A,B,C\nB,why?,x,y,z\nC,how?,u,v,w\n"
+def test_other_columns_and_number_of_choices(tmp_path):
+    text = "key,question,A,B,C\n1,why?,x,y,z\n2,how?,u,v,w\n"
     examples = _read(
         _write(tmp_path, text),
         first_column="question",
         second_column="",
         ending_columns=("A", "B", "C"),
         label_column="key",
-        label_names=("A", "B", "C"),
     )
     assert [e.label_id for e in examples] == [1, 2]
     assert examples[0].first == "why?" and examples[0].second == ""
@@ -139,7 +138,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path, text, message):
     [
         ({"ending_columns": ("a",)}, "at least two different"),
         ({"ending_columns": ("a", "a")}, "at least two different"),
-        ({"label_names": ("A", "B")}, "Each of the 4 ending columns"),
     ],
 )
 def test_layouts_that_make_no_sense_are_refused(columns, message):
@@ -151,7 +149,8 @@ def test_each_ending_is_a_sequence_of_two_segments():
     example = swag.Example(
         first="a bb", second="ccc", endings=("dddd", "", "e ff"), label_id=2
     )
-    record, is_cut = _convert(example, 9)
+    cuts = sentence_pairs.Cuts()
+    record = _convert(example, 9, cuts)
     np.testing.assert_array_equal(
         record["input_ids"],
         [
@@ -170,11 +169,11 @@ def test_each_ending_is_a_sequence_of_two_segments():
         ],
     )
     assert record["label_ids"] == [2]
-    assert not is_cut
+    assert (cuts.num_pieces, cuts.num_dropped) == (12, 0)
     # Longer text is cut, and nothing at all is one segment.
     example = swag.Example(first="a a a a", second="", endings=("b b", ""))
-    record, is_cut = _convert(example, 7)
-    assert is_cut
+    record = _convert(example, 7, cuts)
+    assert (cuts.num_examples, cuts.num_cut, cuts.num_dropped) == (2, 1, 2)
     np.testing.assert_array_equal(
         record["segment_ids"], [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
     )
@@ -189,11 +188,19 @@ def test_records_hold_all_rows_and_count_what_was_cut(caplog):
     truncation = sentence_pairs.Truncation(max_seq_length=6)
     with caplog.at_level("WARNING"):
         rows = [
-            row for (row,) in swag.records(examples, truncation, _Tokenizer())
+            row
+            for (row,) in swag.records(
+                examples, truncation, _Tokenizer(), "train.csv"
+            )
         ]
     assert [row["label_ids"] for row in rows] == [[1], [1]]
     assert rows[1]["input_ids"].shape == (2, 6)
-    assert "1 of 2 examples" in caplog.text
+    # Of 6 and 14 pieces, "a" and "b" before both endings, 8 are dropped.
+    assert (
+        "train.csv: 1 of 2 examples are longer than 6 word pieces and are cut: "
+        "8 of 20 pieces (40.0%)"
+    ) in caplog.text
+    assert "--max_seq_length" in caplog.text
 
 
 def test_predictions_name_a_choice_for_each_row():
@@ -202,7 +209,3 @@ def test_predictions_name_a_choice_for_each_row():
     assert list(swag.prediction_lines(places, outputs)) == [
         *(",pred\n", "0,2\n", "1,0\n"),
     ]
-    letters = swag.Layout(
-        ending_columns=("x", "y", "z"), label_names=("A", "B", "C")
-    ).label_set()
-    assert list(swag.prediction_lines(letters, outputs))[1] == "0,C\n"

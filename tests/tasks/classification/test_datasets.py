@@ -161,6 +161,7 @@ def test_records_are_those_of_the_rows(tmp_path):
         info.label_set,
         _TRUNCATION,
         _Tokenizer(),
+        "train.tsv",
     )
     assert record["input_ids"] == [5, 1, 1, 5, 1, 5, 0, 0]
     assert record["segment_ids"] == [0, 0, 0, 0, 1, 1, 0, 0]

@@ -1,5 +1,6 @@
 """Truncation of sentences, against the release's features and by hand."""
 
+import dataclasses
 import gzip
 import json
 import pathlib
@@ -87,7 +88,7 @@ def test_features_are_those_of_the_release(name):
     info, examples = _read(task_name, split_name)
     truncation = _truncation(int(length.removeprefix("seq")))
     converted = sentence_pairs.records(
-        examples, info.label_set, truncation, tokenizer
+        examples, info.label_set, truncation, tokenizer, name
     )
     rows = [row for rows in converted for row in rows]
     expected = _FEATURES["features"][name]
@@ -205,7 +206,11 @@ def test_each_window_carries_the_label_of_its_text():
     )
     rows = list(
         sentence_pairs.records(
-            examples, labels.LabelSet(names=("no", "yes")), truncation, _Words()
+            examples,
+            labels.LabelSet(names=("no", "yes")),
+            truncation,
+            _Words(),
+            "train.tsv",
         )
     )
     assert [[row["label_ids"] for row in group] for group in rows] == [
@@ -214,6 +219,34 @@ def test_each_window_carries_the_label_of_its_text():
     ]
     first = rows[0][0]["input_ids"][1]
     assert rows[1][0]["input_ids"] == [101, first, 102, 0]
+
+
+@pytest.mark.parametrize("long_text", sentence_pairs.LONG_TEXT)
+def test_cut_texts_are_counted_with_what_they_lose(caplog, long_text):
+    examples = [
+        sentence_pairs.InputExample(guid="", text_a=text_a, text_b=text_b)
+        for text_a, text_b in (
+            ("a b", None),
+            ("a b c d e f", None),
+            ("a b c", "d"),
+        )
+    ]
+    rows = sentence_pairs.records(
+        [dataclasses.replace(example, label="no") for example in examples],
+        labels.LabelSet(names=("no", "yes")),
+        _truncation(6, long_text=long_text),
+        _Words(),
+        "dev.tsv",
+    )
+    assert len(list(rows)) == 3
+    if long_text == sentence_pairs.WINDOWS:
+        assert not caplog.text
+        return
+    # Of 2, 6 and 4 pieces, 4 and 3 are kept.
+    assert caplog.messages == [
+        "dev.tsv: 2 of 3 examples are longer than 6 word pieces and are cut: 3 "
+        "of 12 pieces (25.0%) are dropped. See --max_seq_length and --long_text"
+    ]
 
 
 def test_more_padding_changes_nothing_before_it():
