@@ -360,8 +360,10 @@ def _weight_map(path: str) -> dict[str, str]:
     index = json_text.read_object(path)
     suffix = os.path.splitext(name.removesuffix(".index.json"))[1]
     names = index.get("weight_map")
-    if not isinstance(names, dict) or not all(
-        _is_file_name(name, suffix) for name in names.values()
+    if (
+        not isinstance(names, dict)
+        or not names
+        or not all(_is_file_name(name, suffix) for name in names.values())
     ):
         raise ValueError(
             f"{path} must be JSON with a weight_map to {suffix} files of the "

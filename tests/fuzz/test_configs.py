@@ -4,8 +4,6 @@ import dataclasses
 import json
 import pathlib
 
-import pytest
-
 from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
@@ -95,17 +93,3 @@ def test_objects_are_those_of_the_file_or_an_error(check):
             repr(found) == repr(json.loads(content.decode("utf-8-sig")))
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ({"0": "no", "2": "yes"}, "id2label must name the outputs by number"),
-        ({"0": "no", "1": None}, "id2label must name"),
-        (["no", "yes"], "id2label must name"),
-        (-1.5, "id2label must name"),
-    ],
-)
-def test_labels_of_other_numbers_are_refused(names, message):
-    with pytest.raises(ValueError, match=f"x.json: {message}"):
-        huggingface_config.labels_of({"id2label": names}, "x.json")

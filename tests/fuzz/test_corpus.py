@@ -130,31 +130,3 @@ def test_packed_text_is_read_or_an_error(tmp_path, suffix, num_cases):
         _is_text,
     )
     assert outcome.num_refused
-
-
-@pytest.mark.parametrize(
-    ("line", "title"),
-    [
-        ('<doc id="1" title="A">', "A"),
-        ('<doc title="A "b" > c"  >', 'A "b" > c'),
-        ('<doc title="">', ""),
-        ("<doc>", None),
-        ('<doc title="A" id="2">', 'A" id="2'),
-        ("<doctor>", "text"),
-        ("<doc id=1> x>", "text"),
-        ("<doc id=1", "text"),
-    ],
-)
-def test_an_article_opens_with_its_title(tmp_path, line, title):
-    path = tmp_path / "wiki.txt"
-    path.write_text(f"{line}\nfirst\nsecond\n</doc>\n")
-    if title == "text":
-        with pytest.raises(ValueError, match="line 1: expected <doc"):
-            _read("wikiextractor")(str(path))
-        return
-    path.write_text(f"{line}\n{title}\nsecond\nthird\n</doc>\n")
-    kept = ["second", "third"] if title is not None else ["None", *_REST]
-    assert _read("wikiextractor")(str(path)) == [kept]
-
-
-_REST = ["second", "third"]

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from tasks.classification import labels
 from tasks.squad import (
     squad_answers,
     squad_ensemble,
@@ -161,20 +160,6 @@ def test_answers_are_those_of_the_file_or_an_error(check, tmp_path, name):
 
     cases = mutations.of_json(3, goods[name])
     check(read, tmp_path / f"{name}.json", cases, is_right)
-
-
-def test_labels_are_those_of_the_file_or_an_error(check):
-    check(
-        labels.load,
-        "labels.json",
-        mutations.of_json(3, _LABELS),
-        lambda found, content: (
-            found.to_dict()
-            == {
-                key: _parsed(content)[key] for key in ("problem_type", "labels")
-            }
-        ),
-    )
 
 
 def test_evidence_stays_in_its_folder_or_an_error(check, tmp_path):

@@ -480,6 +480,14 @@ def test_the_problem_type_is_that_of_the_config_if_any(config, want):
     }
 
 
+@pytest.mark.parametrize(
+    "names", [{"0": "no", "2": "yes"}, {"0": "no", "1": None}, ["no"], -1.5]
+)
+def test_labels_of_other_numbers_are_refused(names):
+    with pytest.raises(ValueError, match=r"x.json: id2label must name"):
+        huggingface_config.labels_of({"id2label": names}, "x.json")
+
+
 def test_fields_of_an_earlier_config_stay():
     def made(theirs):
         return huggingface_config.from_release(
