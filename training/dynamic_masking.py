@@ -2,11 +2,11 @@
 
 Source: Liu et al. 2019 (RoBERTa), §4.1. The distribution is that of
 `tasks.masked_lm.masked_pairs`, which masks one example after the other;
-this module masks a batch in the graph.
+this module masks a batch when it is read.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,156 +51,135 @@ class Masking:
             The features of `records.pretraining_features`.
         """
         features = dict(batch)
-        ids, mask = features["input_ids"], features["input_mask"]
-        length = ids.shape[1]
+        ids = features["input_ids"]
         starts = features.pop("word_starts", tf.ones_like(ids))  # [B, T]
-        word_noise, kind_noise, id_noise = tf.unstack(
-            _noise(seeds, length), axis=1
-        )  # [B, T] each
-        num_predictions = tf.gather(
-            [self.options.num_predictions(n) for n in range(length + 1)],
-            tf.reduce_sum(mask, axis=1),
-        )  # [B]
-        chosen = choose(
-            _maskable(mask, features["segment_ids"]),
-            starts > 0,
-            word_noise,
-            num_predictions,
+        inputs = (ids, features["input_mask"], features["segment_ids"], starts)
+        masked_ids, positions, labels, weights = tf.numpy_function(
+            self.draw, [*inputs, seeds], [tf.int32] * 4
         )
-        to_mask, same, _ = np.array(self.options.masking_rates) / 100
-        random_ids = tf.cast(id_noise * self.vocab_size, ids.dtype)
-        hidden = tf.where(
-            kind_noise < to_mask,
-            self.mask_id,
-            tf.where(kind_noise < to_mask + same, ids, random_ids),
-        )  # [B, T]
-        positions, weights = _positions(
-            chosen, self.options.max_predictions_per_seq
-        )
-        labels = tf.gather(ids, positions, batch_dims=1)  # [B, P]
+        shape = [ids.shape[0], self.options.max_predictions_per_seq]
         return {
             **features,
-            "input_ids": tf.where(chosen, hidden, ids),
-            "masked_lm_positions": positions,
-            "masked_lm_ids": labels * weights,
-            "masked_lm_weights": tf.cast(weights, tf.float32),
+            "input_ids": tf.ensure_shape(masked_ids, ids.shape),
+            "masked_lm_positions": tf.ensure_shape(positions, shape),
+            "masked_lm_ids": tf.ensure_shape(labels, shape),
+            "masked_lm_weights": tf.cast(
+                tf.ensure_shape(weights, shape), tf.float32
+            ),
         }
 
+    def draw(
+        self,
+        ids: np.ndarray,
+        mask: np.ndarray,
+        segment_ids: np.ndarray,
+        starts: np.ndarray,
+        seeds: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
+        """Draws the masks of examples.
 
-# Compiled: called eagerly, `map_fn` takes a millisecond for each example.
-@tf.function(autograph=False)
-def _noise(seeds: tf.Tensor, length: int) -> tf.Tensor:
-    """Draws numbers from 0 to 1 for the tokens of each example: `[B, 3, T]`."""
-    shape = [3, length]
-    # One example at a time: an operation takes a single seed, and the numbers
-    # of an example must not depend on the rest of the batch.
-    return tf.map_fn(
-        lambda seed: tf.random.stateless_uniform(shape, seed, dtype=tf.float64),
-        seeds,
-        fn_output_signature=tf.TensorSpec(shape, tf.float64),
-    )
+        Args:
+            ids, mask, segment_ids: `[B, T]` int32.
+            starts: `[B, T]` int32, 1 for a token that starts a word.
+            seeds: `[B, 2]` int64.
+
+        Returns:
+            The masked ids, `[B, T]`; and the positions, labels and weights of
+            the predictions, `[B, P]`; all int32.
+        """
+        word_noise, kind_noise, id_noise = noise(seeds, ids.shape[1])
+        limits = [self.options.num_predictions(n) for n in mask.sum(axis=1)]
+        chosen = choose(
+            _maskable(mask, segment_ids), starts, word_noise, limits
+        )
+        to_mask, same, _ = np.array(self.options.masking_rates) / 100
+        random_ids = (id_noise * self.vocab_size).astype(ids.dtype)
+        hidden = np.where(
+            kind_noise < to_mask,
+            self.mask_id,
+            np.where(kind_noise < to_mask + same, ids, random_ids),
+        )  # [B, T]
+        # The chosen positions in ascending order, padded with zeros.
+        width = self.options.max_predictions_per_seq
+        positions = np.argsort(~chosen, axis=1, kind="stable")[:, :width]
+        weights = np.take_along_axis(chosen, positions, axis=1)
+        missing = [(0, 0), (0, width - positions.shape[1])]
+        positions = np.pad(positions * weights, missing)
+        weights = np.pad(weights, missing)
+        labels = np.take_along_axis(ids, positions, axis=1) * weights
+        masked_ids = np.where(chosen, hidden, ids)
+        return tuple(
+            np.asarray(each, np.int32)
+            for each in (masked_ids, positions, labels, weights)
+        )
 
 
-def _maskable(mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
+def noise(seeds: np.ndarray, length: int) -> np.ndarray:
+    """Draws numbers from 0 to 1 for the tokens of each example: `[3, B, T]`.
+
+    Those of an example must not depend on the rest of the batch.
+    """
+    drawn = [
+        np.random.default_rng(pair).random((3, length))
+        for pair in seeds.astype(np.uint64).tolist()
+    ]
+    return np.stack(drawn, axis=1)
+
+
+def _maskable(mask: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
     """Marks all tokens but [CLS] and [SEP], `[B, T]`.
 
     [CLS] is the first token, and [SEP] the last one of each segment.
     """
     # Padding counts as a separate segment.
-    segments = tf.where(mask > 0, segment_ids, -1)
-    following = tf.pad(segments[:, 1:], [[0, 0], [0, 1]], constant_values=-1)
-    is_first = tf.range(mask.shape[1]) == 0
+    segments = np.where(mask > 0, segment_ids, -1)
+    following = np.pad(segments[:, 1:], [(0, 0), (0, 1)], constant_values=-1)
+    is_first = np.arange(mask.shape[1]) == 0
     return (mask > 0) & (segments == following) & ~is_first
 
 
 def choose(
-    maskable: tf.Tensor,
-    starts: tf.Tensor,
-    noise: tf.Tensor,
-    num_predictions: tf.Tensor,
-) -> tf.Tensor:
+    maskable: np.ndarray,
+    starts: np.ndarray,
+    word_noise: np.ndarray,
+    limits: Sequence[int],
+) -> np.ndarray:
     """Chooses the tokens to predict.
 
     Args:
         maskable: `[B, T]` bool, tokens that may be predicted.
-        starts: `[B, T]` bool, tokens that start a word, as the first one does.
-            As released, the first token of segment B may continue the last
-            word of A.
-        noise: `[B, T]`, decides the order of the words: word `i` has the
-            priority `noise[:, i]`, lowest first.
-        num_predictions: `[B]` int32. As released, a word with more tokens than
-            may still be predicted is skipped.
+        starts: `[B, T]`, true for tokens that start a word, as the first one
+            does. As released, the first token of segment B may continue the
+            last word of A.
+        word_noise: `[B, T]`, decides the order of the words: word `i` has the
+            priority `word_noise[:, i]`, lowest first.
+        limits: `[B]`, the most predictions. As released, a word with more
+            tokens than may still be predicted is skipped.
 
     Returns:
         `[B, T]` bool.
     """
-    length = maskable.shape[1]
-    is_token = tf.cast(maskable, tf.int32)
-    starts |= tf.cumsum(is_token, axis=1) == 1
-    count = tf.cumsum(tf.cast(maskable & starts, tf.int32), axis=1)
-    words = tf.maximum(count - 1, 0)  # [B, T], the word of each token
-    sizes = tf.math.bincount(
-        words, is_token, minlength=length, maxlength=length, axis=-1
-    )  # [B, T], the tokens of each word
-    order = tf.argsort(noise, axis=1)
-    taken = _take_in_order(
-        tf.gather(sizes, order, batch_dims=1), num_predictions[:, tf.newaxis]
-    )
-    taken = tf.gather(taken, tf.argsort(order, axis=1), batch_dims=1)
-    return maskable & tf.gather(taken, words, batch_dims=1)
-
-
-def _take_in_order(sizes: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-    """Selects each item that still fits, from the first to the last.
-
-    Args:
-        sizes: `[B, N]` int32.
-        limit: `[B, 1]` int32, the greatest sum of the selected sizes.
-
-    Returns:
-        `[B, N]` bool.
-    """
-
-    def fitting(taken):
-        room = limit - tf.reduce_sum(
-            tf.where(taken, sizes, 0), axis=1, keepdims=True
-        )
-        return ~taken & (sizes > 0) & (sizes <= room), room
-
-    def take(taken):
-        # Selects consecutive items up to the first that does not fit. Such an
-        # item never fits later, so the next round continues after it.
-        fits, room = fitting(taken)
-        sums = tf.cumsum(tf.where(fits, sizes, 0), axis=1)
-        return (taken | (fits & (sums <= room)),)
-
-    (taken,) = tf.while_loop(
-        lambda taken: tf.reduce_any(fitting(taken)[0]),
-        take,
-        (tf.zeros_like(sizes, tf.bool),),
-    )
-    return taken
-
-
-def _positions(
-    chosen: tf.Tensor, max_predictions: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the chosen positions in ascending order, padded with zeros.
-
-    Args:
-        chosen: `[B, T]` bool, at most P in a row.
-        max_predictions: P.
-
-    Returns:
-        `positions`, and `weights`, 1 for each position, both `[B, P]` int32.
-    """
-    length = chosen.shape[1]
-    places = tf.sort(tf.where(chosen, tf.range(length), length), axis=1)
-    missing = max(max_predictions - length, 0)
-    places = tf.pad(places, [[0, 0], [0, missing]], constant_values=length)
-    places = places[:, :max_predictions]
-    weights = tf.cast(places < length, tf.int32)
-    return places * weights, weights
+    is_start = maskable & (
+        (starts > 0) | (np.cumsum(maskable, axis=1) == 1)
+    )  # [B, T]
+    count = np.cumsum(is_start, axis=1)
+    words = np.where(maskable, count - 1, -1)  # [B, T], the word of each token
+    chosen = np.zeros(maskable.shape, bool)
+    for row, limit in enumerate(limits):
+        room, num_words = limit, count[row, -1]
+        sizes = np.bincount(words[row][maskable[row]], minlength=num_words)
+        order = np.argsort(word_noise[row, :num_words], kind="stable")
+        taken = np.zeros(num_words + 1, bool)  # The last is of no word.
+        for word, size in zip(
+            order.tolist(), sizes[order].tolist(), strict=True
+        ):
+            if size <= room:
+                taken[word] = True
+                room -= size
+            if not room:
+                break
+        chosen[row] = taken[words[row]]
+    return chosen
 
 
 def of_sidecars(
@@ -213,11 +192,14 @@ def of_sidecars(
             has none.
 
     Raises:
-        ValueError: the masking of the files differs, or a sidecar lacks it.
+        ValueError: the masking of the files differs.
     """
     paths: dict[Masking | None, str] = {}
     for path, metadata in sidecars.items():
-        paths.setdefault(_of_sidecar(path, metadata), path)
+        masking = None
+        if metadata is not None and records.MASK_ID in metadata.flags:
+            masking = _masking(metadata)
+        paths.setdefault(masking, path)
     if len(paths) > 1:
         raise ValueError(
             "All records of a run must be masked alike, either by "
@@ -228,22 +210,14 @@ def of_sidecars(
     return next(iter(paths))
 
 
-def _of_sidecar(path: str, metadata: records.Metadata | None) -> Masking | None:
-    if metadata is None or records.MASK_ID not in metadata.flags:
-        return None
+def _masking(metadata: records.Metadata) -> Masking:
     made_with: Mapping[str, Any] = metadata.flags
-    try:
-        return Masking(
-            options=masked_pairs.InstanceOptions(
-                masking=",".join(map(str, made_with["masking"])),
-                **{name: made_with[name] for name in _RATES},
-                **{name: getattr(metadata, name) for name in _LENGTHS},
-            ),
-            vocab_size=metadata.vocab_size,
-            mask_id=made_with[records.MASK_ID],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{records.metadata_path(path)}: `flags` must hold the masking "
-            f"options of the records ({error!r}). Create the records again."
-        ) from error
+    return Masking(
+        options=masked_pairs.InstanceOptions(
+            masking=",".join(map(str, made_with["masking"])),
+            **{name: made_with[name] for name in _RATES},
+            **{name: getattr(metadata, name) for name in _LENGTHS},
+        ),
+        vocab_size=metadata.vocab_size,
+        mask_id=made_with[records.MASK_ID],
+    )
