@@ -1,9 +1,7 @@
 """Checkpoints of any format, under the release's variable names.
 
 A variable's name is its path without the model's own name. A format is a module
-with a `Reader`, which implements `Source`, a function `files` and, if it is
-also written, `write`. To add a format, write such a module, add it to
-`FORMATS`, and extend `find`.
+with a `Reader`, which implements `Source`, and a function `files`.
 """
 
 import contextlib
@@ -18,13 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from files import messages, paths
-from modeling import (
-    huggingface,
-    keras_format,
-    keras_hub,
-    name_tables,
-    release_format,
-)
+from modeling import huggingface, name_tables, release_format
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
@@ -36,45 +28,15 @@ _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"
 
 RELEASE = "release"
-KERAS = "keras"
-KERAS_HUB = "keras_hub"
 HUGGINGFACE = "huggingface"
-FORMATS = {
-    RELEASE: release_format,
-    KERAS: keras_format,
-    KERAS_HUB: keras_hub,
-    HUGGINGFACE: huggingface,
-}
+FORMATS = {RELEASE: release_format, HUGGINGFACE: huggingface}
 
-_CONVERT_TO_SAFETENSORS = (
-    "In an environment with transformers and torch: "
-    "AutoModelForPreTraining.from_pretrained(FOLDER).save_pretrained(OTHER), "
-    "with the class of your model"
+_SUPPORTED = (
+    "Checkpoints of the release and of the TensorFlow Model Garden are read, "
+    f"and Hugging Face folders with {', '.join(huggingface.FILES)}; save "
+    "another kind in one of these with the program that wrote it, for example "
+    "by transformers' save_pretrained."
 )
-_PASS_ITS_CHECKPOINT = "Pass the checkpoint that it was made from"
-# Unsupported kinds of weights by file name suffix, each with instructions.
-_OTHER_KINDS = {
-    "saved_model.pb": "a TensorFlow SavedModel. " + _PASS_ITS_CHECKPOINT,
-    "tfhub_module.pb": "a TensorFlow Hub module. " + _PASS_ITS_CHECKPOINT,
-    "flax_model.msgpack": "Hugging Face's weights for Flax. "
-    + _CONVERT_TO_SAFETENSORS,
-    ".keras": "a full Keras model. Load it where its class is available, and "
-    "call save_weights with a name that ends in .weights.h5",
-    ".h5": "a full Keras model, or weights of Keras 2. Load it where its class "
-    "is available, and call save_weights with a name that ends in .weights.h5",
-    ".weights.json": "the index of sharded Keras weights. Call save_weights "
-    "without max_shard_size",
-    ".onnx": "an ONNX graph. " + _PASS_ITS_CHECKPOINT,
-    ".tflite": "a TensorFlow Lite model. " + _PASS_ITS_CHECKPOINT,
-    ".gguf": "a GGUF file. " + _PASS_ITS_CHECKPOINT,
-}
-_PICKLES = (".bin", ".pt", ".pth", ".bin.index.json")
-_PICKLE = (
-    "PyTorch's pickled weights. Of these only pytorch_model.bin is supported, "
-    "if torch is installed; its code is never run. " + _CONVERT_TO_SAFETENSORS
-)
-# The first bytes of unsupported files with other names.
-_MAGIC = {b"PK\x03\x04": _PICKLE, b"\x80\x02": _PICKLE, b"\x89HDF": ".h5"}
 
 
 class Source(Protocol):
@@ -82,10 +44,9 @@ class Source(Protocol):
 
     Attributes:
         kind: the name of its format.
-        origin: its path, for messages.
+        origin: its prefix or file.
         variables: shape and type by the release's name.
         architectures: Hugging Face's names of its classes, if known.
-        notes: remarks for the user on how it is read.
         num_attention_heads: of its encoder, if its variables show it.
     """
 
@@ -93,7 +54,6 @@ class Source(Protocol):
     origin: str
     variables: Mapping[str, Spec]
     architectures: tuple[str, ...]
-    notes: tuple[str, ...]
     num_attention_heads: int | None
 
     def read(self, name: str) -> np.ndarray:
@@ -102,35 +62,40 @@ class Source(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """The result of `load`, as sorted names of variables.
+    """The result of `load`, with sorted names of variables.
 
     Args:
+        origin: prefix or file of the checkpoint.
+        step: of the training that saved it, if it is stored.
         loaded: variables loaded from the checkpoint.
         missing: new variables, which are not in the checkpoint and keep their
             initial values.
         unexpected: variables in the checkpoint only, without optimizer slots
             and the step.
-        notes: remarks on how the checkpoint was read.
     """
 
+    origin: str
+    step: int | None
     loaded: tuple[str, ...]
     missing: tuple[str, ...]
     unexpected: tuple[str, ...]
-    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{len(self.loaded)} variables loaded"]
+        step = "" if self.step is None else f", step {self.step}"
+        lines = [
+            f"{len(self.loaded)} variables loaded from {self.origin}{step}"
+        ]
         for what, names in (
             ("new, as initialized", self.missing),
             ("in the checkpoint only", self.unexpected),
         ):
             if names:
                 lines.append(f"{len(names)} {what}: {messages.names(names)}")
-        return "; ".join([*lines, *self.notes])
+        return "; ".join(lines)
 
 
 class Place(NamedTuple):
-    """The format of a checkpoint, and its prefix, file or folder."""
+    """The format of a checkpoint, and its prefix or file."""
 
     format: str
     path: str
@@ -141,19 +106,16 @@ def find(path: str) -> Place:
 
     Args:
         path: in the release's format a prefix, one of its files, or a folder,
-            whose latest checkpoint is used; a `.weights.h5`; a Hugging Face
-            folder or its weights; a keras-hub preset; a folder with one of
-            them.
+            whose latest checkpoint is used; a Hugging Face folder or its
+            weights. In a folder with both, the release's is used.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: the format is not supported, or the folder contains
-            several checkpoints.
+        ValueError: the folder contains several checkpoints.
     """
     missing = FileNotFoundError(
         f"There is no checkpoint {path!r}: it must be a prefix with a file "
-        f"{path + '.index'!r}, a {keras_format.SUFFIX} file, or a folder with "
-        "a checkpoint."
+        f"{path + '.index'!r}, or a folder with a checkpoint."
     )
     # A wrong path is reported before TensorFlow, which takes seconds to
     # import.
@@ -172,106 +134,31 @@ def find(path: str) -> Place:
         return _find_in(path)
     if not tf.io.gfile.exists(path):
         raise missing
-    folder, name = os.path.split(path)
-    if keras_hub.is_preset(folder) and name in keras_hub.FILES:
-        return Place(KERAS_HUB, _local(folder or "."))
-    if path.endswith(keras_format.SUFFIX):
-        return Place(KERAS, _local(path))
-    if _is_huggingface(name):
-        return Place(
-            format=HUGGINGFACE, path=huggingface.place_of(_local(path))
-        )
-    if path.endswith((".safetensors", ".safetensors.index.json")):
-        raise ValueError(
-            f"{path!r} must be named {huggingface.WEIGHTS} or "
-            f"{huggingface.INDEX}, Hugging Face's names: pass the folder."
-        )
-    kind = _other_kind(name) or _kind_by_content(path)
-    if kind:
-        raise ValueError(f"{path!r} is {kind}.")
+    if os.path.basename(path) in huggingface.FILES:
+        return _huggingface(path)
     # A file without an index may be of the release's older format, "V1".
     return Place(RELEASE, path)
 
 
 def _find_in(folder: str) -> Place:
-    import tensorflow as tf
-
-    names = sorted(tf.io.gfile.listdir(folder))
-    found = []
     prefix = release_format.latest(folder)
     if prefix is not None:
-        found.append(Place(RELEASE, prefix))
-    if keras_hub.is_preset(folder) and keras_hub.FILES[0] in names:
-        found.append(Place(KERAS_HUB, folder))
-        names = [name for name in names if name not in keras_hub.FILES]
-    found += [
-        Place(KERAS, os.path.join(folder, name))
-        for name in names
-        if name.endswith(keras_format.SUFFIX) and not name.startswith(".")
-    ]
-    if {huggingface.WEIGHTS, huggingface.INDEX} & set(names):
-        found.append(Place(HUGGINGFACE, folder))
-    # Next to another checkpoint these are converted copies.
-    if not found and any(map(_is_huggingface, names)):
-        found.append(Place(HUGGINGFACE, folder))
-    if len(found) == 1:
-        if found[0].format != RELEASE:
-            _local(folder)
-        return found[0]
-    if found:
-        raise ValueError(
-            f"The folder {folder!r} must contain one checkpoint; it contains "
-            + ", ".join(f"{p.path!r} ({p.format})" for p in found)
-            + ". Pass a file of one of them."
-        )
-    for name in names:
-        kind = _other_kind(name)
-        if kind:
-            raise ValueError(
-                f"The folder {folder!r} contains no supported checkpoint; "
-                f"{name} is {kind}."
-            )
-    raise FileNotFoundError(f"The folder {folder!r} contains no checkpoint.")
-
-
-def _is_huggingface(name: str) -> bool:
-    """Returns whether a file name is of readable Hugging Face weights."""
-    needs_torch = name.endswith(_PICKLES)
-    return name in huggingface.FILES and (
-        not needs_torch or huggingface.has_torch()
+        return Place(RELEASE, prefix)
+    for name in huggingface.FILES:
+        if paths.exists(path := os.path.join(folder, name)):
+            return _huggingface(path)
+    raise FileNotFoundError(
+        f"The folder {folder!r} contains no checkpoint. {_SUPPORTED}"
     )
 
 
-def _other_kind(name: str) -> str | None:
-    if name.endswith(_PICKLES):
-        return _PICKLE
-    return next(
-        (kind for end, kind in _OTHER_KINDS.items() if name.endswith(end)),
-        None,
-    )
-
-
-def _kind_by_content(path: str) -> str | None:
-    import tensorflow as tf
-
-    with (
-        contextlib.suppress(tf.errors.OpError),
-        tf.io.gfile.GFile(path, "rb") as file,
-    ):
-        head = file.read(4)
-        for magic, kind in _MAGIC.items():
-            if head.startswith(magic):
-                return _OTHER_KINDS.get(kind, kind)
-    return None
-
-
-def _local(path: str) -> str:
+def _huggingface(path: str) -> Place:
     if paths.is_remote(path):
         raise ValueError(
-            "Weights of Keras, keras-hub and Hugging Face must be local files; "
-            f"got {path!r}. Copy them to this machine."
+            f"Hugging Face weights must be local files; got {path!r}. Copy "
+            "them to this machine."
         )
-    return path
+    return Place(HUGGINGFACE, path)
 
 
 def files(path: str) -> list[str]:
@@ -309,7 +196,7 @@ def opened(path: str) -> Iterator[Source]:
 
     Raises:
         FileNotFoundError: the checkpoint or one of its files is missing.
-        ValueError: a file is broken, or the format is not supported.
+        ValueError: a file is broken, or in no supported format.
     """
     place = find(path)
     with contextlib.ExitStack() as files:
@@ -399,12 +286,8 @@ def load(
         shapes = {name: held[0] for name, held in source.variables.items()}
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
         check_variables(source.origin, wanted, shapes, new)
-        config = getattr(model, "config", None)
-        differences: tuple[str, ...] = ()
-        if config:
-            differences = config.check_checkpoint(
-                source.origin, source.num_attention_heads
-            )
+        if config := getattr(model, "config", None):
+            config.check_checkpoint(source.origin, source.num_attention_heads)
         common = [name for name in variables if name in shapes]
         check_types(
             source.origin, {name: source.variables[name][1] for name in common}
@@ -414,8 +297,12 @@ def load(
             variables[name].assign(
                 value.astype(variables[name].dtype, copy=False)
             )
-        notes = (*source.notes, *differences)
+        step = None
+        if source.variables.get(_GLOBAL_STEP, (None,))[0] == ():
+            step = int(source.read(_GLOBAL_STEP))
     return LoadReport(
+        origin=source.origin,
+        step=step,
         loaded=tuple(sorted(common)),
         missing=tuple(sorted(variables.keys() - shapes.keys())),
         unexpected=tuple(
@@ -425,7 +312,6 @@ def load(
                 if not is_training_state(name, shapes)
             )
         ),
-        notes=notes,
     )
 
 
@@ -548,8 +434,4 @@ def save(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
 
 def is_training_state(name: str, names: Collection[str]) -> bool:
     """Returns whether a name is the step or a slot, as `VARIABLE/adam_m`."""
-    return (
-        name == _GLOBAL_STEP
-        or name.rpartition("/")[0] in names
-        or release_format.is_garden_training_state(name)
-    )
+    return name == _GLOBAL_STEP or name.rpartition("/")[0] in names

@@ -5,11 +5,11 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from files import json_text, messages, paths
-from modeling import huggingface_config, keras_hub, name_tables
+from modeling import huggingface_config, name_tables
 
 # In the folder of a checkpoint.
 FILE = "bert_config.json"
@@ -66,8 +66,7 @@ class BertConfig:
         num_attention_heads: attention heads of a layer, N.
         intermediate_size: width inside the feed-forward part, F.
         hidden_act: "gelu" (tanh form), "gelu_exact" (erf form), "relu",
-            "tanh", "linear" (also "" or None), in any case, or a function
-            from tensor to tensor.
+            "tanh", "linear" (also "" or None), in any case.
         hidden_dropout_prob: share of the embeddings and block outputs dropped
             in training, in [0, 1).
         attention_probs_dropout_prob: the same for attention probabilities.
@@ -87,7 +86,7 @@ class BertConfig:
     num_hidden_layers: int = 12
     num_attention_heads: int = 12
     intermediate_size: int = 3072
-    hidden_act: str | Callable | None = "gelu"
+    hidden_act: str | None = "gelu"
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512
@@ -171,15 +170,15 @@ class BertConfig:
             raise ValueError(f"The model config{where}: {error}") from error
 
     @classmethod
-    def from_json_file(
-        cls, path: str, find_vocab_size: Callable[[], int | None] | None = None
-    ) -> Self:
-        """Reads a `bert_config.json`, or Hugging Face's or keras-hub's config.
+    def from_json_file(cls, path: str) -> Self:
+        """Reads a `bert_config.json`, or Hugging Face's `config.json`.
+
+        A file is Hugging Face's by its name or by the keys that the library
+        adds: the same fields then mean its network (exact gelu, its default of
+        the classifier's dropout).
 
         Args:
             path: of the file, local or remote.
-            find_vocab_size: returns the `vocab_size` where the file has none,
-                null or 0.
 
         Raises:
             OSError: the file cannot be opened.
@@ -187,29 +186,12 @@ class BertConfig:
                 network is not BERT.
         """
         values = json_text.read_object(path)
-        if huggingface_config.is_huggingface(values) or keras_hub.is_config(
-            values
-        ):
-            return cls._from_foreign(values, path)
-        is_open = values.get("vocab_size") in (None, 0)
-        if is_open and find_vocab_size and (found := find_vocab_size()):
-            values["vocab_size"] = found
-            _logger.info(
-                "%s has no vocab_size; using %d, that of the records.",
-                path,
-                found,
-            )
-        return cls.from_dict(values, origin=path)
-
-    @classmethod
-    def _from_foreign(cls, values: Mapping[str, Any], path: str) -> Self:
-        """Builds a config from the keys of a Hugging Face or keras-hub file."""
-        if keras_hub.is_config(values):
-            ours = keras_hub.to_release(values, path)
-        else:
+        if os.path.basename(
+            path
+        ) == huggingface_config.CONFIG or huggingface_config.has_marks(values):
             huggingface_config.check(values, path)
-            ours = huggingface_config.to_release(values, path)
-        return cls.from_dict(ours, origin=path)
+            values = huggingface_config.to_release(values, path)
+        return cls.from_dict(values, origin=path)
 
     @classmethod
     def find(cls, checkpoint: str) -> Self | None:
@@ -222,19 +204,10 @@ class BertConfig:
             ValueError: as `from_checkpoint`.
         """
         folder = folder_of(checkpoint)
-        ours = os.path.join(folder, FILE)
-        if paths.exists(ours):
-            return cls.from_json_file(ours)
-        theirs = os.path.join(folder, huggingface_config.CONFIG)
-        if not os.path.exists(theirs):
-            return None
-        values = json_text.read_object(theirs)
-        if not (
-            huggingface_config.is_of_a_model(values)
-            or keras_hub.is_config(values)
-        ):
-            return None
-        return cls._from_foreign(values, theirs)
+        for name in (FILE, huggingface_config.CONFIG):
+            if paths.exists(path := os.path.join(folder, name)):
+                return cls.from_json_file(path)
+        return None
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
@@ -258,17 +231,15 @@ class BertConfig:
 
     def check_checkpoint(
         self, checkpoint: str, num_attention_heads: int | None = None
-    ) -> tuple[str, ...]:
+    ) -> None:
         """Compares a model with the configuration in its checkpoint's folder.
 
-        It compares fields that the shapes of the variables do not show.
+        Logs a warning of another activation or fewer layers, which the shapes
+        of the variables do not show.
 
         Args:
             checkpoint: as for `from_checkpoint`.
             num_attention_heads: stored in the checkpoint itself, if any.
-
-        Returns:
-            Descriptions of other differences.
 
         Raises:
             ValueError: the number of attention heads differs, which changes
@@ -287,11 +258,26 @@ class BertConfig:
                     f"{place}. Pass a configuration with {heads}."
                 )
         if held is None:
-            return ()
-        here, there = (activation(c.hidden_act) for c in (self, held))
-        if here != there:
-            return (f"hidden_act is {here} here and {there} in {where}",)
-        return ()
+            return
+        differences = {
+            "hidden_act": (
+                activation(self.hidden_act),
+                activation(held.hidden_act),
+            ),
+            "num_hidden_layers": (
+                self.num_hidden_layers,
+                held.num_hidden_layers,
+            ),
+        }
+        for name, (here, there) in differences.items():
+            if here != there:
+                _logger.warning(
+                    "%s is %s in the model and %s in %s.",
+                    name,
+                    here,
+                    there,
+                    where,
+                )
 
     def check_length(self, max_seq_length: int) -> None:
         """Checks that the model has a position for every word piece.
@@ -353,16 +339,7 @@ class BertConfig:
         return values
 
     def to_json_string(self) -> str:
-        """Writes the fields as the release does: sorted, indented by 2.
-
-        Raises:
-            ValueError: `hidden_act` is a function, which JSON cannot represent.
-        """
-        if callable(self.hidden_act):
-            raise ValueError(
-                "hidden_act must be a name to be written as JSON; "
-                f"got {self.hidden_act!r}."
-            )
+        """Writes the fields as the release does: sorted, indented by 2."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
 
@@ -373,14 +350,12 @@ def folder_of(checkpoint: str) -> str:
     return os.path.dirname(checkpoint)
 
 
-def activation(hidden_act: str | Callable | None) -> str | Callable:
-    """Returns the member of `ACTIVATIONS` of a name, or the function.
+def activation(hidden_act: str | None) -> str:
+    """Returns the member of `ACTIVATIONS` of a name.
 
     Raises:
         ValueError: the name is unknown.
     """
-    if callable(hidden_act):
-        return hidden_act
     if hidden_act is None or hidden_act == "":
         return "linear"
     if isinstance(hidden_act, str):

@@ -26,7 +26,6 @@ _ACTIVATIONS = {
 }
 _DEFAULT_ACTIVATION = "gelu"
 _EPSILON = 1e-12  # Source: the release.
-_HALF = ("float16", "bfloat16")
 # Options that change the computation, and their required values.
 _FIXED = {
     "layer_norm_eps": _EPSILON,
@@ -140,15 +139,10 @@ def check_fixed(values: Mapping[str, Any], path: str) -> None:
         )
 
 
-def is_huggingface(values: Mapping[str, Any]) -> bool:
-    """Returns whether Hugging Face's library wrote a config."""
+def has_marks(values: Mapping[str, Any]) -> bool:
+    """Returns whether a config has keys that Hugging Face's library adds."""
     marks = ("model_type", "architectures", "transformers_version")
     return any(name in values for name in marks)
-
-
-def is_of_a_model(values: Mapping[str, Any]) -> bool:
-    """Returns whether a `config.json` describes a model."""
-    return "model_type" in values or all(name in values for name in _FIELDS)
 
 
 def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -182,7 +176,6 @@ def from_release(
     architectures: Sequence[str],
     labels: Mapping[str, Any],
     pad_token_id: int,
-    theirs: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns the fields of a `config.json`.
 
@@ -191,20 +184,15 @@ def from_release(
         architectures: Hugging Face's classes; the first is the default.
         labels: `problem_type` and `labels` of the output layer, if known.
         pad_token_id: id of [PAD].
-        theirs: the `config.json` that the model was loaded with, possibly
-            empty. Its other fields are kept, except 16-bit types, as is another
-            name of the same activation.
     """
     act = (config["hidden_act"] or "linear").lower()
-    names_of_act = [t for t, ours in _ACTIVATIONS.items() if ours == act]
-    if theirs.get("hidden_act") in names_of_act:
-        names_of_act.insert(0, theirs["hidden_act"])
     values = {
-        **theirs,
         "architectures": list(architectures),
         "model_type": _MODEL_TYPE,
         **{name: config[name] for name in _FIELDS},
-        "hidden_act": names_of_act[0],
+        "hidden_act": next(
+            t for t, ours in _ACTIVATIONS.items() if ours == act
+        ),
         "layer_norm_eps": _EPSILON,
         "position_embedding_type": "absolute",
         "classifier_dropout": config.get(
@@ -212,9 +200,6 @@ def from_release(
         ),
         "pad_token_id": pad_token_id,
     }
-    for name in ("dtype", "torch_dtype"):
-        if values.get(name) in _HALF:  # The written weights are float32.
-            del values[name]
     if names := labels.get("labels"):
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}
@@ -247,9 +232,8 @@ def labels_of(
         path: its file, for messages.
 
     Returns:
-        `problem_type` and `labels` in the form of `labels.json`; names are
-        Hugging Face's placeholders if only the type is known. None if the
-        config has neither.
+        `problem_type` and `labels`; names are Hugging Face's placeholders if
+        only the type is known. None if the config has neither.
 
     Raises:
         ValueError: the outputs are not numbered 0, 1, 2, ...
@@ -288,13 +272,18 @@ def are_placeholders(names: Sequence[str]) -> bool:
     return list(names) == label_names(len(names), ())
 
 
-def tokenizer(*, do_lower_case: bool, model_max_length: int) -> dict[str, Any]:
+def tokenizer(
+    *, do_lower_case: bool, strip_accents: bool, model_max_length: int
+) -> dict[str, Any]:
     """Returns the fields of a `tokenizer_config.json`."""
     return {
         "do_lower_case": do_lower_case,
         "model_max_length": model_max_length,
         "tokenizer_class": "BertTokenizer",
         "tokenize_chinese_chars": True,
-        "strip_accents": None,
+        # None means that of the casing.
+        "strip_accents": None
+        if strip_accents == do_lower_case
+        else strip_accents,
         **{f"{n.lower()}_token": f"[{n}]" for n in _SPECIAL_TOKENS},
     }

@@ -1,80 +1,59 @@
-"""Names of BERT's variables in the release, in Hugging Face and in Keras.
+"""Names of BERT's variables in the release and in Hugging Face.
 
-A row is a module: its names in the release and in Keras, and its kind of
-variables. Kernels are `[in, out]` in the release and `[out, in]` in PyTorch;
-output layers are `[K, D]` in both.
+A row is a module: its name in the release, and its kind of variables. Kernels
+are `[in, out]` in the release and `[out, in]` in PyTorch; output layers are
+`[K, D]` in both.
 """
 
 import dataclasses
-import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    import numpy as np
+from collections.abc import Iterable
+from typing import TypeAlias
 
 # An array's shape, and NumPy's name of its type.
 Spec: TypeAlias = tuple[tuple[int, ...], str]
 
-# The names in the release and in Hugging Face, the number in Keras, and whether
-# PyTorch stores the variable transposed.
-_DENSE = (("kernel", "weight", 0, True), ("bias", "bias", 1, False))
-_NORM = (("beta", "bias", 0, False), ("gamma", "weight", 1, False))
-_OUTPUT = (
-    ("output_weights", "weight", 0, False),
-    ("output_bias", "bias", 1, False),
-)
+# The names in the release and in Hugging Face, and whether PyTorch stores the
+# variable transposed.
+_DENSE = (("kernel", "weight", True), ("bias", "bias", False))
+_NORM = (("beta", "bias", False), ("gamma", "weight", False))
+_OUTPUT = (("output_weights", "weight", False), ("output_bias", "bias", False))
 _EMBEDDINGS = tuple(
-    (f"{kind}_embeddings", f"{kind}_embeddings.weight", number, False)
-    for number, kind in enumerate(("word", "token_type", "position"))
+    (f"{kind}_embeddings", f"{kind}_embeddings.weight", False)
+    for kind in ("word", "token_type", "position")
 )
 
 _BEFORE_LAYERS = (
-    ("bert/embeddings", "bert/embeddings", _EMBEDDINGS),
-    ("bert/embeddings/LayerNorm", "bert/embeddings/norm", _NORM),
+    ("bert/embeddings", _EMBEDDINGS),
+    ("bert/embeddings/LayerNorm", _NORM),
 )
-# Below bert/encoder/layer_{i}, and bert/encoder/stack/... in Keras.
+# Below bert/encoder/layer_{i}.
 _IN_LAYER = (
-    *(
-        (f"attention/self/{name}", f"attention/self_attention/{name}", _DENSE)
-        for name in ("query", "key", "value")
-    ),
-    ("attention/output/dense", "attention/block_output/dense", _DENSE),
-    ("attention/output/LayerNorm", "attention/block_output/norm", _NORM),
-    ("intermediate/dense", "intermediate/dense", _DENSE),
-    ("output/dense", "block_output/dense", _DENSE),
-    ("output/LayerNorm", "block_output/norm", _NORM),
+    ("attention/self/query", _DENSE),
+    ("attention/self/key", _DENSE),
+    ("attention/self/value", _DENSE),
+    ("attention/output/dense", _DENSE),
+    ("attention/output/LayerNorm", _NORM),
+    ("intermediate/dense", _DENSE),
+    ("output/dense", _DENSE),
+    ("output/LayerNorm", _NORM),
 )
-_POOLER = ("bert/pooler/dense", "bert/layers/transform/dense", _DENSE)
-_MASKED_LM = "cls/children/masked_language_model"
+_POOLER = ("bert/pooler/dense", _DENSE)
 _PREDICTIONS = (
-    ("cls/predictions", _MASKED_LM, (("output_bias", "bias", 0, False),)),
-    (
-        "cls/predictions/transform/dense",
-        f"{_MASKED_LM}/transform/dense",
-        _DENSE,
-    ),
-    (
-        "cls/predictions/transform/LayerNorm",
-        f"{_MASKED_LM}/transform/norm",
-        _NORM,
-    ),
+    ("cls/predictions", (("output_bias", "bias", False),)),
+    ("cls/predictions/transform/dense", _DENSE),
+    ("cls/predictions/transform/LayerNorm", _NORM),
 )
-_CLASSIFIER = (("", "", _OUTPUT),)
+_CLASSIFIER = (("", _OUTPUT),)
 # By class name, which is the same in Hugging Face. The first whose variables
 # are in a checkpoint is the checkpoint's class.
 _HEADS = {
     "BertForPreTraining": (
         *_PREDICTIONS,
-        ("cls/seq_relationship", "cls/children/output_layer", _OUTPUT),
+        ("cls/seq_relationship", _OUTPUT),
     ),
-    "BertForQuestionAnswering": (
-        ("cls/squad", "cls/children/output_layer", _OUTPUT),
-    ),
-    "BertForMultipleChoice": (
-        ("cls/multiple_choice", "cls/children/choice_score", _OUTPUT[:1]),
-    ),
+    "BertForQuestionAnswering": (("cls/squad", _OUTPUT),),
+    "BertForMultipleChoice": (("cls/multiple_choice", _OUTPUT[:1]),),
     "BertForSequenceClassification": _CLASSIFIER,
     "BertForTokenClassification": _CLASSIFIER,
     # Only a class of Hugging Face, with one of the two heads.
@@ -119,18 +98,16 @@ _LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Variable:
-    """The three names of a variable.
+    """The names of a variable.
 
     Attributes:
         release: in the release's checkpoints.
         huggingface: in Hugging Face's checkpoints.
-        keras: path in a `.weights.h5` of a model with an encoder.
         is_transposed: whether Hugging Face's axes are transposed.
     """
 
     release: str
     huggingface: str
-    keras: str
     is_transposed: bool
 
 
@@ -142,17 +119,11 @@ def num_layers(names: Iterable[str]) -> int:
 
 def encoder(layers: int) -> tuple[Variable, ...]:
     """Lists the variables of an encoder with `num_layers`, and its pooler."""
-    inside = []
-    for i in range(layers):
-        stack = "transformer_layer" + (f"_{i}" if i else "")
-        inside += [
-            (
-                f"bert/encoder/layer_{i}/{release}",
-                f"bert/encoder/stack/{stack}/{keras}",
-                kind,
-            )
-            for release, keras, kind in _IN_LAYER
-        ]
+    inside = [
+        (f"bert/encoder/layer_{i}/{module}", kind)
+        for i in range(layers)
+        for module, kind in _IN_LAYER
+    ]
     return _variables((*_BEFORE_LAYERS, *inside, _POOLER))
 
 
@@ -203,62 +174,15 @@ def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
     return found or ["BertModel"]
 
 
-def translated(name: str, table: Sequence[tuple[str, str]]) -> str | None:
-    """Returns the release's name of another program's variable.
-
-    Args:
-        name: in that program.
-        table: patterns of the ends of such names, and their replacements; the
-            first match counts.
-
-    Returns:
-        None if no pattern matches.
-    """
-    for pattern, release in table:
-        match = re.search(rf"(?:^|/){pattern}$", name)
-        if match:
-            return match.expand(release)
-    return None
-
-
-def keras_layer_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the release's shape of a variable of a standard Keras layer.
-
-    `keras.layers.MultiHeadAttention` splits the hidden size, `[N, H]`, and the
-    kernel of an output layer is `[D, K]`.
-
-    Args:
-        name: in the release; variables with other names keep their shape.
-        shape: in the Keras layer.
-    """
-    if not name.startswith(("bert/", "cls/", "output_")):
-        return shape
-    if name.endswith("output_weights"):
-        return shape[::-1]
-    if len(shape) == 3 and "/attention/self/" in name:
-        return shape[0], math.prod(shape[1:])
-    if len(shape) == 3:
-        return math.prod(shape[:2]), shape[2]
-    return (math.prod(shape),) if name.endswith("/bias") else shape
-
-
-def from_keras_layer(name: str, value: "np.ndarray") -> "np.ndarray":
-    """Returns a value of a standard Keras layer in the release's shape."""
-    if name.endswith("output_weights"):
-        return value.T
-    return value.reshape(keras_layer_shape(name, value.shape))
-
-
 def _variables(modules) -> tuple[Variable, ...]:
     return tuple(
         Variable(
-            release="/".join(filter(None, (release, name))),
-            huggingface=f"{_huggingface(release)}.{theirs}",
-            keras="/".join(filter(None, (keras, "vars", str(number)))),
+            release="/".join(filter(None, (module, name))),
+            huggingface=f"{_huggingface(module)}.{theirs}",
             is_transposed=is_transposed,
         )
-        for release, keras, kind in modules
-        for name, theirs, number, is_transposed in kind
+        for module, kind in modules
+        for name, theirs, is_transposed in kind
     )
 
 

@@ -27,7 +27,9 @@ _NO_DROPOUT = {
 def _start(folder, *, workers=1, dropout=False, **changes):
     """Starts a run; returns its processes, of which the first writes."""
     folder.mkdir(parents=True, exist_ok=True)
-    toy.write_config(folder / "config.json", **({} if dropout else _NO_DROPOUT))
+    toy.write_config(
+        folder / "bert_config.json", **({} if dropout else _NO_DROPOUT)
+    )
     named = {
         "num_train_steps": _STEPS,
         "train_batch_size": 8,
@@ -168,7 +170,7 @@ def test_a_lost_worker_ends_the_other(tmp_path, lost):
 
 @pytest.mark.slow
 def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
-    toy.write_config(tmp_path / "config.json", intermediate_size=19)
+    toy.write_config(tmp_path / "bert_config.json", intermediate_size=19)
     toy.run(tmp_path, num_train_steps=1)
     for number, process in enumerate(_start(tmp_path, workers=2)):
         assert process.wait(120) != 0

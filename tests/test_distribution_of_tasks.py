@@ -61,7 +61,7 @@ def _trials(folder):
 def _squad(folder):
     named = toy_squad.flags_of(folder)
     sizes = {**_NO_DROPOUT, "max_position_embeddings": 40}
-    toy_squad.write_config(folder / "config.json", **sizes)
+    toy_squad.write_config(folder / "bert_config.json", **sizes)
     # Long paragraphs between short ones, so that devices get batches of
     # different lengths.
     for name, seed in (("train", 1), ("dev", 2)):
@@ -95,8 +95,10 @@ def _swag(folder):
 
 def _tagger(folder):
     toy_tagging.write_all(folder, num_sentences=60)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **_NO_DROPOUT}))
+    config = json.loads((folder / "bert_config.json").read_text())
+    (folder / "bert_config.json").write_text(
+        json.dumps({**config, **_NO_DROPOUT})
+    )
     return "run_ner.py", toy_tagging.files_of(folder)
 
 

@@ -209,7 +209,10 @@ def _write_models(folder):
     toy_tagging.write_model(folder / "cased")
     for path in (folder / "cased").iterdir():
         name = path.name.replace("bert.ckpt", "bert_model.ckpt")
-        path.rename(path.with_name(name.replace("config.", "bert_config.")))
+        path.rename(path.with_name(name))
+    (folder / "mrpc_output").mkdir()  # Of the original program.
+    for path in (_GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
+        shutil.copy(path, folder / "mrpc_output")
     for name in ("model_a", "model_b"):
         (folder / name).symlink_to("model")
     _run(

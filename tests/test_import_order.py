@@ -30,9 +30,7 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("name_tables", "hdf5", "keras_format", "huggingface_config"),
-    "keras_hub",
-    *("config", "compilation"),
+    *("name_tables", "huggingface_config", "config", "compilation"),
     *("kernels", "losses", "layers", "packing", "bert", "tagging", "heads"),
 ]
 # What knows that the backend may be TensorFlow.

@@ -46,7 +46,6 @@ _COMMANDS = [
     f"tools.extend_vocab --vocab_file={_VOCAB} --words_file={{0}}/words.txt "
     "--output_file={0}/out/vocab.txt --init_checkpoint={0}/tiny.ckpt "
     "--output_checkpoint={0}/out/more.ckpt",
-    _CONVERT,
 ]
 
 

@@ -27,7 +27,6 @@ _EXTRACT = (
     "--max_seq_length=16"
 )
 _CREATE = "create_pretraining_data --vocab_file=vocab.txt --dupe_factor=1"
-_CONVERT = "tools.convert_checkpoint --input=tiny.ckpt --overwrite"
 _EXTEND = "tools.extend_vocab --vocab_file=vocab.txt --words_file=words.txt"
 _PREPARE = (
     "tools.prepare_corpus --input_format=text --num_workers=1 --input_file=te*"
@@ -38,7 +37,6 @@ _COMMANDS = (
     f"{_CREATE} --input_file=te* --shard_documents=2 --output_file=text",
     f"{_EXTRACT} --output_file=text.txt",
     f"{_EXTRACT} --output_file=./tiny.ckpt.index",
-    f"{_CONVERT} --output_format=release --output=tiny.ckpt",
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
     "--output_file=pages/page.txt",
     f"{_EXTEND} --output_file=vocab.txt",
@@ -64,6 +62,7 @@ _TWICE = (
 _OTHERS = {
     *("run_classifier", "run_ner", "run_pretraining", "run_squad", "run_swag"),
     *(
+        "tools.convert_checkpoint",
         "tools.download",
         "tools.export_model",
         "tools.predict",

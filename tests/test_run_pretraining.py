@@ -16,7 +16,6 @@ from modeling import checkpoints
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
-    option_checks,
     pretraining,
     records,
     reporting,
@@ -220,7 +219,7 @@ def test_other_records_are_warned_of(tmp_path, unbroken, caplog, seq_length):
     ],
 )
 def test_every_objective_and_precision_learns(tmp_path, objective, precision):
-    toy.write_config(tmp_path / "config.json", **_NO_DROPOUT)
+    toy.write_config(tmp_path / "bert_config.json", **_NO_DROPOUT)
     toy.run(
         tmp_path,
         objective=objective,
@@ -269,7 +268,7 @@ def test_skipped_steps_are_left_out_of_means_and_told_of(
 
 def _run_to_infinity(folder, **changes):
     """Runs at a far too high rate; returns the message of the error."""
-    toy.write_config(folder / "config.json", **_NO_DROPOUT)
+    toy.write_config(folder / "bert_config.json", **_NO_DROPOUT)
     with pytest.raises(reporting.NonFiniteLossError) as caught:
         toy.run(
             folder,
@@ -324,7 +323,7 @@ def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
 def test_training_of_an_encoder_starts_with_new_heads(
     tmp_path, unbroken, caplog
 ):
-    toy.write_config(tmp_path / "config.json", **_NO_DROPOUT)
+    toy.write_config(tmp_path / "bert_config.json", **_NO_DROPOUT)
     encoder = str(tmp_path / "encoder.ckpt")
     held = toy.weights(unbroken, 13)
     checkpoints.save(
@@ -412,7 +411,7 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     out.mkdir()
     checkpoints.save(str(out / "model.ckpt-1000000"), values)
     sizes = json.loads(toy.CONFIG.read_text()) | _NO_DROPOUT
-    toy.write_config(tmp_path / "config.json", **sizes)
+    toy.write_config(tmp_path / "bert_config.json", **sizes)
     start = time.process_time()
     toy.run(tmp_path, num_train_steps=1_000_003)
     # Replaying a million batches would take minutes of processor time. The wall
@@ -441,30 +440,6 @@ def test_unmasked_records_without_a_sidecar_and_with_masked_ones_are_refused(
     _refused(tmp_path, "must be masked alike", **both)
     records.remove_metadata(path)
     _refused(tmp_path, "lacks masked_lm_ids, .* need their .meta.json file")
-
-
-@pytest.mark.parametrize("size", [None, 0, "absent"])
-def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
-    caplog.set_level("INFO")
-    flags = toy.flags_of(tmp_path, input_file=f"{tmp_path}/records*")
-    config = tmp_path / "config.json"
-    values = json.loads(config.read_text()) | {"vocab_size": size}
-    if size == "absent":
-        del values["vocab_size"]
-    config.write_text(json.dumps(values))
-    # Without a sidecar nothing says it, and the refusal is that of any config.
-    _refused(tmp_path, r"vocab_size.*(got None|got 0|; got attention)")
-    _write_sidecar(tmp_path / "records")
-    config = option_checks.check_pretraining(toy.parse(flags))
-    assert config.vocab_size == 31
-    assert "has no vocab_size; using 31" in caplog.text
-    shutil.copy(tmp_path / "records", tmp_path / "records.2")
-    _write_sidecar(tmp_path / "records.2", vocab_size=40)
-    _refused(
-        tmp_path,
-        "vocabulary of 40 entries, .* vocab_size is 31",
-        input_file=f"{tmp_path}/records*",
-    )
 
 
 def test_a_damaged_record_is_named_when_it_is_read(tmp_path, unbroken):

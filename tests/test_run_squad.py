@@ -279,7 +279,7 @@ def test_the_best_of_several_trials_answers(tmp_path):
 @pytest.mark.parametrize("version", ["v1.1", "v2.0"])
 def test_the_development_set_runs_to_the_end(version, tmp_path):
     toy_squad.write_config(
-        tmp_path / "config.json",
+        tmp_path / "bert_config.json",
         vocab_size=30522,
         max_position_embeddings=384,
     )

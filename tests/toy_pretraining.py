@@ -97,17 +97,17 @@ def flags_of(folder, **changes) -> dict[str, object]:
     """Names the flags of a run on toy records in a folder, made if missing.
 
     Args:
-        folder: holds `records`, `config.json` and, as `output_dir`, `out`.
+        folder: holds `records`, `bert_config.json` and, as `output_dir`, `out`.
         **changes: flags that differ from those of the toy run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "records").exists():
         write_records(folder / "records", random_examples())
-    if not (folder / "config.json").exists():
-        write_config(folder / "config.json")
+    if not (folder / "bert_config.json").exists():
+        write_config(folder / "bert_config.json")
     return {
         "input_file": str(folder / "records"),
-        "bert_config_file": str(folder / "config.json"),
+        "bert_config_file": str(folder / "bert_config.json"),
         "output_dir": str(folder / "out"),
         "max_seq_length": 10,
         "max_predictions_per_seq": 2,

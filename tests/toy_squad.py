@@ -85,15 +85,15 @@ def flags_of(folder, **changes) -> dict[str, object]:
     """Names the flags of a run on toy questions in a folder, made if missing.
 
     Args:
-        folder: holds `vocab.txt`, `config.json`, `train.json`, `dev.json` and,
-            as `output_dir`, `out`.
+        folder: holds `vocab.txt`, `bert_config.json`, `train.json`,
+            `dev.json` and, as `output_dir`, `out`.
         **changes: flags that differ from those of the toy run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     every = 3 if changes.get("version_2_with_negative") else 0
     files = {
         "vocab.txt": write_vocab,
-        "config.json": write_config,
+        "bert_config.json": write_config,
         "train.json": lambda path: write_json(
             path, dataset(40, unanswerable_every=every)
         ),
@@ -105,7 +105,7 @@ def flags_of(folder, **changes) -> dict[str, object]:
         if not (folder / name).exists():
             write(folder / name)
     return {
-        "bert_config_file": str(folder / "config.json"),
+        "bert_config_file": str(folder / "bert_config.json"),
         "vocab_file": str(folder / "vocab.txt"),
         "output_dir": str(folder / "out"),
         "train_file": str(folder / "train.json"),

@@ -45,7 +45,7 @@ def write_model(folder) -> dict[str, str]:
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "then", *WORDS]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
     toy_config.write(
-        folder / "config.json",
+        folder / "bert_config.json",
         vocab_size=len(tokens),
         hidden_size=32,
         num_hidden_layers=2,
@@ -57,5 +57,5 @@ def write_model(folder) -> dict[str, str]:
     )
     return {
         "vocab_file": str(folder / "vocab.txt"),
-        "bert_config_file": str(folder / "config.json"),
+        "bert_config_file": str(folder / "bert_config.json"),
     }

@@ -76,7 +76,7 @@ def write_model(folder, num_layers: int = 2) -> None:
         # Larger than the paper's, for a model that was never trained.
         initializer_range=0.2,
     )
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "bert_config.json").write_text(json.dumps(config))
     keras.utils.set_random_seed(3)
     model = bert.BertModel(config_lib.BertConfig.from_dict(config))
     checkpoints.save(
@@ -102,7 +102,7 @@ def files_of(folder) -> dict[str, object]:
     return {
         "data_dir": folder,
         "vocab_file": folder / "vocab.txt",
-        "bert_config_file": folder / "config.json",
+        "bert_config_file": folder / "bert_config.json",
         "init_checkpoint": folder / "bert.ckpt",
         "output_dir": folder / "out",
         "max_seq_length": 40,

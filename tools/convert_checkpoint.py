@@ -1,4 +1,4 @@
-"""Converts checkpoints to the release's, Keras' or Hugging Face's format.
+"""Converts a model to the release's or Hugging Face's format, and describes it.
 
 For example:
 
@@ -6,54 +6,55 @@ For example:
     --input=uncased_L-12_H-768_A-12/bert_model.ckpt \\
     --output=bert-base-uncased --output_format=huggingface
 
-The format of the input is detected. Variables without a name in the output
-format are kept; `docs/checkpoints.md` describes where.
+The output is a new folder with the weights, the configuration, the vocabulary
+and task.json. The format of the input is detected. A folder that the original
+program trained does not say what its labels are: state it once, and every
+program can use the output:
+
+  python -m tools.convert_checkpoint --input=mrpc_output --output=mrpc \\
+    --output_format=release --bert_config_file=$BERT/bert_config.json \\
+    --vocab_file=$BERT/vocab.txt --task_name=MRPC --max_seq_length=128
 """
 
-import collections
 import dataclasses
 import json
 import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, run_files, writing
-from modeling import (
-    checkpoints,
-    huggingface,
-    huggingface_config,
-    keras_format,
-    name_tables,
-)
+from files import messages, paths, run_files, writing
+from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
-from modeling.name_tables import Spec
-from training import model_files, records
+from tasks import task as task_lib
+from tasks.classification import glue
+from training import flags as training_flags
+from training import model_folder, records
 from vocab import tokenization
 
-_HALF = ("float16", "bfloat16")
+_WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
 _BILSTM = "bilstm/"
-_OF_BERT = ("bert/", "cls/", "output_")
-# Files from which labels and casing of a model are read.
-_DESCRIPTIONS = (
-    *(run_files.LABELS, huggingface_config.CONFIG),
-    huggingface_config.TOKENIZER,
-)
-_DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
-_KINDS = (
-    (
-        re.compile(r"^huggingface/|^keras/|^model_garden/"),
-        "variables without a release name",
+_OUTPUTS = "output_bias"
+# The task of a head that shows it, by the name of its output's variable.
+_TASK_OF_HEAD = {
+    "cls/predictions/output_bias": model_folder.PRETRAINING,
+    "cls/squad/output_bias": model_folder.QUESTION_ANSWERING,
+    "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
+}
+# The entries of task.json that a model of a task needs besides the casing.
+_NEEDED = {
+    model_folder.CLASSIFICATION: ("labels", "max_seq_length"),
+    model_folder.TAGGING: ("labels", "max_seq_length"),
+    model_folder.QUESTION_ANSWERING: (
+        "version_2_with_negative",
+        "max_seq_length",
     ),
-    (re.compile(r"/adam_[mv]$|^global_step$"), "of the optimizer"),
-    (re.compile(r"^bert/"), "of the encoder"),
-    (re.compile(r""), "of heads"),
-)
+    model_folder.MULTIPLE_CHOICE: ("max_seq_length",),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,30 +62,20 @@ class Options:
     """The flags of `tools.convert_checkpoint`; see --help."""
 
     input: str = flags.Group.FILES.required(
-        "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, "
-        "keras-hub preset, or a folder with one of them."
+        "Checkpoint: prefix, .index file, Hugging Face folder, or a folder "
+        "with one of them."
     )
-    output: str = flags.Group.FILES.required(
-        "Prefix, file that ends in .weights.h5, or folder, by the format."
-    )
+    output: str = flags.Group.FILES.required("New folder for the model.")
     output_format: str = flags.Group.FILES.required(
-        "Format of the output.", choices=("release", "keras", "huggingface")
+        "Format of the output.", choices=("release", "huggingface")
     )
-    overwrite: bool = flags.Group.FILES.switch("Replace existing files.")
     bert_config_file: str | None = flags.Group.MODEL.optional(
         "JSON file with the sizes of the model; by default that next to the "
         "input."
     )
-    architecture: str | None = flags.Group.MODEL.optional(
-        "What output_weights and output_bias label, sentences or words, if the "
-        "files next to the input do not contain it.",
-        choices=(
-            name_tables.SEQUENCE_CLASSIFICATION,
-            name_tables.TOKEN_CLASSIFICATION,
-        ),
-    )
     strip_optimizer: bool = flags.Group.MODEL.switch(
-        "Omit the moments of the optimizer and the step."
+        "Omit the moments of the optimizer and the step; Hugging Face's format "
+        "has neither."
     )
     vocab_file: str | None = flags.Group.TEXT.optional(
         "Vocabulary of the model; by default the vocab.txt next to the input."
@@ -93,289 +84,275 @@ class Options:
         "Whether the model reads lower-cased text; by default taken from the "
         "files next to the input or from the vocabulary."
     )
+    task: str | None = flags.Group.MODEL.optional(
+        "What the model was trained for, if the files next to the input do "
+        "not say it.",
+        choices=model_folder.TASKS,
+    )
+    task_name: str | None = flags.Group.MODEL.optional(
+        "Name of the data of a classifier. A task of GLUE, or XNLI, has known "
+        "labels."
+    )
+    labels: tuple[str, ...] | None = flags.Group.MODEL.optional(
+        "Labels of a classifier or tagger, comma-separated, in the order of "
+        "the outputs: that of get_labels in the original program."
+    )
+    max_seq_length: int | None = flags.Group.TEXT.optional(
+        "Longest sequence in word pieces with which the model was trained."
+    )
+    version_2_with_negative: bool | None = flags.Group.MODEL.optional(
+        "Whether a question answering model leaves questions unanswered (SQuAD "
+        "2.0)."
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Model:
+class _Model:
     """A model to be converted.
 
     Attributes:
-        variables: shape and type as written, by the release's name.
-        read: returns the array of a name, in that shape and type.
-        config: its sizes, if known.
-        architectures: of `name_tables.architectures`.
+        variables: arrays by the release's name.
+        config: its sizes.
         vocab_file: its vocabulary, or None.
-        do_lower_case: whether it reads lower-cased text, or None if unknown.
-        labels: content of a `labels.json`, or None.
-        huggingface: Hugging Face's `config.json`, possibly empty, or only its
-            architectures.
+        description: the entries of its `task.json`.
     """
 
-    variables: Mapping[str, Spec]
-    read: Callable[[str], np.ndarray]
-    config: config_lib.BertConfig | None
-    architectures: list[str]
+    variables: Mapping[str, np.ndarray]
+    config: config_lib.BertConfig
     vocab_file: str | None
-    do_lower_case: bool | None
-    labels: Mapping[str, Any] | None
-    huggingface: Mapping[str, Any]
+    description: Mapping[str, Any]
+
+    @property
+    def architectures(self) -> list[str]:
+        """Hugging Face's classes; see `name_tables.architectures`."""
+        is_tagger = self.description.get("task") == model_folder.TAGGING
+        hint = name_tables.TOKEN_CLASSIFICATION if is_tagger else None
+        return name_tables.architectures(self.variables, hint)
 
 
 def convert(options: Options) -> None:
-    """Reads a checkpoint and writes it in another format.
+    """Reads a model and writes it into a new folder.
 
     Raises:
-        OSError: a file is missing, cannot be read or written, or would be
-            replaced.
+        OSError: a file is missing, or cannot be read or written; or the output
+            exists.
         ValueError: the input is broken, unsupported, or contradicts its
-            configuration, vocabulary or casing.
+            configuration, vocabulary or description; or the description lacks
+            an entry.
     """
-    with checkpoints.opened(options.input) as source:
-        logging.info(
-            "%s is a checkpoint in the %s format.", source.origin, source.kind
+    if paths.is_remote(options.output):
+        raise ValueError(
+            f"--output must be a local folder; got {options.output}."
         )
-        half = [d for _, d in source.variables.values() if d in _HALF]
-        notes = source.notes
-        if half and source.kind != huggingface.Reader.kind:  # It has the note.
-            widened = f"{len(half)} variables are stored in 16 bits and widened"
-            notes = (*notes, widened)
-        for note in notes:
-            logging.info("%s: %s.", source.origin, note)
-        model = _understand(options, source)
-        written = _write(options, model)
-    counts = collections.Counter(
-        next(kind for pattern, kind in _KINDS if pattern.search(name))
-        for name in model.variables
-    )
-    shapes = (shape for shape, _ in model.variables.values())
-    counts["numbers in all"] = sum(map(math.prod, shapes))
+    if os.path.lexists(options.output):
+        raise FileExistsError(
+            f"--output must be a new folder; {options.output} exists."
+        )
+    writing.check_folder(os.path.dirname(os.path.abspath(options.output)))
+    model = _read(options)
+    with writing.whole_folder(options.output) as folder:
+        os.makedirs(folder)
+        if options.output_format == checkpoints.RELEASE:
+            checkpoints.save(os.path.join(folder, _WEIGHTS), model.variables)
+        else:
+            _write_huggingface(folder, model)
+        with writing.whole_file(os.path.join(folder, config_lib.FILE)) as file:
+            file.write(model.config.to_json_string())
+        if model.vocab_file is not None:
+            writing.copy_file(
+                model.vocab_file, os.path.join(folder, run_files.VOCABULARY)
+            )
+        if model.description:
+            _write_json(folder, run_files.TASK, model.description)
     logging.info(
-        "Converted %s: %s. Wrote %s.",
-        source.origin,
-        ", ".join(f"{count} {what}" for what, count in counts.items()),
-        ", ".join(written),
+        "Wrote %s: %s, %d variables, %s numbers.",
+        options.output,
+        " and ".join(model.architectures) or "a model without an encoder",
+        len(model.variables),
+        f"{sum(math.prod(v.shape) for v in model.variables.values()):,}",
     )
 
 
 # ---------------------------------------------------------------- The input
 
 
-def _understand(options: Options, source: checkpoints.Source) -> Model:
-    """Checks a checkpoint against the files next to it and the flags."""
-    # The output does not record how the model was trained.
-    model_files.check_bidirectional(options.input)
+def _read(options: Options) -> _Model:
+    """Reads a checkpoint, and checks it against the files next to it."""
+    folder = config_lib.folder_of(options.input)
+    if options.bert_config_file is None:
+        config = config_lib.BertConfig.from_checkpoint(options.input)
+    else:
+        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    vocab_file = options.vocab_file or model_folder.vocabulary(folder)
+    if vocab_file is not None:
+        model_folder.check_vocabulary(folder, vocab_file)
+        size = len(tokenization.load_vocab(vocab_file))
+        config.check_vocabulary(size, vocab_file)
+    with checkpoints.opened(options.input) as source:
+        logging.info(
+            "%s is a checkpoint in the %s format.", source.origin, source.kind
+        )
+        _check(source, config)
+        description = _describe(options, source, vocab_file)
+        variables = {
+            name: _widened(source.read(name))
+            for name in source.variables
+            if not options.strip_optimizer
+            or not checkpoints.is_training_state(name, source.variables)
+        }
+    return _Model(
+        variables=variables,
+        config=config,
+        vocab_file=vocab_file,
+        description=description,
+    )
+
+
+def _widened(value: np.ndarray) -> np.ndarray:
+    is_half = value.dtype.name in ("float16", "bfloat16")
+    return value.astype(np.float32) if is_half else value
+
+
+def _check(source: checkpoints.Source, config: config_lib.BertConfig) -> None:
+    config.check_checkpoint(source.origin, source.num_attention_heads)
+    held = {name: shape for name, (shape, _) in source.variables.items()}
     checkpoints.check_types(
         source.origin,
         {
-            name: dtype
-            for name, (_, dtype) in source.variables.items()
-            if name.startswith(_OF_BERT)
+            name: source.variables[name][1]
+            for name in held
+            if name.startswith(("bert/", "cls/", "output_"))
         },
     )
-    variables = {
-        name: (shape, "float32" if dtype in _HALF else dtype)
-        for name, (shape, dtype) in source.variables.items()
-        if not options.strip_optimizer
-        or not checkpoints.is_training_state(name, source.variables)
-    }
-    if options.bert_config_file is None:
-        config = config_lib.BertConfig.find(options.input)
-    else:
-        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    if config is not None:
-        _check_config(options, config, source, variables)
+    if name_tables.WORD_EMBEDDINGS in held:
+        checkpoints.check_variables(
+            source.origin, config.encoder_shapes(), held, [name_tables.POOLER]
+        )
+
+
+# -------------------------------------------------------------- The description
+
+
+def _describe(
+    options: Options, source: checkpoints.Source, vocab_file: str | None
+) -> dict[str, Any]:
+    """Joins what the folder of the input says and what the flags say."""
     folder = config_lib.folder_of(options.input)
-    vocab_file = options.vocab_file or model_files.vocabulary(folder)
+    found = _told_by_weights(source) | model_folder.read(folder)
     if vocab_file is not None:
-        model_files.check_vocabulary(folder, vocab_file)
-        if config is not None:
-            size = tokenization.FullTokenizer(vocab_file).vocab_size
-            config.check_vocabulary(size, vocab_file)
-    theirs = model_files.read(folder, huggingface_config.CONFIG)
-    theirs = theirs if "model_type" in theirs else {}
-    hint = options.architecture
-    if hint is None and name_tables.TOKEN_CLASSIFICATION in (
-        model_files.architectures(source)
-    ):
-        hint = name_tables.TOKEN_CLASSIFICATION
-    architectures = name_tables.architectures(variables, hint)
-    if hint in architectures:
-        # Variable names do not show it in any format.
-        theirs = {**theirs, "architectures": architectures}
-
-    def read(name: str) -> np.ndarray:
-        return source.read(name).astype(variables[name][1], copy=False)
-
-    return Model(
-        variables=variables,
-        read=read,
-        config=config,
-        architectures=architectures,
-        vocab_file=vocab_file,
-        do_lower_case=_casing(options, folder, vocab_file),
-        labels=model_files.labels(folder),
-        huggingface=theirs,
-    )
+        vocab = tokenization.load_vocab(vocab_file)
+        found["vocab_sha256"] = records.vocab_sha256(vocab)
+        if "do_lower_case" not in found:
+            shown = model_folder.is_vocabulary_lower_case(vocab_file)
+            found |= {} if shown is None else {"do_lower_case": shown}
+    for name, value in _told_by_flags(options).items():
+        if found.get(name, value) != value:
+            logging.warning(
+                "%s is %s in %s; the flags say %s, which is written.",
+                *(name, messages.short(found[name]), folder),
+                messages.short(value),
+            )
+        found[name] = value
+    if found.get("do_lower_case") is not None:
+        found.setdefault("strip_accents", found["do_lower_case"])
+    _check_description(options, source, found)
+    return found
 
 
-def _check_config(
-    options: Options,
-    config: config_lib.BertConfig,
-    source: checkpoints.Source,
-    variables: Mapping[str, Spec],
+def _told_by_weights(source: checkpoints.Source) -> dict[str, Any]:
+    if name_tables.TOKEN_CLASSIFICATION in source.architectures:
+        return {"task": model_folder.TAGGING}
+    if _OUTPUTS in source.variables:
+        if source.variables[_OUTPUTS][0] != (1,):
+            return {}
+        return {
+            "task": model_folder.CLASSIFICATION,
+            "problem_type": task_lib.REGRESSION,
+            "labels": [],
+        }
+    heads = _TASK_OF_HEAD.items()
+    return next(({"task": t} for n, t in heads if n in source.variables), {})
+
+
+def _told_by_flags(options: Options) -> dict[str, Any]:
+    names = ("task", "max_seq_length", "version_2_with_negative")
+    told = {name: getattr(options, name) for name in (*names, "do_lower_case")}
+    if options.do_lower_case is not None:
+        tokenization.validate_case_matches_checkpoint(
+            options.do_lower_case, options.input
+        )
+    if options.task_name is not None:
+        told["task"] = options.task or model_folder.CLASSIFICATION
+        told["name"] = options.task_name
+        if options.labels is None:
+            info = glue.find_dataset(options.task_name)
+            told["name"] = info.name
+            told["problem_type"] = info.label_set.problem_type
+            told["labels"] = list(info.label_set.names)
+    if options.labels is not None:
+        told["labels"] = list(options.labels)
+        if options.task != model_folder.TAGGING:
+            told["problem_type"] = task_lib.SINGLE_LABEL
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _check_description(
+    options: Options, source: checkpoints.Source, found: Mapping[str, Any]
 ) -> None:
-    for remark in config.check_checkpoint(
-        options.input, source.num_attention_heads
+    """Asks for entries that neither the folder nor a flag says, by name."""
+    num_outputs = 0
+    if _OUTPUTS in source.variables:
+        (num_outputs,) = source.variables[_OUTPUTS][0]
+    if num_outputs > 1 and len(found.get("labels", [])) not in (0, num_outputs):
+        raise ValueError(
+            f"The model has {num_outputs} outputs; got the labels "
+            f"{messages.listed(found['labels'])}."
+        )
+    # Hugging Face's folders need no more than they have.
+    if (
+        options.output_format != checkpoints.RELEASE
+        or source.kind == huggingface.Reader.kind
     ):
-        logging.warning("%s.", remark)
-    if name_tables.WORD_EMBEDDINGS not in variables:
         return
-    held = {name: shape for name, (shape, _) in variables.items()}
-    checkpoints.check_variables(
-        source.origin, config.encoder_shapes(), held, [name_tables.POOLER]
-    )
-    num_layers = name_tables.num_layers(held)
-    if num_layers > config.num_hidden_layers:
-        logging.warning(
-            "%s has %d layers, but its configuration %d: the others are "
-            "kept among the variables outside the model.",
-            source.origin,
-            num_layers,
-            config.num_hidden_layers,
+    needed: tuple[str, ...] = _NEEDED.get(found.get("task", ""), ())
+    if num_outputs and "task" not in found:
+        needed = ("task", "labels", "max_seq_length")
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise ValueError(
+            f"{source.origin} does not say how it is used. Pass "
+            f"{', '.join(f'--{name}' for name in missing)} of its training"
+            + (
+                " (--task_name of GLUE has labels)"
+                if "labels" in missing
+                else ""
+            )
+            + ". They are written to task.json."
         )
-
-
-def _casing(
-    options: Options, folder: str, vocab_file: str | None
-) -> bool | None:
-    lower = options.do_lower_case
-    if lower is not None:
-        tokenization.validate_case_matches_checkpoint(lower, options.input)
-    elif known := model_files.casing(folder):
-        lower = known.do_lower_case
-    shown = None
-    if vocab_file is not None:
-        shown = model_files.is_vocabulary_lower_case(vocab_file)
-    if lower is None:
-        lower = shown
-    if lower is not None:
-        # The output states only the casing, so all else must be BERT's.
-        model_files.check_casing(folder, lower)
-    if None not in (lower, shown) and shown != lower:
-        logging.warning(
-            "do_lower_case is %s, but the entries of %s suggest %s. If the "
-            "model was trained so, pass --do_lower_case=%s.",
-            *(lower, vocab_file, shown, shown),
-        )
-    return lower
 
 
 # ---------------------------------------------------------------- The output
 
 
-def _write(options: Options, model: Model) -> list[str]:
-    """Writes a model; returns its files."""
-    path, weights = _target(options, model)
-    is_huggingface = options.output_format == checkpoints.HUGGINGFACE
-    make = _huggingface_sidecars if is_huggingface else _sidecars
-    sidecars = _write_sidecars(
-        options, weights, _described(model) | make(model)
+def _write_huggingface(folder: str, model: _Model) -> None:
+    """Writes weights, `config.json` and `tokenizer_config.json`."""
+    _check_is_theirs(model)
+    weights = {
+        name: value
+        for name, value in model.variables.items()
+        if not checkpoints.is_training_state(name, model.variables)
+    }
+    others = huggingface.write(
+        folder, weights, model.config.num_hidden_layers, model.architectures
     )
-    if options.output_format == checkpoints.RELEASE:
-        import tensorflow as tf
-
-        # One at a time, because all at once would double the memory.
-        checkpoints.save(
-            path,
-            {n: tf.convert_to_tensor(model.read(n)) for n in model.variables},
+    if others:
+        logging.warning(
+            "%d variables are not written, because Hugging Face's model has "
+            "none of these names: %s.",
+            len(others),
+            messages.names(others),
         )
-        return [f"{path}.index", *sidecars]
-    num_layers = name_tables.num_layers(model.variables)
-    if model.config is not None:
-        num_layers = model.config.num_hidden_layers
-    written = checkpoints.FORMATS[options.output_format].write(
-        path,
-        model.variables,
-        model.read,
-        num_layers=num_layers,
-        architectures=model.architectures,
-    )
-    for others in written.keys() - set(weights):
-        logging.info(
-            "%d variables without a Hugging Face name are in %s.",
-            written[others],
-            others,
-        )
-    return [*written, *sidecars]
-
-
-def _target(options: Options, model: Model) -> tuple[str, list[str]]:
-    """Checks the output; returns its path, and the files of weights there."""
-    path, ending = options.output, keras_format.SUFFIX
-    if options.output_format == checkpoints.HUGGINGFACE:
-        if os.path.isfile(path) or path.endswith(".safetensors"):
-            raise ValueError(
-                f"--output must be a folder for this format; got {path!r}."
-            )
-        if any(name.startswith(_BILSTM) for name in model.variables):
-            raise ValueError(
-                f"{options.input} has a BiLSTM below its output layer "
-                "(--bilstm_head), which Hugging Face's models do not support. "
-                "Choose another --output_format."
-            )
-        # Files in a folder without weights are of an interrupted run.
-        names = (huggingface.WEIGHTS, huggingface.INDEX)
-        return path, [os.path.join(path, name) for name in names]
-    if options.output_format == checkpoints.RELEASE:
-        path, ending = path.removesuffix(".index"), ".ckpt"
-    if os.path.isdir(path) or path.endswith("/"):
-        path = os.path.join(path, _DEFAULT_NAME + ending)
-    if options.output_format == checkpoints.RELEASE:
-        return path, checkpoints.saved_files(path)
-    if not path.endswith(ending):
-        raise ValueError(
-            f"--output must end in {ending}, which Keras requires; got "
-            f"{path!r}."
-        )
-    return path, [path]
-
-
-def _described(model: Model) -> dict[str, bytes]:
-    """Returns configuration and vocabulary, by name."""
-    made = {}
-    if model.config is not None:
-        made[config_lib.FILE] = model.config.to_json_string().encode()
-    if model.vocab_file is not None:
-        made[run_files.VOCABULARY] = _content(model.vocab_file)
-    return made
-
-
-def _sidecars(model: Model) -> dict[str, bytes]:
-    """Returns the other files of the release's and Keras' formats."""
-    made = {}
-    if model.labels is not None:
-        made[run_files.LABELS] = _json(model.labels)
-    if model.huggingface:
-        made[huggingface_config.CONFIG] = _json(model.huggingface)
-    if model.vocab_file is not None and model.do_lower_case is not None:
-        vocab = tokenization.load_vocab(model.vocab_file)
-        made[run_files.TOKENIZER] = _json(
-            {
-                "vocab_sha256": records.vocab_sha256(vocab),
-                "do_lower_case": model.do_lower_case,
-            }
-        )
-    return made
-
-
-def _huggingface_sidecars(model: Model) -> dict[str, bytes]:
-    if model.config is None:
-        raise ValueError(
-            f"{huggingface_config.CONFIG} requires the sizes of the model, and "
-            "there is no configuration next to --input: pass "
-            "--bert_config_file."
-        )
-    sizes, made, pad_token_id = model.config.to_dict(), {}, 0
+    pad_token_id = 0
     if model.vocab_file is None:
         logging.warning(
             "There is no vocabulary next to --input and no --vocab_file: the "
@@ -383,93 +360,61 @@ def _huggingface_sidecars(model: Model) -> dict[str, bytes]:
         )
     else:
         vocab = tokenization.load_vocab(model.vocab_file)
-        pad_token_id = vocab.get("[PAD]", pad_token_id)
-        if model.do_lower_case is None:
+        pad_token_id = vocab.get("[PAD]", 0)
+        if "do_lower_case" not in model.description:
             raise ValueError(
                 "It is unknown whether the model reads lower-cased text: pass "
                 "--do_lower_case or --nodo_lower_case."
             )
-        made[huggingface_config.TOKENIZER] = _json(
+        _write_json(
+            folder,
+            huggingface_config.TOKENIZER,
             huggingface_config.tokenizer(
-                do_lower_case=model.do_lower_case,
-                model_max_length=sizes["max_position_embeddings"],
-            )
+                do_lower_case=model.description["do_lower_case"],
+                strip_accents=model.description["strip_accents"],
+                model_max_length=model.config.max_position_embeddings,
+            ),
         )
-    labels = dict(model.labels or {})
-    if "output_bias" in model.variables and model.architectures:
-        (num_labels,), _ = model.variables["output_bias"]
-        names = labels.pop("labels", ())
-        held = model.huggingface.get("id2label") or ()
-        # The name of a score is only in Hugging Face's files. Other missing
-        # names become placeholders.
-        if names or len(held) != num_labels:
-            labels["labels"] = huggingface_config.label_names(num_labels, names)
-    values = huggingface_config.from_release(
-        sizes, model.architectures, labels, pad_token_id, model.huggingface
+    labels = dict(model.description)
+    if _OUTPUTS in weights:
+        labels["labels"] = _label_names(
+            len(weights[_OUTPUTS]), labels.get("labels", [])
+        )
+    _write_json(
+        folder,
+        huggingface_config.CONFIG,
+        huggingface_config.from_release(
+            model.config.to_dict(), model.architectures, labels, pad_token_id
+        ),
     )
-    made[huggingface_config.CONFIG] = _json(values)
-    return made
 
 
-def _json(value: Any) -> bytes:
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    return text.encode("utf-8")
+def _check_is_theirs(model: _Model) -> None:
+    if any(name.startswith(_BILSTM) for name in model.variables):
+        raise ValueError(
+            "The model has a BiLSTM below its output layer (--bilstm_head), "
+            "which Hugging Face's models do not support."
+        )
+    if model.description.get("attention") == training_flags.CAUSAL:
+        raise ValueError(
+            "The model was trained from left to right, which Hugging Face's "
+            "BERT does not support."
+        )
 
 
-def _content(path: str) -> bytes:
-    return b"".join(paths.chunks_of(path))
+def _label_names(num_labels: int, names: list[str]) -> list[str]:
+    if num_labels > 1 and not names:
+        logging.warning(
+            "The names of the %d labels are unknown: they are written as "
+            "LABEL_0, LABEL_1, ... Pass --labels to name them.",
+            num_labels,
+        )
+    return huggingface_config.label_names(num_labels, names)
 
 
-def _write_sidecars(
-    options: Options, weights: Sequence[str], contents: Mapping[str, bytes]
-) -> list[str]:
-    """Writes files beside the weights, unless a file would be replaced."""
-    folder = os.path.dirname(weights[0])
-    sidecars = {os.path.join(folder, k): data for k, data in contents.items()}
-    changed = {
-        path: data
-        for path, data in sidecars.items()
-        if not paths.exists(path) or _content(path) != data
-    }
-    # They would be taken for the description of this model.
-    others = [
-        path
-        for name in _DESCRIPTIONS
-        if paths.exists(path := os.path.join(folder, name))
-        and path not in sidecars
-    ]
-    origin = config_lib.folder_of(options.input)
-    if os.path.realpath(folder) == os.path.realpath(origin):
-        others = []
-    inputs = checkpoints.files(options.input)
-    inputs += filter(None, (options.bert_config_file, options.vocab_file))
-    removed = []
-    if options.output_format == checkpoints.HUGGINGFACE:
-        removed = [os.path.join(folder, huggingface.OTHERS)]
-    if checkpoints.find(options.input).format == checkpoints.HUGGINGFACE:
-        for name in (huggingface.INDEX, huggingface.OTHERS):
-            path = os.path.join(origin, name)
-            inputs += [path] if paths.exists(path) else []
-    writing.check_files([*weights, *changed, *others, *removed], inputs)
-    for path in () if options.overwrite else (*weights, *changed):
-        if paths.exists(path):
-            which = " with other content" if path in changed else ""
-            raise FileExistsError(
-                f"{path} already exists{which}. Choose another --output, or "
-                "pass --overwrite."
-            )
-    for path in others:
-        if not options.overwrite:
-            raise FileExistsError(
-                f"{path} already exists, and the converted model has no such "
-                "file. Choose another --output, or pass --overwrite to remove "
-                "it."
-            )
-        paths.remove(path)
-    for path, data in changed.items():
-        with writing.whole_file(path, "wb") as file:
-            file.write(data)
-    return list(sidecars)
+def _write_json(folder: str, name: str, value: Mapping[str, Any]) -> None:
+    with writing.whole_file(os.path.join(folder, name)) as file:
+        file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from files import json_text, lines, messages, paths, run_files, writing
-from modeling import checkpoints, huggingface_config, keras_hub, name_tables
+from modeling import checkpoints, huggingface_config, name_tables
 from modeling import config as config_lib
 from training import flags as training_flags
 
@@ -424,7 +424,7 @@ def _lowered(word: str) -> str:
 
 def vocabulary(folder: str) -> str | None:
     """Returns the path of the vocabulary in a model's folder, if it has one."""
-    names = (run_files.VOCABULARY, keras_hub.VOCABULARY)
+    names = (run_files.VOCABULARY,)
     places = (os.path.join(folder, name) for name in names)
     return next((path for path in places if paths.exists(path)), None)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, writing
+from files import paths, writing
 from modeling import config as config_lib
 from training import flags as training_flags
 
@@ -150,9 +150,7 @@ def check_pretraining(
         ValueError: the configuration is invalid, or no file matches.
     """
     trained_on = paths.expand(options.input_file)
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, lambda: _vocab_size_of_records(trained_on[0])
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_length(options.max_seq_length)
     held_out = paths.expand(options.eval_input_file or options.input_file)
     if options.eval_input_file and options.do_train:
@@ -166,15 +164,6 @@ def check_pretraining(
     writing.check_folder(options.output_dir)
     check_weights(options)
     return config
-
-
-def _vocab_size_of_records(path: str) -> int | None:
-    """Returns the vocabulary size of a record file; None if not known."""
-    ending = paths.SIDECAR_ENDING
-    sidecar = path.removesuffix(ending) + ending
-    if not paths.exists(sidecar):
-        return None
-    return json_text.read_object(sidecar).get("vocab_size")
 
 
 def _real(path: str) -> str:

@@ -59,21 +59,19 @@ def _case(place, class_name, given, outputs):
     cases.write(place, class_name, given, got, num_labels)
 
 
-def _write(folder, class_name, act, max_shard_size="1GB"):
+def _write(folder, class_name, act):
     shape = (3, 4, 7) if class_name == "BertForMultipleChoice" else (3, 7)
     given = cases.inputs(shape)
     inputs = {_NAMES[k]: v.astype(np.int64) for k, v in given.items()}
     config = transformers.BertConfig(
         **cases.SIZES, hidden_act=act, num_labels=_CLASSES[class_name][1]
     )
-    name = class_name + ("_parts" if max_shard_size != "1GB" else "")
-
     model = getattr(transformers, f"TF{class_name}")(config)
     model.build()
     for number, variable in enumerate(model.variables):
         variable.assign_add(cases.noise(number, variable.shape))
-    place = pathlib.Path(folder) / "h5" / name
-    model.save_pretrained(place, max_shard_size=max_shard_size)
+    place = pathlib.Path(folder) / "h5" / class_name
+    model.save_pretrained(place)
     _case(place, class_name, given, model(inputs))
 
     model = getattr(transformers, class_name)(config).eval()
@@ -81,17 +79,14 @@ def _write(folder, class_name, act, max_shard_size="1GB"):
         for number, parameter in enumerate(model.parameters()):
             parameter.add_(torch.tensor(cases.noise(number, parameter.shape)))
         outputs = model(**{k: torch.tensor(v) for k, v in inputs.items()})
-    place = pathlib.Path(folder) / "bin" / name
-    model.save_pretrained(
-        place, max_shard_size=max_shard_size, safe_serialization=False
-    )
+    place = pathlib.Path(folder) / "bin" / class_name
+    model.save_pretrained(place, safe_serialization=False)
     _case(place, class_name, given, outputs)
 
 
 def main(folder):
     for number, class_name in enumerate(_CLASSES):
         _write(folder, class_name, ("gelu", "gelu_new")[number % 2])
-    _write(folder, "BertForPreTraining", "gelu", "3KB")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ _THEIRS = huggingface_config.from_release(
     ["BertForSequenceClassification"],
     {"problem_type": "single_label", "labels": ["no", "yes"]},
     0,
-    {},
 )
 _SIDECAR = dataclasses.asdict(
     toy_pretraining.metadata_of(flags={"dupe_factor": 2})

@@ -9,6 +9,7 @@ import itertools
 import json
 import pathlib
 import random
+import re
 import shutil
 
 import numpy as np
@@ -175,7 +176,9 @@ def test_run_classifier(check, tmp_path, name):
     check(_script(run_classifier, options, tmp_path / name), name)
 
 
-@pytest.mark.parametrize("name", ["train.json", "vocab.txt", "config.json"])
+@pytest.mark.parametrize(
+    "name", ["train.json", "vocab.txt", "bert_config.json"]
+)
 def test_run_squad(check, tmp_path, name):
     named = toy_squad.flags_of(tmp_path, do_train=True)
     toy_squad.write_json(tmp_path / "train.json", toy_squad.dataset(5))
@@ -183,7 +186,7 @@ def test_run_squad(check, tmp_path, name):
     check(_script(run_squad, options, tmp_path / name), name)
 
 
-@pytest.mark.parametrize("name", ["train.txt", "vocab.txt", "config.json"])
+@pytest.mark.parametrize("name", ["train.txt", "vocab.txt", "bert_config.json"])
 def test_run_ner(check, tmp_path, name):
     toy_tagging.write_all(tmp_path, num_sentences=9)
     options = toy_tagging.parse(
@@ -208,7 +211,10 @@ def _script(script, options, path):
     return run
 
 
-@pytest.mark.parametrize("output_format", ["release", "keras", "huggingface"])
+_EXTRA = re.compile("layer_[23]/")
+
+
+@pytest.mark.parametrize("output_format", ["release", "huggingface"])
 @pytest.mark.parametrize(
     "name",
     ["tiny.ckpt.index", "tiny.ckpt.data-00000-of-00001", "bert_config.json"],
@@ -218,16 +224,17 @@ def test_convert_checkpoint(check, tmp_path, name, output_format):
         shutil.copy(path, tmp_path)
     shutil.copy(toy_pretraining.CONFIG, tmp_path)
     out = tmp_path / "out"
-    target = {"keras": out / "x.weights.h5", "release": out / "x.ckpt"}
     options = convert_checkpoint.Options(
         input=str(tmp_path / "tiny.ckpt"),
-        output=str(target.get(output_format, out)),
+        output=str(out),
         output_format=output_format,
     )
     wanted = checkpoints.read(options.input)
+    if output_format == "huggingface":  # Two layers, by the configuration.
+        wanted = {k: v for k, v in wanted.items() if not _EXTRA.search(k)}
 
     def run():
-        _fresh(out)
+        shutil.rmtree(out, ignore_errors=True)
         convert_checkpoint.convert(options)
         return checkpoints.read(options.output)
 

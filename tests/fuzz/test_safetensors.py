@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import os
 import struct
 
 import numpy as np
@@ -32,7 +31,7 @@ def _file(header: bytes) -> bytes:
 
 def _read(path):
     with contextlib.ExitStack() as files:
-        found = huggingface.Reader(os.path.dirname(path), files)
+        found = huggingface.Reader(path, files)
         return {
             name: (held, found.read(name))
             for name, held in found.variables.items()

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import sys
 import types
 
 import keras
@@ -13,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from files import writing
-from modeling import bert, checkpoints, heads, huggingface
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -103,9 +104,15 @@ def test_load_puts_every_value_in_its_place():
 
 def test_report_reads_as_a_line():
     report = checkpoints.LoadReport(
-        loaded=("a", "b"), missing=("c",), unexpected=()
+        origin="x.ckpt-7",
+        step=7,
+        loaded=("a", "b"),
+        missing=("c",),
+        unexpected=(),
     )
-    assert str(report) == "2 variables loaded; 1 new, as initialized: c"
+    assert str(report) == (
+        "2 variables loaded from x.ckpt-7, step 7; 1 new, as initialized: c"
+    )
 
 
 @pytest.mark.parametrize("name", ["bert", "encoder"])
@@ -145,6 +152,7 @@ def test_saved_model_loads_into_one_of_another_seed(tmp_path):
     keras.utils.set_random_seed(2)
     other = _pretraining()
     report = checkpoints.load(other, str(tmp_path / "new"))
+    assert (report.origin, report.step) == (prefix, 5)
     for ours, theirs in zip(model.weights, other.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert report.missing == report.unexpected == ()
@@ -317,107 +325,33 @@ def _touch(folder, *names):
 
 def test_each_form_is_found_by_file_and_by_folder(tmp_path):
     assert _find(_CHECKPOINT) == ("release", _CHECKPOINT)
-    for form, name in (
-        ("keras", "x.weights.h5"),
-        ("huggingface", "model.safetensors"),
-        ("huggingface", "model.safetensors.index.json"),
-        ("huggingface", "tf_model.h5"),
-        ("huggingface", "tf_model.h5.index.json"),
-    ):
-        folder = tmp_path / name
-        folder.mkdir()
-        _touch(folder, name, "config.json", "vocab.txt")
-        want = (form, str(folder / name if form == "keras" else folder))
-        assert _find(folder / name) == want
-        assert _find(folder) == want
-
-
-def test_a_folder_of_several_is_not_guessed(tmp_path):
-    _touch(tmp_path, "x.weights.h5", "model.safetensors")
-    with pytest.raises(ValueError, match=r"\(keras\).*\(huggingface\).*Pass"):
-        _find(tmp_path)
-
-
-def test_safetensors_are_read_unless_another_file_is_named(tmp_path):
-    _touch(tmp_path, "model.safetensors", "tf_model.h5", "pytorch_model.bin")
-    assert _find(tmp_path) == ("huggingface", str(tmp_path))
-    assert _find(tmp_path / "model.safetensors")[1] == str(tmp_path)
-    named = str(tmp_path / "tf_model.h5")
-    assert _find(named) == ("huggingface", named)
-    assert checkpoints.files(named) == [named]
-    # Converted copies do not hide the release's checkpoint.
-    (tmp_path / "model.safetensors").unlink()
+    # In order: a later one does not hide an earlier.
+    names = ("pytorch_model.bin", "tf_model.h5", "model.safetensors")
+    for name in names:
+        _touch(tmp_path, name)
+        want = ("huggingface", str(tmp_path / name))
+        assert _find(tmp_path) == _find(tmp_path / name) == want
+        assert checkpoints.files(str(tmp_path)) == [want[1]]
+    # The release's checkpoint is first, and a file may be named.
     _touch(tmp_path, "x.ckpt.index")
     assert _find(tmp_path) == ("release", str(tmp_path / "x.ckpt"))
+    assert _find(tmp_path / names[0])[0] == "huggingface"
 
 
-def test_a_pickle_is_read_where_torch_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "has_torch", lambda: True)
-    for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
-        folder = tmp_path / name
-        folder.mkdir()
-        _touch(folder, name)
-        assert _find(folder) == ("huggingface", str(folder))
-    (tmp_path / "model.pt").touch()
-    with pytest.raises(ValueError, match="PyTorch's pickled weights"):
-        _find(tmp_path / "model.pt")
+def test_a_pickle_without_torch_is_refused(tmp_path, monkeypatch):
+    _touch(tmp_path, "pytorch_model.bin")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="only where PyTorch is installed"):
+        checkpoints.read(str(tmp_path))
 
 
-def test_a_preset_of_keras_hub_is_a_folder(tmp_path):
-    _touch(tmp_path, "model.weights.h5", "task.weights.h5")
-    (tmp_path / "config.json").write_text(
-        '{"registered_name": "keras_hub>BertBackbone"}'
-    )
-    want = ("keras_hub", str(tmp_path))
-    assert _find(tmp_path) == _find(tmp_path / "model.weights.h5") == want
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("pytorch_model.bin", "PyTorch's pickled weights.*save_pretrained"),
-        ("pytorch_model.bin.index.json", "PyTorch's pickled weights"),
-        ("model.pt", "PyTorch's pickled weights"),
-        ("saved_model.pb", "a TensorFlow SavedModel. Pass the checkpoint"),
-        ("tfhub_module.pb", "a TensorFlow Hub module. Pass the checkpoint"),
-        ("flax_model.msgpack", "weights for Flax.*class of your model\\.$"),
-        ("bert.keras", "a full Keras model"),
-        ("bert.h5", "a full Keras model, or weights of Keras 2"),
-        ("x.weights.json", "the index of sharded Keras weights"),
-        ("bert.onnx", "an ONNX graph. Pass the checkpoint"),
-        ("bert.tflite", "a TensorFlow Lite model. Pass the checkpoint"),
-        ("bert.gguf", "a GGUF file. Pass the checkpoint"),
-    ],
-)
-def test_other_kinds_are_named_by_file_and_by_folder(
-    tmp_path, monkeypatch, name, kind
-):
-    monkeypatch.setattr(huggingface, "has_torch", lambda: False)
+@pytest.mark.parametrize("name", ["saved_model.pb", "bert.keras", "a.onnx"])
+def test_what_is_read_is_said_of_another_kind(tmp_path, name):
     _touch(tmp_path, name)
-    with pytest.raises(ValueError, match=kind):
+    with pytest.raises(FileNotFoundError, match=r"are read, .*save_pretrained"):
         _find(tmp_path)
-    with pytest.raises(ValueError, match=kind):
-        _find(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("content", "kind"),
-    [
-        (b"PK\x03\x04rest", "PyTorch's pickled weights"),
-        (b"\x80\x02rest", "PyTorch's pickled weights"),
-        (b"\x89HDF\r\n", "a full Keras model, or weights of Keras 2"),
-    ],
-)
-def test_other_kinds_are_named_by_content(tmp_path, content, kind):
-    (tmp_path / "model.ckpt").write_bytes(content)
-    with pytest.raises(ValueError, match=kind):
-        _find(tmp_path / "model.ckpt")
-
-
-def test_safetensors_of_another_name_are_refused(tmp_path):
-    _touch(tmp_path, "lora.safetensors")
-    with pytest.raises(ValueError, match=r"must be named model.safetensors"):
-        _find(tmp_path / "lora.safetensors")
+    with pytest.raises(ValueError, match="not a checkpoint of the release or"):
+        checkpoints.read(str(tmp_path / name))
 
 
 def test_the_older_format_is_read(tmp_path):
@@ -439,19 +373,19 @@ def test_files_are_those_of_the_variables(tmp_path):
     assert checkpoints.files(str(tmp_path / "x.ckpt-1")) == [
         str(tmp_path / name) for name in sorted(names)
     ]
-    _touch(tmp_path, "x.weights.h5")
-    path = str(tmp_path / "x.weights.h5")
-    assert checkpoints.files(path) == [path]
 
 
-@pytest.mark.parametrize(
-    ("attribute", "whose"),
-    [("transformer_layers", "Model Garden"), ("v", "tf.train.Checkpoint")],
-)
-def test_object_checkpoints_are_told_apart(tmp_path, attribute, whose):
-    module = tf.Module()
-    setattr(module, attribute, [tf.Variable(1.0)])
+def test_another_object_checkpoint_is_refused(tmp_path):
     prefix = str(tmp_path / "c")
-    tf.train.Checkpoint(encoder=module).write(prefix)
-    with pytest.raises(ValueError, match=f"object checkpoint .*{whose}"):
+    tf.train.Checkpoint(v=tf.Variable(1.0)).write(prefix)
+    with pytest.raises(ValueError, match=r"object checkpoint .*not of a BERT"):
         checkpoints.list_variables(prefix)
+
+
+def test_a_copied_folder_uses_its_own_files(tmp_path):
+    origin, copy = tmp_path / "run", tmp_path / "copy"
+    origin.mkdir()
+    prefix = _copy(origin, "model.ckpt-7")
+    (origin / "checkpoint").write_text(f'model_checkpoint_path: "{prefix}"')
+    shutil.copytree(origin, copy)
+    assert _find(copy) == ("release", str(copy / "model.ckpt-7"))

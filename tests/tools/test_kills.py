@@ -112,19 +112,12 @@ def _check_kills(work, arguments, expected, folder, num_kills):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("output_format", "name", "num_kills"),
-    [
-        ("release", "bert_model.ckpt", 20),
-        ("keras", "x.weights.h5", 20),
-        ("huggingface", "", 20),
-    ],
-)
-def test_conversion(tmp_path, model, output_format, name, num_kills):
+@pytest.mark.parametrize("output_format", ["release", "huggingface"])
+def test_conversion(tmp_path, model, output_format):
     def options(folder):
         return convert_checkpoint.Options(
             input=str(model),
-            output=str(tmp_path / folder / name),
+            output=str(tmp_path / folder / "out"),
             output_format=output_format,
         )
 
@@ -136,7 +129,7 @@ def test_conversion(tmp_path, model, output_format, name, num_kills):
         *(convert_checkpoint.convert, (options("killed"),)),
         expected,
         tmp_path / "killed",
-        num_kills,
+        20,
     )
 
 

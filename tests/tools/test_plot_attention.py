@@ -51,7 +51,7 @@ def options(tmp_path):
     from modeling import bert, checkpoints, config
 
     path = toy_pretraining.write_config(
-        tmp_path / "config.json", num_hidden_layers=2
+        tmp_path / "bert_config.json", num_hidden_layers=2
     )
     model = bert.BertModel(config.BertConfig.from_json_file(path))
     checkpoints.save(

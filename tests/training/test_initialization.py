@@ -27,7 +27,7 @@ from training import (
 def objective(tmp_path):
     keras.config.set_dtype_policy("float32")
     config = config_lib.BertConfig.from_json_file(
-        toy.write_config(tmp_path / "config.json")
+        toy.write_config(tmp_path / "bert_config.json")
     )
     return objectives.Pretraining(heads.BertForPreTraining(config), "mlm_nsp")
 
@@ -257,11 +257,8 @@ def _words(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("form", "name"), [("keras", "x.weights.h5"), ("huggingface", "hf")]
-)
-def test_training_starts_from_any_form(tmp_path, form, name, caplog):
-    path = _convert(_CHECKPOINT, tmp_path / name, form)
+def test_training_starts_from_any_form(tmp_path, caplog):
+    path = _convert(_CHECKPOINT, tmp_path / "hf", "huggingface")
     model = heads.BertForPreTraining(_CONFIG)
     _, step = initialization.initialize(
         objectives.Pretraining(model, "mlm_nsp"),
@@ -301,7 +298,7 @@ def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
         prefix,
         tmp_path / "hf",
         "huggingface",
-        architecture="BertForTokenClassification",
+        task="tagging",
     )
     _check_head_is_new(path, prefix)
     assert "output layer is new (output_weights, output_bias)" in _words(
@@ -364,7 +361,9 @@ def test_no_head_is_evaluated_as_another(tmp_path, held, form):
     state = pathlib.Path(f"{path}.state.json")
     state.write_text(json.dumps({"identity": identity}))
     if form == "huggingface":
-        path = _convert(path, tmp_path / "hf", form)
+        is_tagger = held == "BertForTokenClassification"
+        task = "tagging" if is_tagger else None
+        path = _convert(path, tmp_path / "hf", form, task=task)
     for wanted in _HEADS:
         model = _model(wanted)
         if wanted == held:
