@@ -28,9 +28,8 @@ _COLUMNS = 80
 _INDENT = " " * 6
 _LAST_LINES = (
     "--flagfile=FILE reads flags from a file, one per line. --verbosity=-1 "
-    "logs only warnings, --log_format=full uses the log format of absl. "
-    "--traceback shows the traceback of error messages. --helpfull lists these "
-    "and other absl flags."
+    "logs only warnings. --traceback shows the traceback of error messages. "
+    "--helpfull lists these and other absl flags."
 )
 # Packages that TensorFlow and Keras import if they are installed, for features
 # that no program uses. They take 1 to 2 seconds.
@@ -65,7 +64,7 @@ def start(
     define_common_flags()
 
     def run(argv: list[str]) -> int | None:
-        progress.use_format(flags.FLAGS.log_format)
+        progress.use_short_lines()
         prepare_imports()
         with _one_line_errors(), _quiet_if_closed():
             own: Any = flags_lib.read(options)
@@ -85,55 +84,27 @@ def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "Show the traceback of error messages, for developers.",
         flag_values=values,
     )
-    flags.DEFINE_enum(
-        "log_format",
-        progress.SHORT,
-        progress.FORMATS,
-        "short: log lines of time and message; full: absl's log lines, with "
-        "level, date, thread and line of code.",
-        flag_values=values,
-    )
 
 
 def _parse(options: type, arguments: str, argv: Sequence[str]) -> list[str]:
     """Parses the flags; returns the program and its other arguments."""
     module: Any = sys.modules["__main__"]
-    command = f"python {os.path.basename(sys.argv[0])}"
+    command = f"python {os.path.basename(argv[0])}"
     if module.__spec__:
         command = f"python -m {module.__spec__.name}"
-    flags.DEFINE_flag(
-        _HelpFlag(
-            lambda: help_page(
-                options,
-                module.__doc__,
-                f"{command} [--FLAG=VALUE ...] {arguments}".rstrip(),
-            )
-        )
-    )
+    if not {"--help", "-?"}.isdisjoint(argv):
+        usage = f"{command} [--FLAG=VALUE ...] {arguments}".rstrip()
+        with _quiet_if_closed():
+            sys.stdout.write(help_page(options, module.__doc__, usage))
+        sys.exit()
     try:
         left = flags.FLAGS(argv)
     except (flags.Error, UnicodeDecodeError) as error:
-        told = " ".join(str(error).removeprefix("ERROR:: ").split())
-        _refuse(f"{told} (see {command} --help)")
+        _refuse(f"{' '.join(str(error).split())} (see {command} --help)")
     if left[1:] and not arguments:
         others = " ".join(left[1:])
         _refuse(f"takes only flags, written as --NAME=VALUE; got {others}.")
     return left
-
-
-class _HelpFlag(flags.BooleanFlag):
-    """A flag that shows the text of `help_page` instead of absl's."""
-
-    def __init__(self, page: Callable[[], str]):
-        details: dict[str, Any] = {"short_name": "?", "allow_override": True}
-        super().__init__("help", False, "show this help", **details)
-        self._page = page
-
-    def parse(self, argument: str | bool) -> None:
-        if self._parse(argument):
-            with _quiet_if_closed():
-                sys.stdout.write(self._page())
-            sys.exit(0)
 
 
 @contextlib.contextmanager
@@ -156,9 +127,8 @@ def _one_line_errors() -> Iterator[None]:
         if flags.FLAGS.traceback:
             raise
         number = error.args[0] if error.args else signal.SIGINT
-        progress.keep()
-        sys.stderr.write(f"{_name()}: ended by {signal.Signals(number).name}\n")
-        sys.exit(128 + number)  # As shells do.
+        # Source: the status is that of shells.
+        _refuse(f"ended by {signal.Signals(number).name}", 128 + number)
     finally:
         progress.keep()
 
@@ -169,13 +139,10 @@ def _interrupt(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _refuse(message: str) -> NoReturn:
+def _refuse(message: str, status: int = 1) -> NoReturn:
     progress.keep()
-    sys.exit(f"{_name()}: {message}")
-
-
-def _name() -> str:
-    return pathlib.Path(sys.argv[0]).stem
+    sys.stderr.write(f"{pathlib.Path(sys.argv[0]).stem}: {message}\n")
+    sys.exit(status)
 
 
 @contextlib.contextmanager

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import tqdm
 
 _LOG_EVERY_SECONDS = 5.0
-# `full` is absl's: level, date, microseconds, thread, file and line.
-SHORT, FULL = FORMATS = ("short", "full")
 COLOR_CHOICES = ("auto", "always", "never")
 _MOST_COLUMNS = 100
 _INDENT = " " * 9
@@ -72,14 +70,8 @@ def keep() -> None:
             left.close()
 
 
-def use_format(log_format: str) -> None:
-    """Sets the log format of this process.
-
-    Args:
-        log_format: one of `FORMATS`.
-    """
-    if log_format == FULL:
-        return
+def use_short_lines() -> None:
+    """Logs lines of time and message in this process."""
     handler = logging.get_absl_handler().python_handler
     handler.setFormatter(_Formatter(datefmt="%H:%M:%S"))
     if handler.stream is sys.stderr and in_terminal():

@@ -153,7 +153,7 @@ _TABLES = {
 --language=de              | language has no effect for --input_format=text
 --input_format=parquet --encoding=latin-1 | for --input_format=parquet
 --shard_documents=1 --shard_by_file | pass one of them
---masked_lm_prob=15        | must be from 0 to 1; got 15.0.
+--masked_lm_prob=15        | not a number in the range [0.0, 1.0]
 """,
     "tools.prepare_corpus --input_format=book --output_file=text.txt": """
                            | --input_format=book needs --input_file.
