@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import signal
 import time
@@ -16,6 +17,8 @@ from modeling import checkpoints
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
+    initialization,
+    optimization,
     pretraining,
     records,
     reporting,
@@ -237,6 +240,37 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
     assert has_pairs == (objective == "mlm_nsp")
     weights = toy.weights(tmp_path, 40)
     assert weights["bert/pooler/dense/kernel"].dtype == np.float32
+
+
+def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
+    tmp_path, unbroken, caplog, monkeypatch
+):
+    states = []
+    initialize = initialization.initialize
+
+    def seen(objective, options, plan):
+        state, step = initialize(objective, options, plan)
+        states.append(state)
+        return state, step
+
+    monkeypatch.setattr(initialization, "initialize", seen)
+    shutil.copytree(unbroken / "out", tmp_path / "out")
+    values = {
+        "weight_decay": 0.5,
+        "adam_beta_1": 0.8,
+        "adam_beta_2": 0.98,
+        "adam_epsilon": 0.1,
+        "max_grad_norm": 0.0,
+        "end_learning_rate": 0.005,
+    }
+    toy.run(tmp_path, **_FLAGS | {"do_eval": False, **values})
+    (state,) = states
+    assert state.optimizer.options == optimization.AdamOptions(
+        weight_decay_rate=0.5, beta_1=0.8, beta_2=0.98, epsilon=0.1
+    )
+    assert (state.clip_norm, state.schedule.end_lr) == (0.0, 0.005)
+    for name, value in values.items():
+        assert re.search(f"{name} was .* and is {value}", caplog.text), name
 
 
 @pytest.mark.slow

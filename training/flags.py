@@ -129,6 +129,34 @@ class TrainingOptions(TpuOptions):
     adam_bias_correction: bool = flags.Group.TRAINING.switch(
         "Correct the bias of Adam's moments; the release does not."
     )
+    end_learning_rate: float = flags.Group.TRAINING.flag(
+        0.0, "Learning rate at the last step.", lower_bound=0.0
+    )
+    weight_decay: float = flags.Group.TRAINING.flag(
+        0.01,
+        "Weight decay, except of biases and layer normalization.",
+        lower_bound=0.0,
+    )
+    adam_beta_1: float = flags.Group.TRAINING.flag(
+        0.9,
+        "Decay rate of Adam's first moment.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+    )
+    adam_beta_2: float = flags.Group.TRAINING.flag(
+        0.999,
+        "Decay rate of Adam's second moment.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+    )
+    adam_epsilon: float = flags.Group.TRAINING.flag(
+        1e-6, "Added to the root of Adam's second moment.", lower_bound=0.0
+    )
+    max_grad_norm: float = flags.Group.TRAINING.flag(
+        1.0,
+        "Norm to which gradients are clipped; 0 for no clipping.",
+        lower_bound=0.0,
+    )
     random_seed: int = flags.Group.TRAINING.whole(
         12345, "Seed of initial weights, order of examples and dropout."
     )

@@ -45,7 +45,8 @@ _BATCH_SPLIT = {
 _IDENTITY = (
     *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
     *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
-    "max_seq_length",
+    *("end_learning_rate", "weight_decay", "adam_beta_1", "adam_beta_2"),
+    *("adam_epsilon", "max_grad_norm", "max_seq_length"),
 )
 # Values that earlier versions saved only if they were others.
 _DEFAULTS: Mapping[str, object] = {
@@ -101,6 +102,7 @@ class Plan:
         """Returns the learning-rate schedule."""
         return optimization.Schedule(
             init_lr=options.learning_rate,
+            end_lr=options.end_learning_rate,
             num_train_steps=self.num_train_steps,
             num_warmup_steps=self.num_warmup_steps,
             kind=options.lr_schedule,
@@ -203,6 +205,10 @@ def _new_state(objective, options, plan) -> steps.TrainState:
             f"{counts[1] - counts[0]:,}",
         )
     adam = optimization.AdamOptions(
+        weight_decay_rate=options.weight_decay,
+        beta_1=options.adam_beta_1,
+        beta_2=options.adam_beta_2,
+        epsilon=options.adam_epsilon,
         bias_correction=options.adam_bias_correction,
         layer_adaptation=options.optimizer == "lamb",
     )
@@ -212,6 +218,7 @@ def _new_state(objective, options, plan) -> steps.TrainState:
         optimizer=optimization.AdamWeightDecayOptimizer(trained, adam),
         schedule=plan.schedule(options),
         loss_scale=steps.LossScale(active=is_float16),
+        clip_norm=options.max_grad_norm,
         seed=options.random_seed,
     )
 

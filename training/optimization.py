@@ -15,24 +15,26 @@ SCHEDULES = ("release", "continuous")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """A linear warm-up and a linear decay to zero.
+    """A linear warm-up and a linear decay.
 
     Source: optimization.py of the release; Devlin et al. 2019, App. A.2.
 
     Attributes:
         init_lr: the peak rate; a `[]` float32 tensor inside a compiled
             function.
-        num_train_steps: the step from which the rate is 0.
+        num_train_steps: the step from which the rate is `end_lr`.
         num_warmup_steps: the steps of the warm-up; 0 for none.
         kind: "release" starts the decay at step 0, so that the rate drops from
             `init_lr` to `init_lr * (1 - warmup / total)` at the end of the
             warm-up; "continuous" starts it at the end of the warm-up.
+        end_lr: the rate at the end of the decay, 0 in the release.
     """
 
     init_lr: float | tf.Tensor
     num_train_steps: int
     num_warmup_steps: int = 0
     kind: str = "release"
+    end_lr: float = 0.0
 
     def __post_init__(self):
         messages.check_choice(
@@ -56,7 +58,8 @@ class Schedule:
         if warmup >= total:
             return f"{rise}, of which the run makes {total:,}"
         first = float(self.learning_rate(warmup))
-        fall = f"{first:.3g} falling to 0 at step {total:,}"
+        end = f"{self.end_lr:.3g} at step {total:,}"
+        fall = f"{first:.3g} falling to {end}"
         return f"{rise}, then {fall}" if warmup else fall
 
     def learning_rate(self, step: tf.Tensor | int) -> tf.Tensor:
@@ -75,31 +78,16 @@ class Schedule:
         total = tf.constant(self.num_train_steps, tf.float32)
         warmup = tf.constant(self.num_warmup_steps, tf.float32)
         peak = tf.convert_to_tensor(self.init_lr, tf.float32)
+        fall = peak - self.end_lr
         if self.kind == "release":
-            decayed = peak * (1.0 - tf.minimum(step, total) / total)
+            decayed = fall * (1.0 - tf.minimum(step, total) / total)
         else:
             left = tf.maximum(total - step, 0.0)
-            decayed = peak * left / tf.maximum(total - warmup, 1.0)
+            decayed = fall * left / tf.maximum(total - warmup, 1.0)
+        decayed += self.end_lr
         if not self.num_warmup_steps:
             return decayed
         return tf.where(step < warmup, peak * (step / warmup), decayed)
-
-    def sum_of_rates(self, num_steps: int) -> float:
-        """Returns the sum of the rates of steps 0 to `num_steps - 1`."""
-        total, warmup = self.num_train_steps, self.num_warmup_steps
-        rising = min(num_steps, warmup)
-        # Python integers, so that the sums of long runs are exact.
-        ramp = _sum_below(rising) / max(warmup, 1)
-        falling = max(min(num_steps, total) - warmup, 0)
-        end = warmup + falling
-        left = falling * total - (_sum_below(end) - _sum_below(warmup))
-        length = total if self.kind == "release" else max(total - warmup, 1)
-        return self.init_lr * (ramp + left / length)
-
-
-def _sum_below(number: int) -> int:
-    """Returns the sum of 0 to `number - 1`."""
-    return number * (number - 1) // 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,6 +131,9 @@ class AdamWeightDecayOptimizer:
         variables: trainable variables by their release names. The slots of all
             are created at once.
         options: see `AdamOptions`.
+
+    Attributes:
+        options: those given.
     """
 
     def __init__(
@@ -151,7 +142,7 @@ class AdamWeightDecayOptimizer:
         options: AdamOptions | None = None,
     ):
         self.variables = dict(variables)
-        self._options = options or AdamOptions()
+        self.options = options or AdamOptions()
         self._moments = {
             name: (_zeros_like(variable), _zeros_like(variable))
             for name, variable in self.variables.items()
@@ -174,7 +165,7 @@ class AdamWeightDecayOptimizer:
         """Returns whether weight decay and layer adaptation apply to it."""
         return not any(
             re.search(pattern, name)
-            for pattern in self._options.exclude_from_weight_decay
+            for pattern in self.options.exclude_from_weight_decay
         )
 
     def apply_gradients(
@@ -214,7 +205,7 @@ class AdamWeightDecayOptimizer:
 
     def _corrections(self, step):
         """Returns the divisors of the two moments."""
-        options = self._options
+        options = self.options
         if not options.bias_correction:
             return tf.constant(1.0), tf.constant(1.0)
         t = tf.cast(step + 1, tf.float32)
@@ -243,11 +234,11 @@ class AdamWeightDecayOptimizer:
             tuple(tf.convert_to_tensor(x) for x in (variable, m, v)),
             gradient,
             rates,
-            options=self._options,
-            decay_rate=self._options.weight_decay_rate
+            options=self.options,
+            decay_rate=self.options.weight_decay_rate
             if self.decays(name)
             else 0.0,
-            adapts=self._options.layer_adaptation and self.decays(name),
+            adapts=self.options.layer_adaptation and self.decays(name),
         )
         variable.assign(new_variable)
         m.assign(new_m)
@@ -296,7 +287,7 @@ def _trust_ratio(weight, update):
 def clipping_factor(
     gradients: Sequence[tf.Tensor], clip_norm: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the factor that limits the global norm to `clip_norm`.
+    """Computes the factor that limits the global norm to `clip_norm`, if any.
 
     Differs: the release computes the norm of a sparse gradient before it sums
     the rows of repeated ids; here every gradient is dense, so the norm is the
@@ -306,6 +297,8 @@ def clipping_factor(
         The factor, at most 1, and the norm before clipping: `[]` float32.
     """
     norm = tf.linalg.global_norm(gradients)
+    if not clip_norm:
+        return tf.constant(1.0), norm
     return clip_norm / tf.maximum(norm, clip_norm), norm
 
 

@@ -13,8 +13,6 @@ from training import devices, objectives, optimization
 # Keras: double after 2,000 finite steps, halve after one that is not.
 _INITIAL_LOSS_SCALE = 2.0**15
 _LOSS_SCALE_GROWTH_STEPS = 2000
-# Source: run_pretraining.py and optimization.py of the release.
-CLIP_NORM = 1.0
 
 
 class LossScale:
@@ -72,6 +70,8 @@ class TrainState:
         optimizer: the trainable weights and their moments.
         schedule: the learning rate by step.
         loss_scale: for float16.
+        clip_norm: the norm to which gradients are clipped; 0 for no clipping.
+            Source: run_pretraining.py and optimization.py of the release.
         seed: the seed of the run; dropout depends on it, the step and the
             replica.
     """
@@ -80,6 +80,7 @@ class TrainState:
     optimizer: optimization.AdamWeightDecayOptimizer
     schedule: optimization.Schedule
     loss_scale: LossScale
+    clip_norm: float = 1.0
     seed: int
 
     def renewed(
@@ -238,7 +239,7 @@ class Trainer:
         if state.loss_scale.active:
             gradients = {name: x / scale for name, x in gradients.items()}
         summed = _sum_over_replicas(context, list(gradients.values()))
-        factor, norm = optimization.clipping_factor(summed, CLIP_NORM)
+        factor, norm = optimization.clipping_factor(summed, state.clip_norm)
         finite = tf.math.is_finite(norm)
         state.optimizer.apply_gradients(
             dict(zip(gradients, summed, strict=True)),

@@ -89,20 +89,21 @@ def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
     np.testing.assert_allclose(found, rates, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", optimization.SCHEDULES)
-@pytest.mark.parametrize("num_warmup_steps", [0, 1, 7, 23, 40])
-def test_the_sum_of_rates_is_that_of_each_step(kind, num_warmup_steps):
-    schedule = optimization.Schedule(
-        init_lr=0.3,
-        num_train_steps=23,
-        num_warmup_steps=num_warmup_steps,
-        kind=kind,
-    )
-    rates = schedule.learning_rate(tf.range(30)).numpy()
-    for count in range(31):
-        assert schedule.sum_of_rates(count) == pytest.approx(
-            rates[:count].sum(), rel=1e-5
+def test_the_rate_may_fall_to_another_end_than_zero():
+    for kind, rates in (
+        ("release", [0, 0.5, 1.4, 0.5, 0.5]),
+        ("continuous", [0, 0.5, 2.0, 0.5, 0.5]),
+    ):
+        schedule = optimization.Schedule(
+            init_lr=2.0,
+            num_train_steps=10,
+            num_warmup_steps=4,
+            kind=kind,
+            end_lr=0.5,
         )
+        found = [schedule.learning_rate(step) for step in (0, 1, 4, 10, 12)]
+        np.testing.assert_allclose(found, rates, rtol=1e-6)
+        assert schedule.describe().endswith("falling to 0.5 at step 10")
 
 
 def test_unknown_schedule_and_no_steps_are_refused():
@@ -253,6 +254,8 @@ def test_joint_norm_is_clipped_only_above_the_limit():
     np.testing.assert_allclose(factor, 0.2, rtol=1e-6)
     factor, norm = optimization.clipping_factor(gradients, 5.0)
     assert (factor, norm) == (1.0, 5.0)
+    factor, norm = optimization.clipping_factor(gradients, 0.0)  # No limit.
+    assert (float(factor), float(norm)) == (1.0, 5.0)
     factor, norm = optimization.clipping_factor([tf.zeros([2])], 1.0)
     assert (factor, norm) == (1.0, 0.0)
 
