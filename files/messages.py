@@ -2,28 +2,17 @@
 
 import contextlib
 import difflib
-import itertools
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-_MOST_CHARACTERS = 60
 MOST_VALUES = 20
-_MOST_NAMES = 8
 _WIDTH = 79
 
 
 def short(value: Any) -> str:
     """Returns the `repr` of a value, at most 60 characters of it."""
-    if isinstance(value, str | bytes | list | tuple) and len(value) > 200:
-        # The full `repr` may be as long as the file with the value.
-        value = value[:200]
-    try:
-        text = repr(value)
-    # Thousands of nested lists; integers with thousands of digits.
-    except (RecursionError, ValueError):
-        return f"a {type(value).__name__} too large to show"
-    return truncate(text, _MOST_CHARACTERS)
+    return truncate(repr(value), 60)
 
 
 def truncate(text: str, length: int = 300) -> str:
@@ -33,9 +22,13 @@ def truncate(text: str, length: int = 300) -> str:
 
 def listed(values: Collection[Any], limit: int = MOST_VALUES) -> str:
     """Formats the first values, and the number of the others."""
-    first = [short(value) for value in itertools.islice(values, limit)]
-    rest = len(values) - len(first)
-    return ", ".join(first) + (f" and {rest} more" if rest else "")
+    return names([short(value) for value in values], limit)
+
+
+def names(values: Sequence[str], limit: int = 8) -> str:
+    """Formats the first names, and the number of the others."""
+    rest = len(values) - limit
+    return ", ".join(values[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def changes(
@@ -47,13 +40,6 @@ def changes(
         for name, value in now.items()
         if name in before and before[name] != value
     }
-
-
-def names(values: Sequence[str]) -> str:
-    """Formats the first eight names, and the number of the others."""
-    first = ", ".join(values[:_MOST_NAMES])
-    rest = len(values) - _MOST_NAMES
-    return f"{first} and {rest} more" if rest > 0 else first
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

@@ -105,18 +105,6 @@ def is_stream(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def check_regular(path: str) -> None:
-    """Checks that a file can be read several times.
-
-    Raises:
-        ValueError: the path leads to a device, a pipe or a socket.
-    """
-    if is_stream(path):
-        raise ValueError(
-            f"{path} must be a regular file, because it is read several times."
-        )
-
-
 def check_readable(path: str) -> None:
     """Opens a file, unless it is a pipe, which could not be read again.
 
@@ -145,10 +133,7 @@ def sha256(path: str) -> str:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `check_regular`, since another hash would be returned
-            every time.
     """
-    check_regular(path)
     digest = hashlib.sha256()
     for chunk in chunks_of(path):
         digest.update(chunk)

@@ -1,7 +1,5 @@
 """Globs, lists of files, remote names."""
 
-import os
-
 import pytest
 
 from files import paths
@@ -49,13 +47,6 @@ def test_chunks_join_to_the_file(tmp_path):
     chunks = list(paths.chunks_of(str(path)))
     assert len(chunks) == 3
     assert b"".join(chunks) == path.read_bytes()
-
-
-def test_a_pipe_has_no_hash(tmp_path):
-    pipe = str(tmp_path / "pipe")
-    os.mkfifo(pipe)
-    with pytest.raises(ValueError, match=r"pipe must be a regular file, bec"):
-        paths.sha256(pipe)
 
 
 def test_remote_files_are_found_by_their_names(tmp_path):

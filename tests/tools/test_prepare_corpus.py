@@ -65,10 +65,6 @@ def test_python_docs_need_no_input(tmp_path):
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
         ({"language_exponent": 0.7}, "names the language of each glob"),
-        (
-            {"language_exponent": 0.7, "input_file": "en=/dev/null"},
-            "must be a regular file",
-        ),
         ({"min_document_sentences": 9}, "0 documents are too few"),
     ],
 )
