@@ -13,8 +13,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/environment.sh
 prepare_environment requirements.txt
 
-export KERAS_BACKEND=tensorflow
-
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
 # Where OUTPUT is "-" it always runs. An empty TITLE continues the step before.
 step() {

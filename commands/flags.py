@@ -10,7 +10,7 @@ An option is declared once, where its value is kept:
 `define` defines absl flags for the fields, in their order; `read` fills the
 dataclass from them. The type of a field determines the type of its flag: `str`,
 `int`, `float`, `bool`, `tuple[str, ...]` for a comma-separated list, and
-`tuple[int, ...]` or `tuple[float, ...]` for one of different positive numbers.
+`tuple[int, ...]` or `tuple[float, ...]` for one of numbers.
 """
 
 import dataclasses
@@ -157,9 +157,8 @@ def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
     Raises:
         TypeError: no flag supports the type of a field.
     """
-    kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
-        _define(field, _without_none(kinds[field.name]), values)
+        _define(field, _kind(options, field), values)
 
 
 def _define(
@@ -167,28 +166,25 @@ def _define(
 ) -> None:
     declaration = field.metadata["flag"]
     default: Any = None if is_required(field) else field.default
-    define = _DEFINE.get(kind)
     details: dict[str, Any] = {}
     if declaration.parser:
-        define = functools.partial(flags.DEFINE, declaration.parser)
+        define: Any = functools.partial(flags.DEFINE, declaration.parser)
         details = {"serializer": flags.ArgumentSerializer()}
     elif declaration.choices and kind is str:
         define = flags.DEFINE_enum
         details = {"enum_values": list(declaration.choices)}
-    elif kind == tuple[str, ...]:
-        define = flags.DEFINE_list
-        default = None if default is None else list(default)
     elif typing.get_origin(kind) is tuple:
-        parser = _NumbersParser(typing.get_args(kind)[0])
-        define = functools.partial(flags.DEFINE, parser)
-        details = {"serializer": flags.ListSerializer(",")}
-    elif kind in (int, float):
+        define = flags.DEFINE_list
+        default = None if default is None else [*map(str, default)]
+    elif kind in _DEFINE:
+        define = _DEFINE[kind]
+    else:
+        raise TypeError(f"{field.name}: no flag supports the type {kind}.")
+    if kind in (int, float):
         details = {
             "lower_bound": declaration.lower_bound,
             "upper_bound": declaration.upper_bound,
         }
-    if define is None:
-        raise TypeError(f"{field.name}: no flag supports the type {kind}.")
     define(
         name=field.name,
         default=default,
@@ -198,25 +194,9 @@ def _define(
     )
 
 
-class _NumbersParser(flags.ArgumentParser):
-    """A parser of positive numbers of a type, separated by commas."""
-
-    def __init__(self, kind: type[int] | type[float]):
-        super().__init__()
-        self._kind = kind
-        self.syntactic_help = f"a comma separated list of {kind.__name__}s"
-
-    def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
-        if isinstance(argument, tuple):
-            return argument
-        numbers = tuple(self._kind(part) for part in argument.split(","))
-        if len({*numbers}) < len(numbers) or not all(n > 0 for n in numbers):
-            raise ValueError("must be different positive numbers")
-        return numbers
-
-
-def _without_none(kind: Any) -> Any:
-    """Returns the X of `X | None`."""
+def _kind(options: type, field: dataclasses.Field) -> Any:
+    """Returns the type of a field, or the X of `X | None`."""
+    kind = typing.get_type_hints(options)[field.name]
     if not isinstance(kind, types.UnionType):
         return kind
     (first, *others) = {*typing.get_args(kind)} - {types.NoneType}
@@ -237,13 +217,15 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
 
     Raises:
         ValueError: required flags are missing, or empty because of an unset
-            shell variable.
+            shell variable; or a part of a list is no number.
     """
     chosen: dict[str, Any] = {}
     missing = []
     for field in dataclasses.fields(options):
-        value = values[field.name].value
-        chosen[field.name] = tuple(value) if isinstance(value, list) else value
+        value = chosen[field.name] = values[field.name].value
+        if isinstance(value, list):
+            part = typing.get_args(_kind(options, field))[0]
+            chosen[field.name] = tuple(map(part, value))
         if is_required(field) and value in (None, ""):
             missing.append(f"--{field.name}")
     if missing:

@@ -217,11 +217,11 @@ def _lines(field: dataclasses.Field, flag: flags.Flag) -> Iterator[str]:
 def prepare_imports() -> None:
     """Makes the imports of TensorFlow and Keras quick and quiet.
 
-    Keras uses TensorFlow, unless KERAS_BACKEND says otherwise. Packages that
-    no program needs are left out, and all messages of TensorFlow's C++ code
-    are hidden except errors. TF_CPP_MIN_LOG_LEVEL=0 hides nothing.
+    Packages that no program needs are left out, and all messages of
+    TensorFlow's C++ code are hidden except errors. TF_CPP_MIN_LOG_LEVEL=0 hides
+    nothing.
     """
-    os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or _TENSORFLOW
+    os.environ["KERAS_BACKEND"] = _TENSORFLOW
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "keras" not in sys.modules:
         sys.meta_path.insert(0, _Finder())
@@ -244,8 +244,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _import(execute: Callable[[Any], None], module: Any) -> None:
     """Imports TensorFlow or Keras; `execute` executes the module."""
     hidden = _NOT_NEEDED - sys.modules.keys()
-    if os.environ["KERAS_BACKEND"] != _TENSORFLOW:
-        hidden = frozenset()
     # None makes an import fail. Searching all modules for garbage, now and
     # while functions are traced, would take a tenth of the time of a short run.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ _TABLES = {
 --do_train=yes             | --do_train=yes: ('Non-boolean argument
 --train_batch_size=-1      | -1 is not a positive integer
 --learning_rate=fast       | flag --learning_rate=fast: could not convert
---learning_rates=1e-5,1e-5 | must be different positive numbers
+--learning_rates=1e-5,fast | could not convert string to float: 'fast'
 --optimizer=adam           | value should be one of <adamw|lamb>
                            | `do_train`, `do_eval` or `do_predict` must be True
 --do_train                 | up to sequence length 32 (max_position_embeddings)
