@@ -3,7 +3,6 @@
 Source: Wang et al. 2019, "GLUE", section 3 and table 1.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,6 +19,11 @@ PEARSON = "pearson"
 SPEARMAN = "spearman"
 MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
 
+_MEANS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    ACCURACY: np.equal,
+    EXACT_MATCH: lambda targets, decisions: np.all(targets == decisions, -1),
+    MEAN_ABSOLUTE_ERROR: lambda targets, decisions: abs(targets - decisions),
+}
 _F1_AVERAGES = {F1: "binary", MACRO_F1: "macro", MICRO_F1: "micro"}
 
 
@@ -35,12 +39,12 @@ def evaluate(
         names: metrics, each one of the constants above.
         targets: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         decisions: of the same shape.
-        outputs: `[E, K]` float, the probabilities or scores behind them. A
-            class without targets and decisions has F1 0 in `MACRO_F1`.
+        outputs: `[E, K]` float, the probabilities or scores behind them.
 
     Returns:
-        Name -> value. An undefined value (a correlation with a constant, F1 or
-        average precision without any positive) is 0, with a warning in the log.
+        Name -> value; 0 if it is undefined, such as F1 without any positive. A
+        class without targets and decisions has F1 0 in `MACRO_F1`; labels
+        without targets are left out of `AVERAGE_PRECISION`.
 
     Raises:
         ValueError: no examples, shapes that differ, or outputs that are not
@@ -56,15 +60,10 @@ def evaluate(
         raise ValueError(
             f"All outputs must be finite; {bad} of {np.size(outputs)} are not."
         )
-    values = {}
-    for name in names:
-        if name in _F1_AVERAGES:
-            values[name] = _f1(name, targets, decisions, outputs.shape[-1])
-        elif name == AVERAGE_PRECISION:
-            values[name] = _average_precision(targets, outputs)
-        else:
-            values[name] = _METRICS[name](targets, decisions)
-    return values
+    return {
+        name: float(_compute(name, targets, decisions, outputs))
+        for name in names
+    }
 
 
 def without_single_column(
@@ -88,88 +87,43 @@ def without_single_column(
     return targets, decisions, label_ids
 
 
-def _undefined(name: str, reason: str) -> float:
-    logging.warning("%s is undefined (%s); reported as 0", name, reason)
-    return 0.0
-
-
-def _accuracy(targets: np.ndarray, decisions: np.ndarray) -> float:
-    return float(np.mean(targets == decisions))
-
-
-def _exact_match(targets: np.ndarray, decisions: np.ndarray) -> float:
-    """Returns the share of rows `[K]` with all labels correct."""
-    return float(np.mean(np.all(targets == decisions, axis=-1)))
-
-
-def _f1(
-    name: str, targets: np.ndarray, decisions: np.ndarray, num_labels: int
-) -> float:
-    """Computes F1; `binary` is that of class 1, as for MRPC and QQP."""
+def _compute(name, targets, decisions, outputs):
     # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as scores
 
-    if name != MACRO_F1 and not (np.any(targets == 1) or np.any(decisions)):
-        return _undefined(name, "no positive target nor prediction")
+    if name == MATTHEWS:
+        return scores.matthews_corrcoef(targets, decisions)
+    if name in _MEANS:
+        return np.mean(_MEANS[name](targets, decisions))
+    if name in (PEARSON, SPEARMAN):
+        return _correlation(name, targets, decisions)
+    if name == AVERAGE_PRECISION:
+        values = [
+            scores.average_precision_score(column, outputs[:, label])
+            for label, column in enumerate(targets.T)
+            if column.any()
+        ]
+        return np.mean(values) if values else 0.0
     targets, decisions, label_ids = without_single_column(
-        targets, decisions, range(num_labels)
+        targets, decisions, range(outputs.shape[-1])
     )
-    value = scores.f1_score(
+    return scores.f1_score(
         targets,
         decisions,
-        # `binary` ignores labels.
-        labels=label_ids,
+        labels=label_ids,  # Ignored by "binary", the F1 of class 1.
         average=_F1_AVERAGES[name],
         zero_division=0.0,
     )
-    return float(value)
 
 
-def _average_precision(targets: np.ndarray, outputs: np.ndarray) -> float:
-    """Returns the mean over the labels `K` that occur in the targets."""
-    from sklearn import metrics as scores
-
-    values = [
-        scores.average_precision_score(column, outputs[:, label])
-        for label, column in enumerate(targets.T)
-        if column.any()
-    ]
-    if not values:
-        return _undefined(AVERAGE_PRECISION, "no positive target")
-    return float(np.mean(values))
-
-
-def _matthews(targets: np.ndarray, decisions: np.ndarray) -> float:
-    from sklearn import metrics as scores
-
-    if np.all(targets == targets[0]) or np.all(decisions == decisions[0]):
-        return _undefined(MATTHEWS, "targets or predictions are all one class")
-    return float(scores.matthews_corrcoef(targets, decisions))
-
-
-def _correlation(
-    targets: np.ndarray, decisions: np.ndarray, *, name: str
-) -> float:
+def _correlation(name, targets, decisions):
     from scipy import stats
 
     # In float64, so that constants stay constant and large sums are exact.
     targets = np.asarray(targets, np.float64)
     decisions = np.asarray(decisions, np.float64)
     if np.ptp(targets) == 0 or np.ptp(decisions) == 0:
-        return _undefined(name, "targets or predictions are all the same")
+        logging.warning("%s is undefined for constants; reported as 0", name)
+        return 0.0
     measure = stats.pearsonr if name == PEARSON else stats.spearmanr
-    return float(measure(targets, decisions).statistic)
-
-
-def _mean_absolute_error(targets: np.ndarray, decisions: np.ndarray) -> float:
-    return float(np.mean(np.abs(targets - decisions)))
-
-
-_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    ACCURACY: _accuracy,
-    EXACT_MATCH: _exact_match,
-    MATTHEWS: _matthews,
-    PEARSON: functools.partial(_correlation, name=PEARSON),
-    SPEARMAN: functools.partial(_correlation, name=SPEARMAN),
-    MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
-}
+    return measure(targets, decisions).statistic

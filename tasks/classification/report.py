@@ -50,11 +50,9 @@ def write(
         output.write(scores(label_set, label_ids, decisions))
     logging.info("Scores by label: %s", path("eval_report.txt"))
     if label_set.problem_type == task.SINGLE_LABEL:
-        matrix = _confusions(label_set, label_ids, decisions)
-        with writing.whole_file(
-            path("eval_confusion_matrix.png"), "wb"
-        ) as output:
-            draw(label_set.names, matrix, output)
+        plot = path("eval_confusion_matrix.png")
+        with writing.whole_file(plot, "wb") as output:
+            draw(label_set.names, label_ids, decisions, output)
 
 
 def scores(
@@ -84,7 +82,7 @@ def scores(
     )
     if label_set.problem_type == task.MULTI_LABEL:
         return text
-    matrix = _confusions(label_set, targets, decisions)
+    matrix = sklearn_metrics.confusion_matrix(targets, decisions, labels=ids)
     wrong = matrix * (1 - np.eye(len(names), dtype=int))
     pairs = np.argwhere(wrong)
     order = np.argsort(-wrong[tuple(pairs.T)], kind="stable")[:_NUM_PAIRS]
@@ -99,54 +97,48 @@ def scores(
     return text
 
 
-def _confusions(
-    label_set: labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
-) -> np.ndarray:
-    """Returns `[K, K]` counts, with a row per true label."""
-    matrix = np.zeros([len(label_set.names)] * 2, int)
-    np.add.at(matrix, (targets, decisions), 1)
-    return matrix
-
-
-def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
-    """Plots a confusion matrix as PNG, normalized by row.
+def draw(
+    names: Sequence[str],
+    targets: np.ndarray,
+    decisions: np.ndarray,
+    file: IO[bytes],
+) -> None:
+    """Plots a confusion matrix as PNG, as shares of each label.
 
     Args:
         names: names of the `K` classes.
-        matrix: `[K, K]` counts, a row per true label.
+        targets: `[E]` class ids.
+        decisions: `[E]` class ids.
         file: output file.
     """
     from matplotlib.figure import Figure
+    from sklearn import metrics as sklearn_metrics
 
-    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     has_numbers = len(names) <= _MOST_NUMBERS
     size = 3.5 + 0.5 * len(names) if has_numbers else _LARGE_INCHES
     figure = Figure((size + 1, size), layout="constrained")
     axis = figure.subplots()
-    image = axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    if has_numbers:
-        shown = [
-            name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-            for name in names
-        ]
-        # Prevents formulas from dollar signs in names.
-        axis.set_yticks(range(len(names)), shown, parse_math=False)
-        axis.set_xticks(range(len(names)), shown, parse_math=False)
-        axis.tick_params("x", rotation=90)
-        for row, column in np.ndindex(matrix.shape):
-            axis.text(
-                column,
-                row,
-                str(matrix[row, column]),
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if shares[row, column] > 0.5 else "black",
-            )
-    axis.set_xlabel("prediction")
-    axis.set_ylabel("label")
-    figure.colorbar(image, shrink=0.8, label="share of the label")
+    sklearn_metrics.ConfusionMatrixDisplay.from_predictions(
+        targets,
+        decisions,
+        labels=range(len(names)),
+        display_labels=list(map(_shown, names)),
+        normalize="true",
+        include_values=has_numbers,
+        xticks_rotation="vertical",
+        values_format=".2f",
+        cmap="Blues",
+        ax=axis,
+    )
+    if not has_numbers:
+        axis.set(xticks=[], yticks=[])
     writing.save_png(figure, file)
+
+
+def _shown(name: str) -> str:
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}…"
+    return name.replace("$", r"\$")  # It would begin a formula.
 
 
 def _highest_losses(

@@ -101,43 +101,43 @@ class SentenceOptions:
         upper_bound=0.9,
     )
 
-    def check_columns(self) -> None:
-        """Checks the column options.
-
-        Raises:
-            ValueError: there is no text column, or a name without a header.
-        """
-        if not self.text_a_column:
-            raise ValueError(
-                "--text_a_column must name the column of the text (or give "
-                "its number, from 0); got none."
-            )
-        if self.has_header is False and self._has_names():
-            raise ValueError(
-                "Columns given by name need a header; without one, give "
-                "numbers, from 0."
-            )
-
     def layout(self, file_format: str) -> datasets.Layout:
         """Returns the columns of a file.
 
         Args:
             file_format: one of `tables.FORMATS`.
+
+        Raises:
+            ValueError: there is no text column, or a name without a header.
         """
-        has_header = self.has_header
+        text_a, text_b, label = (
+            int(text) if re.fullmatch(r"-?[0-9]+", text) else text or None
+            for text in (
+                self.text_a_column,
+                self.text_b_column,
+                self.label_column,
+            )
+        )
+        if text_a is None:
+            raise ValueError(
+                "--text_a_column must name the column of the text (or give "
+                "its number, from 0); got none."
+            )
+        has_names = any(isinstance(x, str) for x in (text_a, text_b, label))
+        if self.has_header is False and has_names:
+            raise ValueError(
+                "Columns given by name need a header; without one, give "
+                "numbers, from 0."
+            )
         return datasets.Layout(
-            text_a=_column(self.text_a_column),
-            text_b=_column(self.text_b_column) if self.text_b_column else None,
-            label=_column(self.label_column) if self.label_column else None,
+            text_a=text_a,
+            text_b=text_b,
+            label=label,
             file_format=file_format,
-            has_header=self._has_names() if has_header is None else has_header,
+            has_header=has_names or bool(self.has_header),
             # A stray separator would silently shift the columns.
             same_width=True,
         )
-
-    def _has_names(self) -> bool:
-        given = (self.text_a_column, self.text_b_column, self.label_column)
-        return any(isinstance(_column(text), str) for text in given if text)
 
 
 def find_dataset(
@@ -155,8 +155,7 @@ def find_dataset(
             match the flags.
     """
     if options.task_name.lower() == CUSTOM:
-        options.check_columns()
-        info = custom_dataset(options, find_labels(options, known))
+        info = _custom_dataset(options, known)
     else:
         info = glue.find_dataset(
             options.task_name,
@@ -168,86 +167,48 @@ def find_dataset(
     if known and not has_names and {*known.names} == {*info.label_set.names}:
         in_order = dataclasses.replace(info.label_set, names=known.names)
         info = dataclasses.replace(info, label_set=in_order)
-    for task_name, group in (
-        (CUSTOM, _OWN_DATA),
-        (glue.XNLI, _XNLI),
-    ):
+    for task_name, group in ((CUSTOM, _OWN_DATA), (glue.XNLI, _XNLI)):
         given = flags.changed(options, group)
         if given and info.name != task_name:
             raise ValueError(
                 f"Only --task_name={task_name} supports {', '.join(given)}; "
                 f"got {info.name}."
             )
-    weights = options.class_weights
-    if weights and info.label_set.problem_type == task.REGRESSION:
-        raise ValueError("--class_weights is for labels; got regression.")
-    if weights and weights != labels.BALANCED_WEIGHTS:
-        labels.parse_weights(weights, info.label_set)
     return info
 
 
-def _column(text: str) -> tables.Column:
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
-
-
-def find_labels(
+def _custom_dataset(
     options: SentenceOptions, known: labels.LabelSet | None
-) -> labels.LabelSet:
-    """Returns the labels: given, else known, else of the training file.
-
-    Args:
-        options: of the user's files.
-        known: the labels of the trained model, if it is not trained further.
-
-    Raises:
-        OSError: there is no training file.
-        ValueError: a column is missing; the training file has no usable
-            labels.
-    """
-    problem_type = options.problem_type
-    if problem_type is None:
-        problem_type = known.problem_type if known else task.SINGLE_LABEL
-    if problem_type == task.REGRESSION or options.label_names:
-        names = options.label_names
-    elif known:
-        names = known.names
-    else:
-        names = _names_in_training_file(options, problem_type)
-    return labels.LabelSet(
-        problem_type=problem_type,
-        names=names,
-        separator=options.label_separator,
-    )
-
-
-def _names_in_training_file(
-    options: SentenceOptions, problem_type: str
-) -> tuple[str, ...]:
-    train = _custom_split(options, "train")
-    path = datasets.find_file(options.data_dir, CUSTOM, train.files)
-    if path is None:
-        raise FileNotFoundError(
-            f"No {' or '.join(train.files)} in {options.data_dir!r}, whose "
-            "labels are those of the model. Else pass --label_names."
-        )
-    return datasets.discover_labels(
-        path, train.layout, problem_type, options.label_separator
-    ).names
-
-
-def custom_dataset(
-    options: SentenceOptions, label_set: labels.LabelSet
 ) -> datasets.DatasetInfo:
     """Returns the user's files as a data set.
 
-    Raises:
-        ValueError: two files could be the same split.
+    Its labels are given, else known, else those of the training file.
     """
+    train = _custom_split(options, "train")
+    names, problem_type = options.label_names, options.problem_type
+    if known:
+        names = names or known.names
+        problem_type = problem_type or known.problem_type
+    problem_type = problem_type or task.SINGLE_LABEL
+    if problem_type != task.REGRESSION and not names:
+        path = datasets.find_file(options.data_dir, CUSTOM, train.files)
+        if path is None:
+            raise FileNotFoundError(
+                f"No {' or '.join(train.files)} in {options.data_dir!r}, whose "
+                "labels are those of the model. Else pass --label_names."
+            )
+        names = datasets.discover_labels(
+            path, train.layout, problem_type, options.label_separator
+        ).names
     return datasets.DatasetInfo(
         name=CUSTOM,
-        label_set=label_set,
-        metrics=_METRICS[label_set.problem_type],
-        train=_custom_split(options, "train"),
+        label_set=labels.LabelSet(
+            problem_type=problem_type,
+            names=names,
+            separator=options.label_separator,
+        ),
+        metrics=_METRICS[problem_type],
+        train=train,
         dev=(_custom_split(options, "dev"),),
         test=(_custom_split(options, "test"),),
     )
@@ -292,6 +253,8 @@ def weights_of_labels(
     given, label_set = options.class_weights, train.info.label_set
     if not given:
         return ()
+    if label_set.problem_type == task.REGRESSION:
+        raise ValueError("--class_weights is for labels; got regression.")
     if given == labels.BALANCED_WEIGHTS:
         found = [example.label for example in train.examples(with_labels=True)]
         weights = labels.balanced_weights(found, label_set)

@@ -301,14 +301,6 @@ def _rank(
     return _ranked(example.qas_id, nbest, next(odds, NO_ANSWER_ODDS))
 
 
-def is_placeholder(nbest: Sequence[Candidate]) -> bool:
-    """Returns whether n-best answers of version 1 have no candidate."""
-    if len(nbest) != 1:
-        return False
-    (only,) = nbest
-    return (only.text, only.start_logit, only.end_logit) == _EMPTY
-
-
 def _ranked(
     qas_id: str,
     nbest: Sequence[tuple[str, float, float]],

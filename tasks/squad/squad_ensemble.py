@@ -54,11 +54,9 @@ def combine_nbest(
 ) -> list[squad_answers.RankedAnswers]:
     """Averages the probabilities of answers over systems.
 
-    A text that a system does not list has probability 0 in that system; so has
-    the placeholder of a system without any candidate, unless all have none.
-    Logits are averaged over the systems that list the text. Null odds are the
-    mean of the systems' null odds, the score of "no answer" over their best
-    other one.
+    A text that a system does not list has probability 0 in that system. Logits
+    are averaged over the systems that list the text. Null odds are the mean of
+    the systems' null odds, the score of "no answer" over their best other one.
 
     Args:
         systems: the n-best answers of each system, by question id.
@@ -90,17 +88,9 @@ def _combine(
     systems: Sequence[Sequence[squad_answers.Candidate]],
     options: squad_answers.AnswerOptions,
 ) -> squad_answers.RankedAnswers:
-    answered = systems
-    if not options.version_2_with_negative:
-        answered = [
-            nbest
-            for nbest in systems
-            if not squad_answers.is_placeholder(nbest)
-        ]
     entries_of = collections.defaultdict(list)
-    for nbest in answered or systems:
-        for entry in nbest:
-            entries_of[entry.text].append(entry)
+    for entry in itertools.chain.from_iterable(systems):
+        entries_of[entry.text].append(entry)
     combined = [
         squad_answers.Candidate(
             text=text,

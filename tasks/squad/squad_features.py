@@ -119,16 +119,6 @@ class _Paragraph:
     pieces: tuple[str, ...]
     ids: np.ndarray  # [num pieces] int32
     word_of_piece: np.ndarray  # [num pieces] int32
-    first_piece_of_word: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Question:
-    example_index: int
-    pieces: tuple[str, ...]
-    ids: np.ndarray  # [num pieces] int32
-    answer: tuple[int, int] | None  # Paragraph pieces; None in prediction.
-    is_impossible: bool
 
 
 def convert_examples_to_features(
@@ -154,7 +144,6 @@ def convert_examples_to_features(
     pieces_of = word_memory.tokenize_words(
         _words_of_examples(examples), tokenizer, num_workers, progress
     )
-    special_ids = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
     paragraphs: dict[tuple[str, ...], _Paragraph] = {}
     for index, example in enumerate(examples):
@@ -164,16 +153,16 @@ def convert_examples_to_features(
             paragraphs[example.doc_tokens] = paragraph
         query = word_memory.pieces_of_text(example.question_text, pieces_of)
         query = query[: options.max_query_length]
-        question = _Question(
-            example_index=index,
-            pieces=query,
-            ids=_ids(query, tokenizer),
-            answer=_answer_span(example, paragraph, pieces_of),
-            is_impossible=example.is_impossible,
-        )
-        yield from _windows(
-            question, paragraph, special_ids, options, unique_ids
-        )
+        answer = _answer_span(example, paragraph, pieces_of)
+        windows = _windows(query, answer, paragraph, options, tokenizer)
+        for number, window in enumerate(windows):
+            yield SquadFeatures(
+                unique_id=next(unique_ids),
+                example_index=index,
+                doc_span_index=number,
+                is_impossible=example.is_impossible,
+                **window,
+            )
         if progress:
             progress("windows", index + 1, len(examples))
 
@@ -224,16 +213,16 @@ def improve_answer_span(
 
 
 def _windows(
-    question: _Question,
+    query: tuple[str, ...],
+    answer: tuple[int, int] | None,
     paragraph: _Paragraph,
-    special_ids: Sequence[int],
     options: WindowOptions,
-    unique_ids: Iterator[int],
-) -> Iterator[SquadFeatures]:
-    cls_id, sep_id = special_ids
-    num_query_tokens = len(question.pieces)
-    num_pieces = len(paragraph.pieces)
-    offset = num_query_tokens + 2  # Room for the paragraph.
+    tokenizer: tokenization.FullTokenizer,
+) -> Iterator[dict[str, Any]]:
+    """Yields what differs between the windows of a question."""
+    num_pieces, num_query_tokens = len(paragraph.pieces), len(query)
+    offset = num_query_tokens + 2  # Of the paragraph.
+    begin = _ids(["[CLS]", *query, "[SEP]"], tokenizer)
     spans = document_spans(
         num_pieces,
         options.max_seq_length - num_query_tokens - NUM_SPECIAL_TOKENS,
@@ -244,46 +233,29 @@ def _windows(
         part = slice(start, start + length)
         here = slice(offset, offset + length)
         input_ids = np.zeros(options.max_seq_length, np.int32)
-        input_ids[0] = cls_id
-        input_ids[1 : offset - 1] = question.ids
-        input_ids[[offset - 1, offset + length]] = sep_id
+        input_ids[:offset] = begin
         input_ids[here] = paragraph.ids[part]
+        input_ids[offset + length] = begin[-1]
         token_to_orig_map = np.full(offset + length + 1, -1, np.int32)
         token_to_orig_map[here] = paragraph.word_of_piece[part]
         is_max_context = np.zeros(offset + length + 1, bool)
         is_max_context[here] = best_span[part] == index
-        first, last = _positions(question, start, length, offset)
-        yield SquadFeatures(
-            unique_id=next(unique_ids),
-            example_index=question.example_index,
-            doc_span_index=index,
-            tokens=(
-                "[CLS]",
-                *question.pieces,
-                "[SEP]",
-                *paragraph.pieces[part],
-                "[SEP]",
-            ),
-            num_query_tokens=num_query_tokens,
-            input_ids=input_ids,
-            token_to_orig_map=token_to_orig_map,
-            token_is_max_context=is_max_context,
-            start_position=first,
-            end_position=last,
-            is_impossible=question.is_impossible,
-        )
-
-
-def _positions(
-    question: _Question, start: int, length: int, offset: int
-) -> tuple[int | None, int | None]:
-    """Returns the answer in tokens of a window; 0, 0 if it is not complete."""
-    if question.answer is None:
-        return None, None
-    first, last = question.answer
-    if question.is_impossible or first < start or last >= start + length:
-        return 0, 0
-    return first - start + offset, last - start + offset
+        positions: tuple[int | None, int | None] = (None, None)
+        if answer is not None:
+            positions = (0, 0)
+            if start <= answer[0] and answer[1] < start + length:
+                shift = offset - start
+                positions = (answer[0] + shift, answer[1] + shift)
+        tokens = ("[CLS]", *query, "[SEP]", *paragraph.pieces[part], "[SEP]")
+        yield {
+            "tokens": tokens,
+            "num_query_tokens": num_query_tokens,
+            "input_ids": input_ids,
+            "token_to_orig_map": token_to_orig_map,
+            "token_is_max_context": is_max_context,
+            "start_position": positions[0],
+            "end_position": positions[1],
+        }
 
 
 def _answer_span(
@@ -296,10 +268,9 @@ def _answer_span(
         return None
     if example.is_impossible:
         return -1, -1
-    start = paragraph.first_piece_of_word[example.start_position]
-    end = len(paragraph.pieces) - 1
-    if example.end_position < len(example.doc_tokens) - 1:
-        end = paragraph.first_piece_of_word[example.end_position + 1] - 1
+    words = paragraph.word_of_piece
+    start = int(np.searchsorted(words, example.start_position))
+    end = int(np.searchsorted(words, example.end_position, "right")) - 1
     answer = word_memory.pieces_of_text(
         example.orig_answer_text or "", pieces_of
     )
@@ -311,16 +282,14 @@ def _paragraph(
     pieces_of: Mapping[str, tuple[str, ...]],
     tokenizer: tokenization.FullTokenizer,
 ) -> _Paragraph:
-    pieces_of_words = [pieces_of[word] for word in words]
-    lengths = [len(pieces) for pieces in pieces_of_words]
-    pieces = tuple(itertools.chain.from_iterable(pieces_of_words))
+    lengths = [len(pieces_of[word]) for word in words]
+    pieces = tuple(
+        itertools.chain.from_iterable(pieces_of[word] for word in words)
+    )
     return _Paragraph(
         pieces=pieces,
         ids=_ids(pieces, tokenizer),
         word_of_piece=np.repeat(np.arange(len(words), dtype=np.int32), lengths),
-        first_piece_of_word=tuple(
-            itertools.accumulate(lengths[:-1], initial=0)
-        ),
     )
 
 

@@ -20,7 +20,7 @@ def _write(tmp_path, name, text):
 
 
 def _read(data, label_set, name, with_labels=True):
-    info = sentence_flags.custom_dataset(data, label_set)
+    info = sentence_flags.find_dataset(data, label_set)
     splits = {"train": info.train, "dev": info.dev[0], "test": info.test[0]}
     return reading.read_split(
         info, splits[name], data.data_dir, with_labels=with_labels
@@ -89,7 +89,7 @@ def test_scores_need_no_labels_and_several_have_a_cell_or_a_list(tmp_path):
     train = _read(data, label_set, "train")
     assert [example.label for example in train] == [("x", "y"), ()]
     assert _read(data, label_set, "dev")[0].label == ("y",)
-    custom_metrics = sentence_flags.custom_dataset(data, label_set).metrics
+    custom_metrics = sentence_flags.find_dataset(data, label_set).metrics
     assert custom_metrics[0] == "average_precision"
 
 

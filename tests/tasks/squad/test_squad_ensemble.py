@@ -1,6 +1,3 @@
-import dataclasses
-import json
-
 import pytest
 
 from tasks.squad import squad_answers, squad_ensemble, squad_results
@@ -34,28 +31,6 @@ def test_probabilities_are_averaged_over_all_systems():
     assert answer.null_odds is None
     (shorter,) = _combine([first, second], n_best_size=1)
     assert shorter.nbest == answer.nbest[:1]
-
-
-def test_placeholder_of_a_system_without_candidates_does_not_compete():
-    found = {"q": (_entry("cat", 0.75, 4, 2), _entry("dog", 0.25, 1, 1))}
-    none = {"q": (_entry("empty", 1.0),)}
-    (answer,) = _combine([none, found])
-    assert answer.nbest == (
-        _entry("cat", 0.375, 4, 2),
-        _entry("dog", 0.125, 1, 1),
-    )
-    (answer,) = _combine([none, none])
-    assert answer.nbest == none["q"]
-    # The same text with logits is an answer.
-    (answer,) = _combine([{"q": (_entry("empty", 1.0, 3, 1),)}, found])
-    assert answer.prediction() == "empty"
-
-
-def test_one_system_stays_as_it_is():
-    system = {"b": (_entry("cat", 1.0),), "a": (_entry("dog", 1.0),)}
-    answers = _combine([system], "ba")
-    assert {answer.qas_id: answer.nbest for answer in answers} == system
-    assert [answer.qas_id for answer in answers] == ["b", "a"]
 
 
 def test_null_odds_are_the_mean_of_those_of_the_systems():
@@ -129,15 +104,3 @@ def test_wrong_nbest_file_is_named(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(ValueError, match=rf"nbest\.json.*{message}"):
         squad_ensemble.read_nbest(str(path))
-
-
-def test_entries_are_written_with_the_keys_of_the_release():
-    assert list(dataclasses.asdict(_entry("cat", 1.0))) == [
-        "text",
-        "probability",
-        "start_logit",
-        "end_logit",
-    ]
-    assert json.dumps(dataclasses.asdict(_entry("cat", 1.0))).startswith(
-        '{"text": "cat", "probability": 1.0'
-    )
