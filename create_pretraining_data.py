@@ -45,7 +45,7 @@ class _TextOptions(preparation.RawTextOptions, training_flags.TokenizerOptions):
     input_format: str = flags.Group.FILES.flag(
         "text",
         f"text: {_FORMATS['text'].about}, as released. The other formats are "
-        "split into sentences; .xz, .gz, .bz2 and .tar are read too: "
+        "split into sentences; .xz, .gz and .bz2 are read too: "
         + "; ".join(
             f"{name}: {form.about}"
             for name, form in _FORMATS.items()
@@ -65,9 +65,6 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
         "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "
         "... and the next random_seed; 0: a single shard.",
     )
-    shard_by_file: bool = flags.Group.SPEED.switch(
-        "Create one shard per input file instead."
-    )
     runner: str | None = flags.Group.SPEED.optional(
         "Create the shards with this Apache Beam runner, such as DirectRunner; "
         "its options follow after --."
@@ -77,11 +74,6 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
         super().__post_init__()
         if not self.output_files:
             raise ValueError("output_file must name one or more files.")
-        if self.shard_documents and self.shard_by_file:
-            raise ValueError(
-                "shard_documents and shard_by_file exclude each other; pass "
-                "one of them."
-            )
         if self.input_format == "text" and self.min_paragraph_words:
             raise ValueError(
                 "min_paragraph_words is for formats that are split into "
@@ -92,9 +84,6 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
                 "num_workers has no effect with runner; pass an option of the "
                 "runner, such as -- --direct_num_workers=2."
             )
-        # As released, text is UTF-8.
-        unused = ("encoding",) if self.input_format == "text" else ()
-        self.check_format(self.input_format, *unused)
 
     @classmethod
     def presets(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,17 +145,26 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         options.vocab_file, do_lower_case=options.do_lower_case
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    text = text_of(options)
+    text = pretraining_shards.Text(
+        paths=tuple(paths.expand(options.input_file)),
+        rules=None
+        if options.input_format == "text"  # As released.
+        else options.rules(options.input_format),
+        shard_documents=options.shard_documents,
+    )
     for warning in (
         *record_contents.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
         *record_contents.prediction_warnings(instances),
-        *pretraining_shards.sharding_warnings(
-            text, instances, options.num_workers
-        ),
     ):
         logging.warning("%s", warning)
+    if options.num_workers > 1 and not options.shard_documents:
+        logging.warning(
+            "--num_workers=%d has no effect: one process creates one shard. "
+            "Pass --shard_documents=10000.",
+            options.num_workers,
+        )
     store = _record_files(options, tokenizer, text)
     writing.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(
@@ -182,21 +180,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             text,
             options.max_seq_length,
         )
-        if text.is_sharded and not paths.is_remote(store.paths_of(0)[0]):
-            beam.remove_parts(recipe, total.num_shards)
+        is_remote = paths.is_remote(store.paths_of(0)[0])
+        if options.shard_documents and not is_remote:
+            beam.remove_parts(recipe, total.counts["shards"])
     logging.debug("Took %.1f seconds.", time.monotonic() - started)
-
-
-def text_of(options: Options) -> pretraining_shards.Text:
-    """Describes the input files and how to read and shard them."""
-    # Checks the encoding of every format.
-    rules = options.rules(options.input_format)
-    return pretraining_shards.Text(
-        paths=tuple(paths.expand(options.input_file)),
-        rules=None if options.input_format == "text" else rules,
-        shard_documents=options.shard_documents,
-        shard_by_file=options.shard_by_file,
-    )
 
 
 def _record_files(options, tokenizer, text):
@@ -218,7 +205,7 @@ def _record_files(options, tokenizer, text):
             num_records=0,
             flags=made_with,
         ),
-        is_sharded=text.is_sharded,
+        is_sharded=bool(text.shard_documents),
     )
 
 
@@ -228,7 +215,7 @@ def _reports(
     shards = pretraining_shards.read_shards(text)
     if options.runner:
         yield beam.make_shards(text, recipe, options.runner, beam_arguments)
-    elif text.is_sharded:
+    elif text.shard_documents:
         yield from processes.map_in_order(
             functools.partial(pretraining_shards.make_shard, recipe),
             shards,

@@ -4,23 +4,21 @@ The records are those of `pretraining_shards.make_shard` for every runner. Beam
 is needed only here, and imported only when used: requirements-beam.txt.
 """
 
-import collections
-import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from corpus import cleaning, formats, pretraining_shards
+from corpus import formats, pretraining_shards
 from files import paths, writing
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-_NAMESPACE = "create_pretraining_data"
-_DROPPED = "dropped_"
-_Read = Callable[[str], list[formats.Document]]
+# Namespaces of the counters.
+_COUNTS = "create_pretraining_data"
+_DROPPED = "create_pretraining_data_dropped"
 
 
 def make_shards(
@@ -31,10 +29,8 @@ def make_shards(
 ) -> pretraining_shards.Report:
     """Creates all shards, and waits until they are complete.
 
-    With `shard_documents` one worker reads the text and splits it into hidden
-    files next to the records, which are removed as records are completed.
-    With `shard_by_file` the worker that creates the records reads the file,
-    which scales to text that one machine cannot read.
+    One worker reads the text and splits it into hidden files next to the
+    records, which are removed as records are completed.
 
     Args:
         text: the input, readable by all workers.
@@ -49,28 +45,20 @@ def make_shards(
         ValueError: Beam is not installed or has no such runner, or the text is
             not sharded.
     """
-    if not text.is_sharded:
+    if not text.shard_documents:
         raise ValueError(
             "Apache Beam creates shards in parallel: split the text with "
-            "--shard_documents or --shard_by_file."
+            "--shard_documents."
         )
     pipeline = _new_pipeline(runner, arguments)
     import apache_beam as beam
 
-    if text.shard_by_file:
-        shards = pipeline | "Files" >> beam.Create(list(enumerate(text.paths)))
-        read: _Read = functools.partial(_read_file, text)
-    else:
-        shards = (
-            pipeline
-            | "Text" >> beam.Create([text])
-            | "Cut" >> beam.FlatMap(functools.partial(_cut, recipe))
-        )
-        read = _read_part
     _ = (
-        shards
+        pipeline
+        | "Text" >> beam.Create([text])
+        | "Cut" >> beam.FlatMap(functools.partial(_cut, recipe))
         | "Spread shards" >> beam.Reshuffle()
-        | "Make" >> beam.Map(functools.partial(_make, recipe, read))
+        | "Make" >> beam.Map(functools.partial(_make, recipe))
     )
     result = pipeline.run()
     result.wait_until_finish()
@@ -135,23 +123,13 @@ def _read_part(part: str) -> list[formats.Document]:
         ]
 
 
-def _read_file(
-    text: pretraining_shards.Text, path: str
-) -> list[formats.Document]:
-    text = dataclasses.replace(text, paths=(path,))
-    ((_, documents),) = pretraining_shards.read_shards(text)
-    return list(documents)
-
-
-def _make(
-    recipe: pretraining_shards.Recipe, read: _Read, shard: tuple[int, str]
-) -> int:
+def _make(recipe: pretraining_shards.Recipe, shard: tuple[int, str]) -> int:
     """Creates a shard; returns its number."""
-    number, path = shard
-    part = _part_of(recipe, number)
-    if path == part and not paths.exists(part):
+    number, part = shard
+    if not paths.exists(part):
         return number  # The runner repeated a completed task.
-    _count(pretraining_shards.make_shard(recipe, (number, read(path))))
+    documents = _read_part(part)
+    _count(pretraining_shards.make_shard(recipe, (number, documents)))
     paths.remove(part)
     return number
 
@@ -160,26 +138,22 @@ def _count(report: pretraining_shards.Report) -> None:
     """Adds the counts of a shard to the metrics of the runner."""
     from apache_beam import metrics
 
-    counts = report.counts() | {
-        _DROPPED + name: value for name, value in vars(report.dropped).items()
-    }
-    for name, value in counts.items():
-        metrics.Metrics.counter(_NAMESPACE, name).inc(value)
+    for namespace, counts in (
+        (_COUNTS, report.counts),
+        (_DROPPED, report.dropped),
+    ):
+        for name, value in counts.items():
+            metrics.Metrics.counter(namespace, name).inc(value)
 
 
 def _report(result) -> pretraining_shards.Report:
     """Returns the total counts of the workers."""
-    counts: dict[str, Any] = collections.defaultdict(int)
+    report = pretraining_shards.Report()
+    namespaces = {_COUNTS: report.counts, _DROPPED: report.dropped}
     # Each step that counts has its own counters.
     for counter in result.metrics().query()["counters"]:
-        if counter.key.metric.namespace == _NAMESPACE:
+        metric = counter.key.metric
+        if metric.namespace in namespaces:
             number = counter.committed or counter.attempted or 0
-            counts[counter.key.metric.name] += number
-    dropped = {
-        name.removeprefix(_DROPPED): counts.pop(name)
-        for name in list(counts)
-        if name.startswith(_DROPPED)
-    }
-    return pretraining_shards.Report(
-        dropped=cleaning.Counts(**dropped), **counts
-    )
+            namespaces[metric.namespace][metric.name] += number
+    return report

@@ -1,14 +1,14 @@
 """Removal of markup, licenses and code from raw text; sentence splitting.
 
 Each input format names one function of this module, or of its own module, that
-converts the lines of a document to paragraphs. The function adds the dropped
-text to the `Counts`.
+converts the lines of a document to paragraphs, and counts what it drops by the
+words for it in the log.
 
 The sentence splitter is sentencex by Wikimedia, for some 300 languages. It
 splits 65 MB of text per second and core; pysbd 0.2, syntok 0.8, blingfire 28.
 """
 
-import dataclasses
+import collections
 import html
 import itertools
 import re
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 
 import sentencex
 
+_Counts = collections.Counter[str]
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 # Remains of templates, tables and links at the start of a line.
 _WIKI_RESIDUE = ("|", "!", "{", "}", "#", "<", "[[")
@@ -43,74 +44,29 @@ _MISSED_END = re.compile(rf"(?:[།༎༏༐༑។៕][{re.escape(_CLOSES)}]*\s+
 _OPENING_AT_END = re.compile(rf"(?<=\s)[{re.escape(_MARKS)}]+\s*$")
 
 
-def _dropped(reason: str) -> int:
-    return dataclasses.field(default=0, metadata={"reason": reason})
-
-
-@dataclasses.dataclass(kw_only=True)
-class Counts:
-    """Counts of the text that was read and dropped.
-
-    Attributes:
-        characters_read: of all documents; a line end counts as one.
-        documents_read: including dropped documents.
-
-    The other fields have the reason in their metadata, with the names of
-    `formats.Rules` in braces.
-    """
-
-    characters_read: int = 0
-    documents_read: int = 0
-    titles: int = _dropped("titles")
-    license_lines: int = _dropped("lines of a license")
-    tags: int = _dropped("tags")
-    half_characters: int = _dropped("lone surrogates (replaced by U+FFFD)")
-    markup_paragraphs: int = _dropped("paragraphs of left-over markup")
-    code_blocks: int = _dropped("blocks of code")
-    fragments: int = _dropped("paragraphs that are not sentences")
-    empty_paragraphs: int = _dropped("paragraphs without text")
-    short_paragraphs: int = _dropped(
-        "paragraphs of fewer than {min_paragraph_words} words"
-    )
-    letterless_sentences: int = _dropped("sentences without a letter")
-    empty_documents: int = _dropped("documents without text")
-    emptied_documents: int = _dropped("documents without text after cleaning")
-    short_documents: int = _dropped(
-        "documents of fewer than {min_document_sentences} sentences or "
-        "{min_document_characters} characters"
-    )
-    short_document_sentences: int = _dropped("sentences in these")
-
-    def add(self, other: "Counts") -> None:
-        """Adds the counts of another part of the text."""
-        for field in dataclasses.fields(self):
-            total = getattr(self, field.name) + getattr(other, field.name)
-            setattr(self, field.name, total)
-
-
 def without_title(
-    lines: list[str], title: str | None, counts: Counts
+    lines: list[str], title: str | None, counts: _Counts
 ) -> list[str]:
     """Drops the first line if it is the document title."""
     plain = html.unescape(title or "").strip()
     if lines and plain and html.unescape(lines[0]).strip() == plain:
-        counts.titles += 1
+        counts["titles"] += 1
         return lines[1:]
     return lines
 
 
-def plain_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
+def plain_paragraphs(lines: Iterable[str], counts: _Counts) -> Iterator[str]:
     """Yields the non-blank lines unchanged."""
     for line in lines:
         stripped = line.strip()
         if stripped and not stripped.isascii():
             stripped, num_replaced = _SURROGATE.subn(_REPLACEMENT, stripped)
-            counts.half_characters += num_replaced
+            counts["lone surrogates (replaced by U+FFFD)"] += num_replaced
         if stripped:
             yield stripped
 
 
-def wiki_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
+def wiki_paragraphs(lines: Iterable[str], counts: _Counts) -> Iterator[str]:
     """Resolves character references; drops tags and lines of markup."""
     for paragraph in plain_paragraphs(lines, counts):
         cleaned = paragraph
@@ -118,17 +74,17 @@ def wiki_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
             cleaned = html.unescape(cleaned)
         if "<" in cleaned:
             cleaned, num_tags = _TAG.subn(" ", cleaned)
-            counts.tags += num_tags
+            counts["tags"] += num_tags
         cleaned = cleaned.strip()
         if cleaned.startswith(_WIKI_RESIDUE):
-            counts.markup_paragraphs += 1
+            counts["paragraphs of left-over markup"] += 1
         elif cleaned:
             yield cleaned
         else:
-            counts.empty_paragraphs += 1
+            counts["paragraphs without text"] += 1
 
 
-def book_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
+def book_paragraphs(lines: Iterable[str], counts: _Counts) -> Iterator[str]:
     """Joins the hard-wrapped lines of a book into paragraphs.
 
     The text before the START line of Project Gutenberg and after its END
@@ -175,7 +131,7 @@ def _wrap_width(lines: list[str]) -> int:
     return lengths[len(lengths) * 97 // 100] if lengths else 0
 
 
-def _without_license(lines: list[str], counts: Counts) -> list[str]:
+def _without_license(lines: list[str], counts: _Counts) -> list[str]:
     """Keeps the text between the marks; a file may contain several books."""
     kept: list[str] = []
     start, ended = 0, False
@@ -192,7 +148,9 @@ def _without_license(lines: list[str], counts: Counts) -> list[str]:
             start = _end_of_mark(lines, i)
     if not ended:
         kept += lines[start:]
-    counts.license_lines += num_lines - sum(1 for line in kept if line.strip())
+    counts["lines of a license"] += num_lines - sum(
+        1 for line in kept if line.strip()
+    )
     return kept
 
 

@@ -1,5 +1,6 @@
 """Reader of MediaWiki XML dumps, and extraction of prose from wiki markup."""
 
+import collections
 import re
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -96,7 +97,9 @@ def _in_english(text: str, localized: list[str]) -> str:
     return re.sub(rf"\[\[\s*(?:{names})\s*:", "[[File:", text, flags=re.I)
 
 
-def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
+def paragraphs(
+    lines: Iterable[str], counts: collections.Counter[str]
+) -> Iterator[str]:
     """Yields the paragraphs of wiki markup, without lists, tables and headers.
 
     Templates are dropped, since their text is not in the page.
@@ -113,7 +116,7 @@ def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
             mwparserfromhell.parse("\n".join(lines), skip_style_tags=True)
         )
     except mwparserfromhell.parser.ParserError:
-        counts.markup_paragraphs += 1
+        counts["paragraphs of left-over markup"] += 1
         return
     text = _without_quotes(_MAGIC_WORD.sub("", text))
     text = _OPENED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", text))

@@ -6,6 +6,7 @@ or run.
 """
 
 import ast
+import collections
 import importlib
 import inspect
 import itertools
@@ -17,8 +18,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 from absl import logging
-
-from corpus import cleaning
 
 # Installed packages, tests and generated tables: not documentation of Python.
 _NOT_LIBRARY = {
@@ -126,7 +125,9 @@ def _docstrings_within(node: ast.AST) -> Iterator[str]:
             yield from _docstrings_within(child)
 
 
-def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
+def paragraphs(
+    texts: Iterable[str], counts: collections.Counter[str]
+) -> Iterator[str]:
     """Yields the paragraphs of reStructuredText that are sentences.
 
     Literal and doctest blocks, tables, titles, directives, field lists,
@@ -147,17 +148,17 @@ def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
             first = block.lstrip("\n")
             indent = len(first) - len(first.lstrip())
             if literal_indent is not None and indent > literal_indent:
-                counts.code_blocks += 1
+                counts["blocks of code"] += 1
                 continue
             literal_indent = indent if block.rstrip().endswith("::") else None
             found = _paragraphs_of_block(textwrap.dedent(first))
-            counts.code_blocks += not found
+            counts["blocks of code"] += not found
             for paragraph in found:
                 plain = _without_marks(" ".join(paragraph.split()))
                 if _is_prose(plain):
                     yield plain
                 else:
-                    counts.fragments += 1
+                    counts["paragraphs that are not sentences"] += 1
 
 
 def _paragraphs_of_block(block: str) -> list[str]:

@@ -149,7 +149,7 @@ def small() -> recipes.Scale:
         ),
         _text(
             "novels",
-            "corpora/*novels*",
+            "corpora/novels/*",
             "book",
             num_output_files=4,
             holdout_every=20,

@@ -133,11 +133,9 @@ _NEW_FLAGS = {
     "dynamic_masking": False,
     "input_format": "text",
     "language": "en",
-    "encoding": "utf-8",
     "text_field": "text",
     "min_paragraph_words": None,
     "shard_documents": 0,
-    "shard_by_file": False,
     "num_workers": 0,
     "runner": None,
 }

@@ -8,7 +8,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tarfile
 
 import pytest
 
@@ -144,11 +143,10 @@ def _write_text(folder):
         folder / "enwiki-2015-200MB.wikiextractor.txt.xz", "wt"
     ) as file:
         file.write(marked)
-    with tarfile.open(folder / "100_english_novels.tar.xz", "w:xz") as archive:
-        for number, lines in enumerate(_documents(25, 2)):
-            path = folder / "book.txt"
-            path.write_text("\n\n".join(lines))
-            archive.add(path, f"novels/{number}.txt")
+    (folder / "100_english_novels").mkdir()
+    for number, lines in enumerate(_documents(25, 2)):
+        path = folder / f"100_english_novels/{number}.txt"
+        path.write_text("\n\n".join(lines))
     (folder / "papers").mkdir()
     (folder / "papers/a.jsonl").write_text(
         "".join(
@@ -158,8 +156,7 @@ def _write_text(folder):
     )
     plain = "\n\n".join("\n".join(lines) for lines in _documents(40, 4))
     (folder / "text").mkdir()
-    languages = ("en.txt", "de.txt", "hu.txt")
-    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt", *languages):
+    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt"):
         (folder / name).write_text(f"{plain}\n")
     (folder / "sentences.txt").write_text("\n".join(_sentences(5, 5)) + "\n")
 

@@ -143,23 +143,15 @@ _TABLES = {
 --input_file=folder        | folder: Is a directory.
 --output_file=text.txt     | must not be written: it is the input text.txt.
 --output_file=x,./x        | ./x must not be written: it is the output x.
---input_format=book --encoding=utf-99 | that Python supports; got 'utf-99'.
 --output_file=,            | output_file must name one or more files
 --masking=80,10            | masking must be
 --min_paragraph_words=3    | is for formats that are
 --runner=x --num_workers=2 | num_workers has no effect with runner
---encoding=latin-1         | has no effect for --input_format=text; got 'latin
---text_field=body          | text_field has no effect for --input_format=text
---language=de              | language has no effect for --input_format=text
---input_format=parquet --encoding=latin-1 | for --input_format=parquet
---shard_documents=1 --shard_by_file | pass one of them
 --masked_lm_prob=15        | not a number in the range [0.0, 1.0]
 """,
     "tools.prepare_corpus --input_format=book --output_file=text.txt": """
                            | --input_format=book needs --input_file.
 --input_file=./text.txt    | text.txt must not be written: it is the input
---text_field=body          | text_field has no effect for --input_format=book
---input_format=text --language=de | has no effect for --input_format=text
 """,
     "tools.learn_vocab --input_file=text.txt --output_file=folder": """
                            | it is a folder.

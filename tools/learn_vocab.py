@@ -26,12 +26,6 @@ class Options(learning.Options):
     output_file: str = flags.Group.FILES.required(
         "Vocabulary to write, one entry a line."
     )
-    language_exponent: float | None = flags.Group.TEXT.optional(
-        "Weight the words of each language by its share of the text to this "
-        "power, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES.",
-        lower_bound=0.0,
-        upper_bound=1.0,
-    )
 
 
 def run(options: Options) -> None:
@@ -41,20 +35,10 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: no file matches, or `learning.learn_vocabulary` refuses.
     """
-    exponent = options.language_exponent
-    if exponent is None:
-        files = {"": paths.expand(options.input_file)}
-    else:
-        files = learning.files_of_languages(options.input_file)
-    input_files = [name for names in files.values() for name in names]
+    input_files = paths.expand(options.input_file)
     writing.check_files([options.output_file], input_files)
     start = time.monotonic()
-    if exponent is None:
-        vocabulary = learning.learn_vocabulary(input_files, options)
-    else:
-        vocabulary = learning.learn_multilingual_vocabulary(
-            files, exponent, options
-        )
+    vocabulary = learning.learn_vocabulary(input_files, options)
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)
     logging.info(

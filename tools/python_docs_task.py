@@ -7,6 +7,7 @@ columns `text` and `label`:
   python -m tools.python_docs_task --output_dir=task
 """
 
+import collections
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -56,11 +57,11 @@ def run(options: Options) -> None:
 
 
 def _labeled_documents() -> Iterator[list[tuple[str, str]]]:
-    from corpus import cleaning, python_docs
+    from corpus import python_docs
 
     seen = 0
     for label, texts in python_docs.read_documents():
-        document = list(python_docs.paragraphs(texts, cleaning.Counts()))
+        document = list(python_docs.paragraphs(texts, collections.Counter()))
         if not document:
             continue
         kept = []

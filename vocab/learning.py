@@ -13,12 +13,12 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from absl import logging
 
 from commands import flags
-from files import lines, paths, processes, progress
+from files import lines, processes, progress
 from vocab import tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")
@@ -85,56 +85,14 @@ def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
         ValueError: a line is not UTF-8; the files have no words;
             `options.vocab_size` cannot hold the characters.
     """
-    return _learn_from(_count_files(list(text_files), options), options)
-
-
-def learn_multilingual_vocabulary(
-    text_files: Mapping[str, Sequence[str]], exponent: float, options: Options
-) -> list[str]:
-    """Learns one vocabulary for several languages, as `learn_vocabulary` does.
-
-    The words of each language are weighted by `copies_of_languages` of its
-    number of characters. `options.max_words` limits the words of the current
-    language and those of all previous languages separately.
-
-    Args:
-        text_files: UTF-8 files of each language.
-        exponent: of the shares of languages; 1 for unweighted counts.
-        options: options of vocabulary learning.
-
-    Raises:
-        OSError, ValueError: as `learn_vocabulary`.
-    """
-    total = WordCounts()
-    sizes: dict[str, int] = {}
-    for language, names in text_files.items():
-        counts = _count_files(list(names), options)
-        sizes[language] = counts.num_chars
-        # Correct up to a factor common to all languages.
-        weight = counts.num_chars ** (exponent - 1)
-        total.add(counts.mapped(weight.__mul__))
-        total.forget_rarest(options.max_words)
-    for text in describe_languages(sizes, exponent):
-        logging.info("%s", text)
-    language, copies = copies_of_languages(sizes, exponent).popitem()
-    scale = copies / sizes[language] ** (exponent - 1)
-    return _learn_from(
-        total.mapped(lambda n: max(1, round(scale * n))), options
-    )
-
-
-def _count_files(text_files: Sequence[str], options: Options) -> "WordCounts":
-    texts = itertools.chain.from_iterable(map(lines.read_lines, text_files))
+    names = list(text_files)
+    texts = itertools.chain.from_iterable(map(lines.read_lines, names))
     counts = count_words(texts, options)
     if not counts.words:
         raise ValueError(
             "The corpus must have words; found none in "
-            f"{', '.join(text_files) or 'no file'}."
+            f"{', '.join(names) or 'no file'}."
         )
-    return counts
-
-
-def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
     special = special_tokens(options.num_unused)
     alphabet = _alphabet(counts, options.min_character_count)
     least = len(special) + len(alphabet)
@@ -167,69 +125,6 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
             len(vocabulary),
         )
     return vocabulary
-
-
-# ---------------------------------------------------- Shares of languages
-
-# Source: multilingual.md of the release. A language L with share P(L) of the
-# text is sampled in proportion to P(L) ** S. With S = 0.7, rare languages are
-# over-sampled and English is under-sampled.
-
-
-def files_of_languages(patterns: str) -> dict[str, list[str]]:
-    """Lists the files of each language in `LANG=FILES,LANG=FILES`.
-
-    Raises:
-        ValueError: a pattern has no language, or matches no file.
-    """
-    files: dict[str, list[str]] = {}
-    for part in filter(None, map(str.strip, patterns.split(","))):
-        language, _, pattern = part.partition("=")
-        if not (language and pattern):
-            raise ValueError(
-                "With --language_exponent, --input_file names the language of "
-                f"each glob, as in en=en/*.txt,is=is/*.txt; got {part!r}."
-            )
-        files.setdefault(language, []).extend(paths.expand(pattern))
-    return files
-
-
-def copies_of_languages(
-    sizes: Mapping[str, float], exponent: float
-) -> dict[str, float]:
-    """Computes the number of copies of the text of each language.
-
-    Args:
-        sizes: of each language's text, in any unit.
-        exponent: S; 1 takes all text once, 0 the same amount per language.
-
-    Returns:
-        A factor for each language that preserves the total size.
-
-    Raises:
-        ValueError: a language has no text.
-    """
-    empty = [language for language, size in sizes.items() if not size]
-    if empty or not sizes:
-        raise ValueError(f"No text in: {', '.join(empty) or 'no language'}.")
-    scale = sum(sizes.values()) / sum(n**exponent for n in sizes.values())
-    return {
-        language: scale * size ** (exponent - 1)
-        for language, size in sizes.items()
-    }
-
-
-def describe_languages(
-    sizes: Mapping[str, float], exponent: float
-) -> list[str]:
-    """Describes the old share, new share and factor of each language."""
-    total = sum(sizes.values())
-    return [
-        f"{language}: {sizes[language] / total:.2%} of the text, "
-        f"{factor * sizes[language] / total:.2%} with the exponent {exponent}: "
-        f"taken {factor:.2f} times"
-        for language, factor in copies_of_languages(sizes, exponent).items()
-    ]
 
 
 # ----------------------------------------------------------- Counting words
@@ -266,14 +161,6 @@ class WordCounts:
         self.num_too_long += other.num_too_long
         self.num_forgotten += other.num_forgotten
 
-    def mapped(self, change: Callable[[float], float]) -> "WordCounts":
-        """Returns a copy with scaled occurrences."""
-        words, characters = (
-            collections.Counter({each: change(n) for each, n in counts.items()})
-            for counts in (self.words, self.characters)
-        )
-        return dataclasses.replace(self, words=words, characters=characters)
-
     def forget_rarest(self, max_words: int) -> None:
         """Drops the rarest words until at most half of `max_words` are left.
 
@@ -284,7 +171,7 @@ class WordCounts:
         if len(self.words) <= max_words:
             return
         words_by_count = collections.Counter(self.words.values())
-        num_left, most_forgotten = len(self.words), 0.0
+        num_left, most_forgotten = len(self.words), 0
         for rarest in sorted(words_by_count)[:-1]:
             if num_left <= max_words // 2:
                 break

@@ -1,14 +1,15 @@
 """The prose in wiki markup."""
 
+import collections
 import time
 
 import pytest
 
-from corpus import cleaning, mediawiki
+from corpus import mediawiki
 
 
 def _paragraphs(markup):
-    return list(mediawiki.paragraphs(markup.split("\n"), cleaning.Counts()))
+    return list(mediawiki.paragraphs(markup.split("\n"), collections.Counter()))
 
 
 @pytest.mark.parametrize(

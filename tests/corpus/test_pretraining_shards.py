@@ -15,7 +15,6 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import beam, pretraining_shards
-from tasks.masked_lm import masked_pairs
 from training import records
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -93,33 +92,23 @@ def test_workers_change_nothing(tmp_path, text):
     assert _record_bytes(tmp_path / "2") == made
 
 
-def test_each_file_is_a_shard_and_none_where_it_has_no_sentence(
-    tmp_path, caplog
-):
-    for number, part in enumerate((_documents(3, 1), _documents(4, 2))):
-        path = _write_text(tmp_path / f"in{number}", part)
-        _run(path, tmp_path / f"alone{number}", random_seed=5 + number)
-    (tmp_path / "in2").write_text("a b\n\nc d\n")
-    _run(tmp_path / "in?", tmp_path / "x", shard_by_file=True)
-    assert (tmp_path / "x-00002").exists()
-    (tmp_path / "in2").write_text("\n")
-    _run(tmp_path / "in?", tmp_path / "x", shard_by_file=True, random_seed=5)
-    for number in range(2):
-        alone = (tmp_path / f"alone{number}").read_bytes()
-        assert (tmp_path / f"x-0000{number}").read_bytes() == alone
-    assert "Shard 2 has no sentence" in caplog.text
-    assert not list(tmp_path.glob("x-00002*"))
+def test_a_shard_without_a_sentence_has_no_file(tmp_path, caplog):
+    text = tmp_path / "text"
+    text.write_text("the rain\n\nthe long match\n")
+    _run(text, tmp_path / "x", shard_documents=1)
+    assert (tmp_path / "x-00001").exists()
+    text.write_text("the rain\n\n\x01\n")
+    _run(text, tmp_path / "x", shard_documents=1)
+    assert "Shard 1 has no sentence" in caplog.text
+    assert not list(tmp_path.glob("x-00001*"))
 
 
 def test_shards_of_one_document_are_warned_of(tmp_path, caplog):
-    for number in range(3):
-        _write_text(tmp_path / f"in{number}", _documents(1, number))
-    _run(tmp_path / "in?", tmp_path / "x", shard_by_file=True)
+    text = _write_text(tmp_path / "text", _documents(3))
+    _run(text, tmp_path / "x", shard_documents=1)
     assert "3 shards have a single document each" in caplog.text
-    assert "Pass --shard_documents=10000" in caplog.text
     caplog.clear()
     # A rest.
-    text = _write_text(tmp_path / "text", _documents(3))
     _run(text, tmp_path / "y", shard_documents=2)
     assert "single document" not in caplog.text
 
@@ -189,7 +178,7 @@ def test_other_formats_are_split_into_sentences(tmp_path, caplog):
     expected = (tmp_path / "expected").read_bytes()
     _run(tmp_path / "wiki", tmp_path / "a", input_format="wikiextractor")
     assert (tmp_path / "a").read_bytes() == expected
-    assert "paragraphs of fewer than 8 words: 1." in caplog.text
+    assert "paragraphs of fewer than 8 words: 1;" in caplog.text
     _run(
         tmp_path / "jsonl",
         tmp_path / "b",
@@ -206,7 +195,7 @@ def test_sentences_without_a_token_are_counted(tmp_path, caplog):
     text.write_bytes(b"the rain\n\x01\n\nfell on\n\n\x02\n")
     _run(text, tmp_path / "out")
     assert "2 documents, 2 sentences." in caplog.text
-    assert "Dropped 2 sentences without a token" in caplog.text
+    assert "such as those of control characters: 2." in caplog.text
 
 
 def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
@@ -214,11 +203,11 @@ def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
     text.write_text("1.\n")
     with pytest.raises(ValueError, match="at least one sentence"):
         _run(text, tmp_path / "a", input_format="book")
-    assert "Left out: sentences without a letter: 1; " in caplog.text
+    assert "sentences without a letter: 1" in caplog.text
     text.write_bytes(b"\x01\n")
     with pytest.raises(ValueError, match="at least one sentence"):
         _run(text, tmp_path / "a")
-    assert "Dropped 1 sentences without a token" in caplog.text
+    assert "such as those of control characters: 1." in caplog.text
 
 
 def _command(text, output):
@@ -298,16 +287,15 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
 
     # Two shards are held, and a third is made in another step.
     counters = [
-        *(counter("num_shards", 2), counter("num_reused", 2)),
-        *(counter("num_shards", 1), counter("num_reused", 0)),
-        *(counter("dropped_tags", 3), counter("dropped_tags", 4)),
-        counter("num_documents", 5),
+        *(counter("shards", 2), counter("reused", 2), counter("shards", 1)),
+        *(counter("tags", n, beam._DROPPED) for n in (3, 4)),
+        counter("documents", 5),
         counter("elements", 9, namespace="beam"),
     ]
     found = types.SimpleNamespace(query=lambda: {"counters": counters})
     report = beam._report(types.SimpleNamespace(metrics=lambda: found))
-    assert (report.num_shards, report.num_reused) == (3, 2)
-    assert (report.num_documents, report.dropped.tags) == (5, 7)
+    assert report.counts == {"shards": 3, "reused": 2, "documents": 5}
+    assert report.dropped == {"tags": 7}
     pretraining_shards.log_reports(
         [report],
         pretraining_shards.Text(paths=(text,), shard_documents=5),
@@ -328,13 +316,10 @@ def test_remains_of_a_killed_run_of_beam_are_removed(tmp_path, text):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize(
-    "shards", [{"shard_documents": 2}, {"shard_by_file": True}]
-)
-def test_beam_makes_the_same_records(tmp_path, text, shards, caplog):
+def test_beam_makes_the_same_records(tmp_path, text, caplog):
     pytest.importorskip("apache_beam")
     other = _write_text(tmp_path / "other.txt", _documents(3, seed=4))
-    inputs = f"{text},{other}"
+    inputs, shards = f"{text},{other}", {"shard_documents": 2}
     _run(inputs, tmp_path / "local/x", **shards)
     caplog.clear()
     program.run(
@@ -342,67 +327,11 @@ def test_beam_makes_the_same_records(tmp_path, text, shards, caplog):
         ["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
     )
     assert _record_bytes(tmp_path / "beam") == _record_bytes(tmp_path / "local")
-    documents = 14 if "shard_by_file" in shards else 13  # A file ends none.
-    assert f"Read 2 files: {documents} documents" in caplog.text
-
-
-def _memory(tmp_path, num_bytes, name="text.txt", **values):
-    """Estimates for a file of so many bytes, none of which are stored."""
-    path = tmp_path / name
-    with open(path, "wb") as file:
-        file.truncate(num_bytes)
-    options = _options(path, tmp_path / "out", **values)
-    return pretraining_shards.estimate_memory(
-        program.text_of(options), options.instances
-    )
-
-
-def test_estimate_of_memory_is_the_peak_that_was_measured(tmp_path):
-    # Megabytes: 179 and 271 of one and five passes, 156 of longer pairs.
-    for num_bytes, length, predictions, dupe_factor, peak in (
-        (60e6, 128, 20, 1, 179.8e6),
-        (60e6, 128, 20, 5, 271.9e6),
-        (20e6, 512, 77, 5, 156.6e6),
-        (20e6, 32, 5, 5, 172.8e6),
-    ):
-        options = masked_pairs.InstanceOptions(
-            max_seq_length=length,
-            max_predictions_per_seq=predictions,
-            dupe_factor=dupe_factor,
-        )
-        (tmp_path / "text").touch()
-        os.truncate(tmp_path / "text", int(num_bytes))
-        text = pretraining_shards.Text(paths=(str(tmp_path / "text"),))
-        estimate = pretraining_shards.estimate_memory(text, options)
-        assert peak <= estimate <= 1.27 * peak
-
-
-def test_memory_of_compressed_text_is_that_of_more_text(tmp_path):
-    plain = _memory(tmp_path, 90_000_000)
-    for name in ("text.gz", "text.parquet"):
-        assert _memory(tmp_path, 30_000_000, name) == plain
-    assert _memory(tmp_path, 9, shard_documents=5) is None
-
-
-def test_text_beyond_memory_is_warned_of_before_it_is_read(
-    tmp_path, caplog, monkeypatch
-):
-    text = _write_text(tmp_path / "in.txt", _documents(9))
-    _run(text, tmp_path / "out")
-    assert "available" not in caplog.text
-    caplog.set_level("DEBUG", logger="absl")
-    monkeypatch.setattr(pretraining_shards, "_available_memory", lambda: 110e6)
-    _run(text, tmp_path / "out")
-    message = "takes about 0.1 GB of memory, and 0.1 GB are available"
-    assert message in caplog.text
-    assert caplog.text.index(message) < caplog.text.rindex("Reading ")
-    caplog.clear()
-    _run(text, tmp_path / "shards", shard_documents=5)
-    assert "available" not in caplog.text
+    # A file ends no document.
+    assert "Read 2 files: 13 documents" in caplog.text
 
 
 def test_workers_without_shards_are_warned_of(tmp_path, caplog):
     text = _write_text(tmp_path / "in.txt", _documents(3))
     _run(text, tmp_path / "out", num_workers=2)
     assert "--num_workers=2 has no effect" in caplog.text
-    assert "--shard_documents=10000 or --shard_by_file" in caplog.text

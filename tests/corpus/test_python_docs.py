@@ -1,14 +1,15 @@
 """The documentation of Python as prose."""
 
+import collections
 import textwrap
 
 import pytest
 
-from corpus import cleaning, python_docs
+from corpus import python_docs
 
 
 def _prose(text, counts=None):
-    counts = counts or cleaning.Counts()
+    counts = collections.Counter() if counts is None else counts
     return list(python_docs.paragraphs([text], counts))
 
 
@@ -40,14 +41,17 @@ def test_prose_keeps_sentences_and_drops_the_rest():
 
         This one ends without a stop
         """)
-    counts = cleaning.Counts()
+    counts = collections.Counter()
     assert _prose(text, counts) == [
         "Return the number of items in module.Thing, or in other if both "
         "are given.",
         "The first item of the list is long enough.",
         "The third item of it goes on over two lines here.",
     ]
-    assert counts == cleaning.Counts(code_blocks=4, fragments=4)
+    assert counts == {
+        "blocks of code": 4,
+        "paragraphs that are not sentences": 4,
+    }
 
 
 def test_paragraphs_of_code_are_dropped_and_names_are_not_marks():
@@ -95,7 +99,11 @@ def test_the_installed_python_has_enough_text():
     documents = [
         document
         for _, texts in python_docs.read_documents()
-        if (document := list(python_docs.paragraphs(texts, cleaning.Counts())))
+        if (
+            document := list(
+                python_docs.paragraphs(texts, collections.Counter())
+            )
+        )
     ]
     assert len(documents) > 300
     assert sum(len(p) for d in documents for p in d) > 1_000_000

@@ -1,10 +1,8 @@
 """The tool as a command: files in, one vocabulary out, plain errors."""
 
 import os
-import pathlib
 
 import pytest
-from absl import flags
 
 from commands import flags as flags_lib
 from tests import programs
@@ -48,7 +46,6 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
     [
         ("--vocab_size=110", "vocab_size must be at least"),
         ("--input_file=/none/*.txt", "No file matches '/none/*.txt'"),
-        ("--language_exponent=0.7", "With --language_exponent, --input_file"),
     ],
 )
 def test_refusals_leave_the_earlier_file(corpus, tmp_path, argument, message):
@@ -59,17 +56,6 @@ def test_refusals_leave_the_earlier_file(corpus, tmp_path, argument, message):
     assert programs.refusal("tools.learn_vocab", given).startswith(message)
     assert output.read_text() == "earlier\n"
     assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt", "vocab"]
-
-
-def test_languages_are_weighted(corpus, tmp_path, caplog):
-    caplog.set_level("INFO")
-    folder = pathlib.Path(corpus).parent
-    languages = f"en={folder}/one.txt,fr={folder}/two.txt"
-    given = f"--input_file={languages}", f"--output_file={tmp_path}/vocab"
-    given += "--vocab_size=150", "--num_workers=1", "--language_exponent=0.7"
-    assert programs.refusal("tools.learn_vocab", given) is None
-    assert "fr: 42.22% of the text, 44.53% with" in caplog.text
-    assert "Wrote 150 entries" in caplog.text
 
 
 def test_every_flag_reaches_the_options_of_learning():
@@ -83,15 +69,3 @@ def test_every_flag_reaches_the_options_of_learning():
         learning.Options(**given)
     )
     assert _options().vocab_size == 30522
-
-
-@pytest.mark.parametrize(
-    "argument",
-    [
-        *("--num_unused=98", "--vocab_size=0", "--num_workers=-1"),
-        *("--min_character_count=0", "--max_words=0"),
-    ],
-)
-def test_number_out_of_range_is_refused(argument):
-    with pytest.raises(flags.IllegalFlagValueError):
-        _options(argument)

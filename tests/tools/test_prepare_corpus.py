@@ -1,7 +1,7 @@
 """The tool from raw text to the input of create_pretraining_data.py."""
 
-import dataclasses
 import pathlib
+import tarfile
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_book_becomes_sentences_and_own_output_passes_through(tmp_path):
     assert (tmp_path / "out.txt").read_text() == text
     options = _options(tmp_path, "")
     (tmp_path / "in.txt").write_bytes(b"One.\nna\xefve.\n")
-    with pytest.raises(ValueError, match=r"line 2: not utf-8.*--encoding"):
+    with pytest.raises(ValueError, match=r"line 2: not UTF-8"):
         prepare_corpus.run(options)
 
 
@@ -64,16 +64,15 @@ def test_python_docs_need_no_input(tmp_path):
         ({"holdout_every": 5}, "go together; got 5 and None"),
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
-        ({"language_exponent": 0.7}, "names the language of each glob"),
+        ({"input_file": None}, "input_format=book needs --input_file"),
         ({"min_document_sentences": 9}, "0 documents are too few"),
     ],
 )
 def test_wrong_options_are_errors_and_nothing_is_written(
     tmp_path, others, message
 ):
-    options = _options(tmp_path, "One.\n", **others)
     with pytest.raises(ValueError, match=message):
-        prepare_corpus.run(options)
+        prepare_corpus.run(_options(tmp_path, "One.\n", **others))
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
@@ -81,45 +80,7 @@ def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
     options = _options(tmp_path, "1.\n", input_format="book")
     with pytest.raises(ValueError, match="0 documents are too few"):
         prepare_corpus.run(options)
-    assert "Left out: sentences without a letter: 1; " in caplog.text
-
-
-def test_languages_are_sampled_by_their_smoothed_shares(tmp_path, caplog):
-    caplog.set_level("INFO")
-    (tmp_path / "en").write_text("Nine here.\n\n" * 900)
-    (tmp_path / "is").write_text(
-        "".join(f"Tíu {i} hér.\n\n" for i in range(100))
-    )
-    options = _options(
-        tmp_path,
-        "",
-        input_format="text",
-        input_file=f"en={tmp_path}/en,is={tmp_path}/is",
-        language_exponent=0.5,
-        holdout_every=10,
-        holdout_file=str(tmp_path / "held_out.txt"),
-    )
-    counts = prepare_corpus.run(options)
-    written = (tmp_path / "out.txt").read_text().split("\n\n")[:-1]
-    held_out = (tmp_path / "held_out.txt").read_text().split("\n\n")[:-1]
-    icelandic = [text for text in written if text.startswith("Tíu")]
-    assert held_out[:90] == ["Nine here."] * 90
-    assert [text[4:-5] for text in held_out[90:]] == [
-        str(number) for number in range(9, 100, 10)
-    ]
-    # Of 9,000 and 1,090 characters: 0.83 times and 2.39 times. Each document
-    # is drawn for the last: within four standard deviations.
-    assert 630 < len(written) - len(icelandic) < 717
-    assert 180 + 16 < len(icelandic) < 180 + 54
-    assert not set(icelandic) & set(held_out)
-    assert "is: 10.80% of the text, 25.82% with the exponent 0.5" in caplog.text
-    assert f"Wrote {counts.documents} of 1000 documents (100 " in caplog.text
-    assert (counts.documents, counts.held_out) == (len(written) + 100, 100)
-    first = (tmp_path / "out.txt").read_bytes()
-    prepare_corpus.run(options)
-    assert (tmp_path / "out.txt").read_bytes() == first
-    prepare_corpus.run(dataclasses.replace(options, random_seed=2))
-    assert (tmp_path / "out.txt").read_bytes() != first
+    assert "Left out: documents without text after cleaning: 1; " in caplog.text
 
 
 def test_command_line_tells_its_counts_and_succeeds(tmp_path):
@@ -130,8 +91,8 @@ def test_command_line_tells_its_counts_and_succeeds(tmp_path):
         f"--output_file={tmp_path}/out.txt", "--num_workers=1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "Left out: sentences without a letter: 1.\n" in done.stderr
     assert "Wrote 1 of 1 documents" in done.stderr
-    assert done.stderr.endswith("sentences without a letter: 1.\n")
 
 
 @pytest.mark.shared
@@ -139,13 +100,15 @@ def test_real_corpora_do_not_depend_on_the_number_of_workers(tmp_path):
     archive = _CORPORA / "100_english_novels.tar.xz"
     if not archive.exists():
         pytest.skip("corpora absent")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path / "novels", filter="data")
     outputs = []
     for num_workers in (1, 2):
         output = tmp_path / f"novels{num_workers}.txt"
         counts = prepare_corpus.run(
             prepare_corpus.Options(
                 input_format="book",
-                input_file=str(archive),
+                input_file=f"{tmp_path}/novels/*/[!.]*.txt",
                 output_file=str(output),
                 num_workers=num_workers,
             )

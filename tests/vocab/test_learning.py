@@ -1,4 +1,4 @@
-"""Learnt vocabularies: by hand, exact sizes, round trips, languages."""
+"""Learnt vocabularies: by hand, exact sizes, round trips."""
 
 import collections
 import itertools
@@ -304,70 +304,3 @@ def _slowly_learnt(words, num_pieces):
 def test_cached_counts_change_no_piece(words, num_pieces):
     learnt = learning.learn_pieces(words, num_pieces)
     assert learnt == _slowly_learnt(words, num_pieces)
-
-
-def test_words_of_a_rare_language_count_more(tmp_path):
-    english, icelandic = tmp_path / "en", tmp_path / "is"
-    english.write_text("tide tide quay\n" * 300)
-    icelandic.write_text("fjara hafn\n" * 6)
-    files = {"en": [str(english)], "is": [str(icelandic)]}
-    options = learning.Options(vocab_size=140, num_workers=1)
-
-    def whole_words(exponent):
-        vocabulary = learning.learn_multilingual_vocabulary(
-            files, exponent, options
-        )
-        return {"tide", "quay", "fjara", "hafn"}.intersection(vocabulary)
-
-    # There is room for three of them.
-    assert whole_words(1.0) == {"tide", "quay", "fjara"}
-    assert whole_words(0.0) == {"tide", "fjara", "hafn"}
-
-
-def test_exponent_1_and_one_language_are_the_plain_vocabulary(tmp_path):
-    paths = []
-    for number in range(2):
-        path = tmp_path / str(number)
-        path.write_text(f"the tide {number} turns and the tides turn\n" * 3)
-        paths.append(str(path))
-    options = learning.Options(vocab_size=150, num_workers=1)
-    plain = learning.learn_vocabulary(paths, options)
-    one, several = {"en": paths}, {"en": paths[:1], "is": paths[1:]}
-    learn = learning.learn_multilingual_vocabulary
-    assert learn(several, 1.0, options) == plain
-    assert learn(one, 0.7, options) == plain
-
-
-def test_shares_are_smoothed_by_the_exponent_and_the_whole_stays():
-    sizes = {"en": 1000, "is": 1}
-    copies = learning.copies_of_languages(sizes, 0.7)
-    taken = {name: copies[name] * size for name, size in sizes.items()}
-    assert sum(taken.values()) == pytest.approx(1001)
-    # Source: multilingual.md: "1000x more ... only sampled 100x more".
-    assert taken["en"] / taken["is"] == pytest.approx(1000**0.7)
-    assert learning.copies_of_languages(sizes, 1) == pytest.approx(
-        {"en": 1, "is": 1}
-    )
-    even = learning.copies_of_languages(sizes, 0)
-    assert even == pytest.approx({"en": 0.5005, "is": 500.5})
-    assert learning.describe_languages({"en": 3, "is": 1}, 0.5) == [
-        "en: 75.00% of the text, 63.40% with the exponent 0.5: taken 0.85 "
-        "times",
-        "is: 25.00% of the text, 36.60% with the exponent 0.5: taken 1.46 "
-        "times",
-    ]
-    with pytest.raises(ValueError, match="No text in: is"):
-        learning.copies_of_languages({"en": 9, "is": 0}, 0.7)
-
-
-def test_files_are_listed_by_language(tmp_path):
-    for name in ("a.txt", "b.txt", "c=d.txt"):
-        (tmp_path / name).touch()
-    patterns = f"en={tmp_path}/[ab].txt, is={tmp_path}/c=d.txt,en={tmp_path}/c*"
-    assert learning.files_of_languages(patterns) == {
-        "en": [f"{tmp_path}/{name}" for name in ("a.txt", "b.txt", "c=d.txt")],
-        "is": [f"{tmp_path}/c=d.txt"],
-    }
-    for wrong in ("a.txt", "en=", "=a.txt"):
-        with pytest.raises(ValueError, match="names the language of each glob"):
-            learning.files_of_languages(wrong)
