@@ -164,8 +164,7 @@ _TABLES = {
 --output_file=folder       | it is a folder.
 """,
     "tools.download mrpc": """
---output_dir=gs://a/b      | must be a local folder; got gs://a/b.
---output_dir=x --mirror=y all_minilm_l6_v2 | for all_minilm_l6_v2, which pip
+--output_dir=gs://a/b      | with --output_dir; got gs://a/b.
 """,
     "tools.export_model --export_dir=served": """
                            | Pass the folder of a run, --model_dir, or a

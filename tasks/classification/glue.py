@@ -5,29 +5,15 @@ as distributed by their authors.
 """
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from files import lines, messages, writing
-from tasks import tables, task
+from files import messages
+from tasks import task
 from tasks.classification import datasets, labels, metrics
 
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
-
-# The sources of MRPC; GLUE's files made from them, with their first lines.
-MRPC_TRAIN_SOURCE = "msr_paraphrase_train.txt"
-MRPC_TEST_SOURCE = "msr_paraphrase_test.txt"
-MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
-MRPC_SOURCES = (MRPC_TRAIN_SOURCE, MRPC_TEST_SOURCE, MRPC_DEV_IDS)
-_MRPC_HEADERS = {
-    "train.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-    "dev.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-    "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String",
-}
-MRPC_OUTPUTS = tuple(_MRPC_HEADERS)
-_MRPC_COLUMNS = 5
 
 _Layout = datasets.Layout
 _Info = datasets.DatasetInfo
@@ -247,57 +233,6 @@ def find_dataset(
 
 def _key(name: str) -> str:
     return name.lower().replace("-", "")
-
-
-def prepare_mrpc(folder: str) -> dict[str, int]:
-    """Writes `MRPC_OUTPUTS` from `MRPC_SOURCES` of the same folder.
-
-    GLUE cannot redistribute Microsoft's MRPC corpus. GLUE holds out some of its
-    training pairs as the dev set, by a list of their two numbers. The order of
-    rows is kept. Differs: GLUE's own dev.tsv begins with a
-    byte-order mark, which has no use. As in GLUE, the test file has numbers
-    in place of its labels.
-
-    Returns:
-        The number of rows of each file.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        ValueError: a row has the wrong columns, or held-out pairs are missing
-            from the training pairs.
-    """
-    ids_path = os.path.join(folder, MRPC_DEV_IDS)
-    ids = {
-        tuple(line.split("\t")) for line in lines.read_lines(ids_path) if line
-    }
-    rows = _mrpc_rows(os.path.join(folder, MRPC_TRAIN_SOURCE))
-    dev = [row for row in rows if tuple(row[1:3]) in ids]
-    train = [row for row in rows if tuple(row[1:3]) not in ids]
-    if len(dev) != len(ids):
-        raise ValueError(
-            f"{ids_path}: all of its {len(ids)} pairs must be in "
-            f"{MRPC_TRAIN_SOURCE}; {len(dev)} are. One of the two files is not "
-            "that of GLUE."
-        )
-    test = _mrpc_rows(os.path.join(folder, MRPC_TEST_SOURCE))
-    test = [[str(number), *row[1:]] for number, row in enumerate(test)]
-    parts = dict(zip(MRPC_OUTPUTS, (train, dev, test), strict=True))
-    for name, part in parts.items():
-        with writing.whole_file(os.path.join(folder, name)) as file:
-            file.write(f"{_MRPC_HEADERS[name]}\n")
-            file.writelines("\t".join(row) + "\n" for row in part)
-    return {name: len(part) for name, part in parts.items()}
-
-
-def _mrpc_rows(path: str) -> list[list[str]]:
-    rows = list(tables.open_table(path, tables.TSV, has_header=True).rows)
-    for row in rows:
-        if len(row.cells) != _MRPC_COLUMNS:
-            raise ValueError(
-                f"{path}, line {row.line}: must have {_MRPC_COLUMNS} columns; "
-                f"got {len(row.cells)}: {messages.short(row.cells)}."
-            )
-    return [list(row.cells) for row in rows]
 
 
 def submission_lines(answers: Iterable[labels.Label]) -> Iterator[str]:

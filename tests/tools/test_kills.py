@@ -1,6 +1,5 @@
 """Tools that are killed at random moments, and run again."""
 
-import dataclasses
 import multiprocessing
 import os
 import pathlib
@@ -175,40 +174,30 @@ def _names_of(folder):
     }
 
 
+def _download(address, name, folder):
+    """Downloads an archive, in a process of its own."""
+    download.ITEMS["bert_tiny"] = download.Item(
+        folder=name, about="", urls=(f"{address}/x.zip",)
+    )
+    download.run(download.Options(output_dir=folder), ["bert_tiny"])
+
+
 @pytest.mark.slow
 def test_download(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    config = dataclasses.replace(
-        _CONFIG,
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-    )
-    made = tmp_path / "made"
-    network = heads.BertForPreTraining(config)
-    checkpoints.save(
-        str(made / "bert_model.ckpt"), checkpoints.variables_by_name(network)
-    )
-    (made / "bert_config.json").write_text(config.to_json_string())
-    shutil.copy(_VOCABULARY, made)
-    name = "uncased_L-2_H-128_A-2"
+    name, made = "uncased_L-2_H-128_A-2", tmp_path / "made"
+    made.mkdir()
+    for number in range(3):
+        (made / f"{number}.data").write_bytes(bytes([number]) * 5_000_000)
+    shutil.make_archive(str(tmp_path / name), "zip", made)
     with web_server.running() as site:
-        shutil.make_archive(str(tmp_path / name), "zip", made)
-        archive = (tmp_path / f"{name}.zip").read_bytes()
-        site.files[f"/bert_models/2020_02_20/{name}.zip"] = archive
-
-        def arguments(folder):
-            options = download.Options(
-                output_dir=str(tmp_path / folder), mirror=site.address
-            )
-            return (options, [name])
-
-        download.run(*arguments("unbroken"))
+        site.files["/x.zip"] = (tmp_path / f"{name}.zip").read_bytes()
+        monkeypatch.setitem(download.ITEMS, "bert_tiny", None)
+        work = tmp_path / "killed"
+        arguments = (site.address, name, str(work))
+        _download(site.address, name, str(tmp_path / "unbroken"))
         _check_kills(
-            *(download.run, arguments("killed")),
-            _content(tmp_path / "unbroken"),
-            tmp_path / "killed",
-            8,
+            _download, arguments, _content(tmp_path / "unbroken"), work, 8
         )
 
 

@@ -1,7 +1,6 @@
 """The table of tasks, MRPC's files, and files for the GLUE server."""
 
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -242,76 +241,6 @@ def test_glue_is_read_whole(name, counts):
         )
         assert len(examples) == count
         assert len({example.guid for example in examples}) == count
-
-
-_MRPC = pathlib.Path(__file__).parents[4] / "shared/data/glue/MRPC"
-_HEADER = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-
-
-def _write_mrpc(folder, name, rows):
-    # Microsoft's files have Windows' line ends.
-    text = "\r\n".join([_HEADER, *("\t".join(row) for row in rows)]) + "\r\n"
-    (folder / name).write_text(text, encoding="utf-8", newline="")
-
-
-def _sources(folder):
-    _write_mrpc(
-        folder,
-        glue.MRPC_TRAIN_SOURCE,
-        [
-            ("1", "11", "12", 'He said "no', "He said no"),
-            ("0", "21", "22", "A", "B"),
-            ("1", "12", "11", "C", "D"),
-        ],
-    )
-    _write_mrpc(
-        folder, glue.MRPC_TEST_SOURCE, [("1", "31", "32", "E", "F")] * 2
-    )
-    (folder / glue.MRPC_DEV_IDS).write_text("21\t22\n")
-
-
-def test_pairs_held_back_become_dev(tmp_path):
-    _sources(tmp_path)
-    counts = glue.prepare_mrpc(str(tmp_path))
-    assert counts == {"train.tsv": 2, "dev.tsv": 1, "test.tsv": 2}
-    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    assert (tmp_path / "train.tsv").read_text() == (
-        header + '1\t11\t12\tHe said "no\tHe said no\n1\t12\t11\tC\tD\n'
-    )
-    assert (tmp_path / "dev.tsv").read_text() == header + "0\t21\t22\tA\tB\n"
-    assert (tmp_path / "test.tsv").read_text() == (
-        "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-        "0\t31\t32\tE\tF\n1\t31\t32\tE\tF\n"
-    )
-    examples = _read(glue.find_dataset("MRPC"), "train", tmp_path)
-    assert [example.text_b for example in examples] == ["He said no", "D"]
-
-
-def test_list_of_another_corpus_and_row_of_other_columns_are_named(tmp_path):
-    _sources(tmp_path)
-    (tmp_path / glue.MRPC_DEV_IDS).write_text("21\t22\n99\t98\n")
-    with pytest.raises(ValueError, match=r"all of its 2 pairs .* 1 are"):
-        glue.prepare_mrpc(str(tmp_path))
-    assert not (tmp_path / "train.tsv").exists()
-    _sources(tmp_path)
-    _write_mrpc(tmp_path, glue.MRPC_TEST_SOURCE, [("1", "31", "32", "E")])
-    with pytest.raises(ValueError, match="line 2: must have 5 columns; got 4"):
-        glue.prepare_mrpc(str(tmp_path))
-
-
-@pytest.mark.shared
-def test_real_corpus_gives_glues_own_files(tmp_path):
-    if not _MRPC.is_dir():
-        pytest.skip("no shared data beside the checkout")
-    shutil.copy(_MRPC / glue.MRPC_TRAIN_SOURCE, tmp_path)
-    shutil.copy(_MRPC / glue.MRPC_TEST_SOURCE, tmp_path)
-    shutil.copy(_MRPC / "dev_ids.tsv", tmp_path / glue.MRPC_DEV_IDS)
-    counts = glue.prepare_mrpc(str(tmp_path))
-    assert counts == {"train.tsv": 3668, "dev.tsv": 408, "test.tsv": 1725}
-    for name in glue.MRPC_OUTPUTS:
-        made = (tmp_path / name).read_text(encoding="utf-8")
-        released = (_MRPC / name).read_text(encoding="utf-8-sig")
-        assert made == released
 
 
 def _text(label_set, rows):
