@@ -6,12 +6,8 @@ One process, the whole paragraph tokenized again for every question: for tests.
 import itertools
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from tasks.squad import squad_examples, squad_features
 from vocab import tokenization
-
-_SEED = 12345
 
 
 def plain_features(
@@ -71,16 +67,3 @@ def _has_most_context(
         for start, length in spans
     ]
     return scores.index(max(scores)) == span_index
-
-
-def random_logits(
-    features: Sequence[squad_features.SquadFeatures], seed: int = _SEED
-) -> dict[int, np.ndarray]:
-    """Draws normal logits for every window."""
-    rng = np.random.default_rng(seed)
-    return {
-        feature.unique_id: rng.normal(0, 3, (2, len(feature.input_ids))).astype(
-            np.float32
-        )
-        for feature in features
-    }

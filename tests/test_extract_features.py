@@ -3,15 +3,13 @@
 import gc
 import json
 import pathlib
-import shutil
 import sys
 
 import numpy as np
 import pytest
 
 import extract_features
-from modeling import bert, checkpoints
-from modeling import config as config_lib
+from modeling import checkpoints
 from tests import programs
 from tests.tasks import test_features
 
@@ -205,26 +203,3 @@ def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
     gc.collect()
     assert not said
     assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]
-
-
-def test_weights_that_are_not_finite_are_noticed(tmp_path):
-    config = config_lib.BertConfig.from_json_file(
-        str(_GOLDEN / "inputs/bert_config_4layers.json")
-    )
-    model = bert.BertModel(config)
-    tensors = {
-        name: np.full(variable.shape, np.nan, np.float32)
-        for name, variable in checkpoints.variables_by_name(model).items()
-    }
-    checkpoints.save(str(tmp_path / "broken.ckpt"), tensors)
-    with pytest.raises(ValueError, match="Weights must be finite"):
-        _run(tmp_path, init_checkpoint=tmp_path / "broken.ckpt")
-
-
-def test_casing_said_beside_the_checkpoint_must_be_that_of_the_run(tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(_GOLDEN / "model", folder)
-    (folder / "tokenizer.json").write_text('{"do_lower_case": false}')
-    with pytest.raises(ValueError, match="do_lower_case must be False"):
-        _run(tmp_path, init_checkpoint=folder / "tiny.ckpt")
-    assert not (tmp_path / "out").exists()

@@ -1,8 +1,6 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
 import json
-import os
-import re
 import shutil
 
 import numpy as np
@@ -120,40 +118,6 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     np.testing.assert_equal(ours, unbroken)
 
 
-@pytest.mark.slow
-def test_kept_compiled_code_gives_the_same_weights(trained, tmp_path):
-    page = (programs.ROOT / "docs/performance.md").read_text()
-    (xla_flags,) = re.findall(r'export TF_XLA_FLAGS="(.+)"', page)
-    cache = tmp_path / "cache"
-    xla_flags = xla_flags.replace("$HOME/.cache/bert_xla", str(cache))
-
-    def weights(name, **environment):
-        named = toy.flags_of(
-            trained,
-            output_dir=tmp_path / name,
-            do_train=True,
-            num_train_epochs=0.5,
-        )
-        programs.python(
-            "run_classifier.py",
-            *(f"--{key}={value}" for key, value in named.items()),
-            env={**os.environ, **environment},
-            check=True,
-        )
-        (index,) = (tmp_path / name).glob("model.ckpt-*.index")
-        return checkpoints.read(str(index.with_suffix("")))
-
-    plain = weights("plain")
-    first = weights("first", TF_XLA_FLAGS=xla_flags)
-    files = set(cache.iterdir())
-    assert files
-    second = weights("second", TF_XLA_FLAGS=xla_flags)
-    assert set(cache.iterdir()) == files
-    for name, value in plain.items():
-        np.testing.assert_array_equal(first[name], value, err_msg=name)
-        np.testing.assert_array_equal(second[name], value, err_msg=name)
-
-
 @pytest.mark.parametrize("num_accumulation_steps", [1, 2])
 @pytest.mark.slow
 def test_packing_changes_no_weight(
@@ -201,15 +165,6 @@ def test_other_training_data_and_weights_are_warned_of(
     )
     assert "records_fingerprint was" in caplog.text
     assert "class_weights was [] and is [1.0, 9.0]" in caplog.text
-
-
-@pytest.mark.slow
-def test_label_sorted_file_trains_as_well(trained, tmp_path):
-    rows = sorted(toy.sentences(320, seed=1), key=lambda row: row[1])
-    toy.write_data(tmp_path / "data", train=rows)
-    out = toy.run(tmp_path, do_train=True, do_eval=True)
-    accuracy = toy.results(out)["eval_accuracy"]
-    assert accuracy >= toy.results(trained / "out")["eval_accuracy"] - 0.04
 
 
 def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
@@ -453,15 +408,6 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
     assert [path.parent.name for path in out.glob("*/predictions.jsonl")] == [
         "trial-2"
     ]
-
-
-@pytest.mark.slow
-def test_a_trial_after_one_that_failed_is_as_if_it_were_alone(tmp_path):
-    stages = {**programs.STAGES, "num_train_epochs": 1}
-    toy.run(tmp_path, **stages, learning_rates="1e30,1e-3")
-    toy.run(tmp_path, **stages, output_dir=tmp_path / "alone")
-    trial = tmp_path / "out" / "trial-2"
-    assert toy.results(tmp_path / "alone") == toy.results(trial)
 
 
 @pytest.mark.slow

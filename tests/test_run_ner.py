@@ -245,15 +245,6 @@ def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
-@pytest.mark.slow
-def test_best_checkpoint_is_kept_by_f1(folder):
-    toy.run(folder, **_SHORT, eval_every_epoch=True, use_best_checkpoint=True)
-    best = json.loads((folder / "out" / "best" / "best.json").read_text())
-    assert best["metric"] == "f1"
-    results = programs.results(folder / "out" / "eval_results.txt")
-    assert results["eval_f1"] == pytest.approx(best["value"])
-
-
 def test_a_file_without_entities_is_refused(folder):
     for name in ("train.txt", "valid.txt", "test.txt"):
         (folder / name).write_text("it O\n")

@@ -250,30 +250,6 @@ def test_the_best_threshold_is_found_and_used(tmp_path):
     assert toy_squad.results(combined)["f1"] == results["f1"]
 
 
-@pytest.mark.slow
-def test_the_best_of_several_trials_answers(tmp_path):
-    toy_squad.run(
-        tmp_path,
-        **programs.STAGES,
-        version_2_with_negative=True,
-        learning_rates="1e-2,1e-6",
-    )
-    out = tmp_path / "out"
-    summary = json.loads((out / "trials.json").read_text())
-    assert summary["metric"] == "f1"
-    assert len(summary["trials"]) == 2
-    scores = {trial["name"]: trial["f1"] for trial in summary["trials"]}
-    best = summary["best_trial"]
-    assert scores[best] == max(scores.values())
-    # Each trial is scored; the best one's answers are written, and no other's.
-    for name, score in scores.items():
-        results = (out / name / "eval_results.txt").read_text()
-        assert f"f1 = {np.float32(score)}" in results
-    assert [path.parent.name for path in out.glob("*/predictions.json")] == [
-        best
-    ]
-
-
 @pytest.mark.shared
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1.1", "v2.0"])
@@ -313,11 +289,6 @@ def _refusal(folder, **changes) -> str:
     return str(caught.value)
 
 
-def test_a_run_of_less_than_a_step(tmp_path):
-    message = _refusal(tmp_path, do_train=True, num_train_epochs=0.05)
-    assert "40 examples in batches of 4 for 0.05 epochs make less" in message
-
-
 @pytest.mark.parametrize(
     ("use", "version_2"),
     [("train", True), ("train", False), ("predict", False), ("eval", False)],
@@ -337,27 +308,6 @@ def test_files_of_the_other_version(use, version_2, tmp_path):
         assert "to train on a file of SQuAD 1.1" in message
     else:
         assert "needs --version_2_with_negative" in message
-
-
-def test_missing_predictions_score_0_and_are_named(tmp_path, caplog):
-    toy_squad.flags_of(tmp_path)
-    given = {"d0": "nowhere", "stranger": "oslo"}
-    path = toy_squad.write_json(tmp_path / "given.json", given)
-    out = toy_squad.run(tmp_path, do_eval=True, predictions_file=path)
-    assert toy_squad.results(out) == {"exact_match": 0, "f1": 0}
-    assert (
-        "8 questions have no prediction and score 0: 'd1', 'd2'" in caplog.text
-    )
-    assert "1 predictions have ids that are not in the file" in caplog.text
-
-
-def test_systems_that_answered_other_questions(tmp_path):
-    toy_squad.flags_of(tmp_path)
-    entry = {"text": "oslo", "probability": 1.0}
-    entry |= {"start_logit": 0.5, "end_logit": 0.5}
-    path = toy_squad.write_json(tmp_path / "nbest.json", {"other": [entry]})
-    message = _refusal(tmp_path, do_predict=True, ensemble=path)
-    assert "system 1 lacks, or has in addition, 10: 'd0' and 9" in message
 
 
 def test_names_and_defaults_are_the_release_s():

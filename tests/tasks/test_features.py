@@ -74,13 +74,6 @@ def test_pair_has_two_segments_and_ids_of_its_tokens():
     assert line.words is None
 
 
-def test_texts_without_tokens_have_no_segment():
-    assert _prepare("").tokens == ("[CLS]", "[SEP]")
-    line = _prepare(f"a ||| {_SOFT_HYPHEN}")
-    assert line.tokens == ("[CLS]", "a", "[SEP]")
-    assert line.segment_ids == (0, 0, 0)
-
-
 def test_words_know_their_tokens_in_both_texts():
     line = _prepare("so playing ||| it's on", with_words=True)
     assert line.words == ("so", "playing", "it's", "on")

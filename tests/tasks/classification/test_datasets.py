@@ -39,14 +39,6 @@ def test_columns_become_guid_texts_and_label(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("has_header", "first"), [(True, 1), (False, 0)])
-def test_guids_count_lines_from_0(tmp_path, has_header, first):
-    path = _write(tmp_path, "a\t0\nb\t1\n")
-    examples = _read(path, text_a=0, label=1, has_header=has_header)
-    guids = [example.guid for example in examples]
-    assert guids == ["p-0", "p-1"][first:]
-
-
 def test_label_column_is_left_alone_where_no_label_is_needed(tmp_path):
     path = _write(tmp_path, "x\tl\na\tunheard of\n")
     (example,) = _read(path, text_a="x", label="l", with_labels=False)
@@ -101,37 +93,7 @@ def test_files_without_labels_or_of_other_values_are_errors(tmp_path):
         _read(path, text_a="x", label="l", file_format="jsonl")
 
 
-def test_labels_are_found_in_a_file(tmp_path):
-    path = _write(tmp_path, "x\tl\na\tb\nc\ta\n")
-    layout = datasets.Layout(text_a="x", label="l")
-    found = datasets.discover_labels(path, layout, "single_label")
-    assert found.names == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    ("text", "label", "message"),
-    [
-        ("x\tl\na\tb\nc\tb\n", "l", r"line 3, column 1 \('l'\): .* only label"),
-        ("x\tl\n", "l", "has no example"),
-        ("x\tl\na\tb\n", None, "without a label column"),
-    ],
-)
-def test_file_without_classes_is_an_error(tmp_path, text, label, message):
-    path = _write(tmp_path, text)
-    layout = datasets.Layout(text_a="x", label=label)
-    with pytest.raises(ValueError, match=rf"d\.tsv.*{message}"):
-        datasets.discover_labels(path, layout, "single_label")
-
-
 _TRUNCATION = sentence_pairs.Truncation(max_seq_length=8)
-
-
-class _Tokenizer:
-    def tokenize(self, text):
-        return text.split()
-
-    def convert_tokens_to_ids(self, tokens):
-        return [len(token) for token in tokens]
 
 
 def _write_mnli(folder, *names):
@@ -148,24 +110,6 @@ def test_optional_files_alone_may_be_missing(tmp_path):
     info = glue.find_dataset("RTE")
     with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
         datasets.find_files(info, info.dev, str(tmp_path), _TRUNCATION)
-
-
-def test_records_are_those_of_the_rows(tmp_path):
-    info = glue.find_dataset("MNLI")
-    _write_mnli(tmp_path, "train.tsv")
-    (file,) = datasets.find_files(
-        info, [info.train], str(tmp_path), _TRUNCATION
-    )
-    ((record,),) = sentence_pairs.records(
-        file.examples(with_labels=True),
-        info.label_set,
-        _TRUNCATION,
-        _Tokenizer(),
-        "train.tsv",
-    )
-    assert record["input_ids"] == [5, 1, 1, 5, 1, 5, 0, 0]
-    assert record["segment_ids"] == [0, 0, 0, 0, 1, 1, 0, 0]
-    assert record["label_ids"] == [2]
 
 
 def test_origin_changes_with_data_and_truncation(tmp_path):

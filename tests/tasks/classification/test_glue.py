@@ -95,17 +95,6 @@ def test_file_in_the_format_of_glue_is_read(tmp_path, caplog, mark, row):
     assert ("dropped 1 row(s)" in caplog.text) == ("\tbroken\n" in text)
 
 
-def test_guids_of_mnli_are_its_indexes(tmp_path):
-    for file in "test_matched", "test_mismatched":
-        _write(tmp_path / f"{file}.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n")
-    info = glue.find_dataset("mnli")
-    guids = [
-        _read(info, f"test_{kind}", tmp_path)[0].guid
-        for kind in ("matched", "mismatched")
-    ]
-    assert guids == ["test-41", "test_mismatched-41"]
-
-
 @pytest.mark.parametrize("name", ["diagnostic.tsv", "AX.tsv"])
 def test_diagnostics_are_found_in_the_folder_of_mnli(tmp_path, name):
     _write(tmp_path / "MNLI" / name, f"{_PAIR}\n0\tA\tB\n")
@@ -131,14 +120,6 @@ def test_own_folder_wins_over_that_of_the_task(tmp_path):
         )
     (example,) = _read(glue.find_dataset("WNLI"), "dev", tmp_path)
     assert example.text_a == "outer"
-
-
-def test_folder_may_be_remote(tmp_path):
-    _write(tmp_path / "WNLI" / "dev.tsv", f"{_PAIR}\tlabel\n0\tA\tB\t1\n")
-    info = glue.find_dataset("WNLI")
-    assert len(_read(info, "dev", f"file://{tmp_path}")) == 1
-    with pytest.raises(FileNotFoundError, match="train"):
-        _read(info, "train", f"file://{tmp_path}")
 
 
 def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from tasks.classification import labels, metrics, predictions
+from tasks.classification import labels, predictions
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "classifier"
 _CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
@@ -54,26 +54,6 @@ def test_several_labels_are_those_of_at_least_one_half():
     outputs = _float32([0.5, 0.49], [0.9, 0.9], [0, 0])
     answers = predictions.answers(_SEVERAL, outputs)
     assert answers == [("p",), ("p", "q"), ()]
-
-
-@pytest.mark.parametrize(
-    ("label_set", "names", "outputs", "expected"),
-    [
-        (_CLASSES, ["accuracy"], _float32([1, 0, 0], [0, 0, 1]), 0.5),
-        (_SEVERAL, ["exact_match"], _float32([0.9, 0.1], [0.9, 0.1]), 0.5),
-        (_SCORE, ["pearson"], _float32([4], [-4]), -1),
-    ],
-)
-def test_outputs_are_scored_against_encoded_labels(
-    label_set, names, outputs, expected
-):
-    cells = {"single_label": ["no", "no"], "multi_label": ["p", "q"]}
-    cells |= {"regression": ["0.5", "1"]}
-    parsed = map(label_set.parse, cells[label_set.problem_type])
-    label_ids = [label_set.encode(label) for label in parsed]
-    chosen = predictions.decide(label_set, outputs)
-    values = metrics.evaluate(names, label_ids, chosen, outputs)
-    assert list(values.values()) == [pytest.approx(expected)]
 
 
 def test_results_are_spelled_as_the_release_spells_them():

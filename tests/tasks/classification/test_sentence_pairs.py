@@ -111,12 +111,6 @@ def test_pair_truncation_is_that_of_the_release(case):
 # ------------------------------------------------------------------ By hand
 
 
-def test_pair_is_laid_out_with_two_segments():
-    tokens, segment_ids = sentence_pairs.join(["x", "y"], ["z"])
-    assert tokens == ["[CLS]", "x", "y", "[SEP]", "z", "[SEP]"]
-    assert segment_ids == [0, 0, 0, 0, 1, 1]
-
-
 def test_pair_whose_second_text_is_cut_away_is_a_single_sentence():
     fitted = sentence_pairs.fit(["x"], ["y"], _truncation(4))
     assert fitted == [(["x"], [])]
@@ -135,26 +129,6 @@ def test_head_tail_keeps_128_first_and_382_last_of_510():
     truncation = _truncation(512, long_text=sentence_pairs.HEAD_TAIL)
     ((kept, _),) = sentence_pairs.fit(tokens, [], truncation)
     assert kept == tokens[:128] + tokens[-382:]
-
-
-def test_head_tail_keeps_as_much_of_a_pair_as_head():
-    long, short = _words("a", 70), _words("b", 9)
-    head = sentence_pairs.fit(long, short, _truncation(32))
-    both = sentence_pairs.fit(
-        long, short, _truncation(32, long_text=sentence_pairs.HEAD_TAIL)
-    )
-    assert [len(part) for part in both[0]] == [len(p) for p in head[0]]
-    assert both[0][0] == [*long[:5], *long[-15:]]
-    assert both[0][1] == short
-
-
-def test_windows_overlap_by_half_and_reach_the_end():
-    tokens = _words("t", 11)
-    truncation = _truncation(6, long_text=sentence_pairs.WINDOWS)
-    fitted = sentence_pairs.fit(tokens, [], truncation)
-    starts = [part[0] for part, _ in fitted]
-    assert starts == ["t0", "t2", "t4", "t6", "t8"]
-    assert fitted[-1][0] == ["t8", "t9", "t10"]
 
 
 def test_windows_move_over_the_longer_text_beside_the_shorter():

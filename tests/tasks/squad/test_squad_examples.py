@@ -9,7 +9,6 @@ from tasks.squad import squad_examples
 from tests import toy_squad
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
-_SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data" / "squad"
 _CONTEXT = "The mill (built 1895) stands\u00a0still by the\u202fold weir."
 
 
@@ -73,14 +72,6 @@ def test_words_end_at_five_characters_only():
     assert squad_examples.find_words(" \n") == ()
 
 
-def test_answer_names_its_first_and_last_word(tmp_path):
-    (example,) = _train(tmp_path, _qa(answers=[_answer("1895) stands")]))
-    assert example.doc_tokens[3] == "1895)"
-    assert (example.start_position, example.end_position) == (3, 4)
-    assert example.orig_answer_text == "1895) stands"
-    assert not example.is_impossible
-
-
 def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
     tmp_path, caplog
 ):
@@ -98,13 +89,6 @@ def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
     assert "5 of 7 questions dropped" in caplog.text
     assert "'moved', 'nbsp', 'outside', 'before', 'blank'" in caplog.text
     assert "1 of 7 questions kept, although" in caplog.text
-
-
-def test_unanswerable_question_has_no_words(tmp_path):
-    (example,) = _train(tmp_path, _qa(is_impossible=True), version_2=True)
-    assert (example.start_position, example.end_position) == (-1, -1)
-    assert example.orig_answer_text == ""
-    assert example.is_impossible
 
 
 @pytest.mark.parametrize("answers", [[], [_answer("mill"), _answer("weir")]])
@@ -159,14 +143,6 @@ def test_a_date_is_no_version_2(tmp_path, version, is_refused):
             _predict(tmp_path, qa, version=version)
     else:
         assert len(_predict(tmp_path, qa, version=version)) == 1
-
-
-def test_questions_without_answers_are_predicted_in_either_version(tmp_path):
-    qa = {"id": 7, "question": "What stands?"}
-    for version_2 in True, False:
-        (example,) = _predict(tmp_path, qa, version_2=version_2)
-        assert example.qas_id == "7"
-        assert example.start_position is None
 
 
 def test_prediction_needs_no_offsets(tmp_path):
@@ -233,21 +209,6 @@ def test_training_needs_an_example(tmp_path):
         squad_examples.read_training_examples(
             path, version_2_with_negative=False
         )
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("name", "version_2", "count"),
-    [("dev-v1.1.json", False, 10570), ("dev-v2.0.json", True, 11873)],
-)
-def test_official_files_are_read_whole(name, version_2, count):
-    path = _SHARED / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    examples = toy_squad.read_examples(
-        str(path), is_training=False, version_2_with_negative=version_2
-    )
-    assert len(examples) == count
 
 
 _QA = {"id": "q1", "question": "What stands?", "answers": []}

@@ -1,9 +1,7 @@
-import collections
 import gzip
 import itertools
 import json
 import pathlib
-import time
 
 import numpy as np
 import pytest
@@ -11,17 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.squad import (
-    squad_answers,
     squad_examples,
     squad_features,
-    squad_metrics,
-    squad_results,
 )
 from tests import plain_squad, toy_squad
-from vocab import tokenization, word_memory
+from vocab import word_memory
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
-_SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data"
 _SIZES = {
     "seq96_stride32_query16": (96, 32, 16),
     "seq384_stride128_query64": (384, 128, 64),
@@ -95,35 +89,6 @@ def test_improved_spans_are_those_of_the_release(tokenizer):
     assert span == (1, 2)
 
 
-def test_window_without_the_whole_answer_has_positions_0(tokenizer):
-    text = "the water of the river and the wind of the day"
-    example = squad_examples.SquadExample(
-        qas_id="q",
-        question_text="the",
-        doc_tokens=squad_examples.find_words(text),
-        orig_answer_text="river and",
-        start_position=4,
-        end_position=5,
-    )
-    features = list(
-        squad_features.convert_examples_to_features(
-            [example], tokenizer, _options(9, 2, 1)
-        )
-    )
-    pieces = tokenizer.tokenize(text)
-    first = pieces.index("river")
-    for feature, (start, length) in zip(
-        features, squad_features.document_spans(len(pieces), 5, 2), strict=True
-    ):
-        inside = start <= first and first + 1 < start + length
-        position = feature.start_position
-        assert (position > 0) == inside
-        if inside:
-            assert feature.tokens[position : position + 2] == ("river", "and")
-            assert feature.end_position == position + 1
-    assert {feature.start_position > 0 for feature in features} == {True, False}
-
-
 @pytest.mark.parametrize(
     ("words", "tokens"),
     [((), []), (("wind",), [("[CLS]", "[SEP]", "wind", "[SEP]")])],
@@ -157,27 +122,6 @@ def test_records_have_the_names_of_the_release(tokenizer):
     assert list(train) == inputs + answers
     assert train["unique_ids"] == [1000000000]
     assert train["is_impossible"] == [0]
-
-
-class _CountingTokenizer:
-    def __init__(self, tokenizer):
-        self.texts = []
-        self._tokenizer = tokenizer
-        self.convert_tokens_to_ids = tokenizer.convert_tokens_to_ids
-
-    def tokenize(self, text):
-        self.texts.append(text)
-        return self._tokenizer.tokenize(text)
-
-
-def test_every_distinct_word_is_tokenized_once(tokenizer):
-    counting = _CountingTokenizer(tokenizer)
-    examples = _examples("train-v2.0")
-    features = squad_features.convert_examples_to_features(
-        examples, counting, squad_features.WindowOptions()
-    )
-    assert sum(1 for _ in features) > len(examples)
-    assert len(counting.texts) == len(set(counting.texts))
 
 
 def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
@@ -228,55 +172,6 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
     plain = plain_squad.plain_features(examples, tokenizer, options)
     for feature, expected in itertools.zip_longest(ours, plain):
         assert _plain(feature) | expected == _plain(feature)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("name", "version_2"), [("dev-v1.1", False), ("dev-v2.0", True)]
-)
-def test_official_files_run_to_the_end(name, version_2, tmp_path):
-    path = _SHARED / "squad" / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    vocab_file = str(_SHARED / "vocab" / "uncased.txt")
-    examples = toy_squad.read_examples(
-        str(path), is_training=False, version_2_with_negative=version_2
-    )
-    options = squad_features.WindowOptions()
-    # Each featurisation has a tokenizer of its own: tokenizers remember words.
-    tokenizer = tokenization.FullTokenizer(vocab_file)
-    start = time.perf_counter()
-    features = list(
-        squad_features.convert_examples_to_features(
-            examples, tokenizer, options, num_workers=0
-        )
-    )
-    seconds = time.perf_counter() - start
-    answers = squad_answers.rank_answers(
-        examples,
-        features,
-        plain_squad.random_logits(features),
-        squad_answers.AnswerOptions(version_2_with_negative=version_2),
-        tokenizer.basic_tokenizer,
-    )
-    decisions = squad_results.decide(answers)
-    squad_results.write(str(tmp_path), answers, decisions)
-    _, gold = squad_examples.read_questions(
-        str(path), version_2_with_negative=version_2, with_gold=True
-    )
-    texts = decisions.texts
-    if version_2:
-        odds = {answer.qas_id: answer.null_odds for answer in answers}
-        scores = squad_metrics.evaluate_v2(gold, texts, odds)
-    else:
-        scores = squad_metrics.evaluate_v1(gold, texts)
-    assert 0 <= scores["f1"] < 60
-    start = time.perf_counter()
-    plain = plain_squad.plain_features(
-        examples, tokenization.FullTokenizer(vocab_file), options
-    )
-    collections.deque(plain, maxlen=0)  # Kept, they would take gigabytes.
-    assert seconds < time.perf_counter() - start
 
 
 def test_max_context_is_that_of_the_release():

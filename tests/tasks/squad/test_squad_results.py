@@ -38,11 +38,6 @@ def _version_2():
     ]
 
 
-def test_version_1_answers_everything():
-    decisions = squad_results.decide([_answer("a", "oslo", None)])
-    assert decisions == squad_results.Decisions(texts={"a": "oslo"})
-
-
 def test_a_threshold_decides():
     decisions = squad_results.decide(_version_2(), 0.3)
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}

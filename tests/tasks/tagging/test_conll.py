@@ -52,14 +52,6 @@ def test_line_ends_marks_and_empty_lines_do_not_matter(tmp_path):
     ]
 
 
-def test_document_start_also_ends_a_sentence(tmp_path):
-    file = _read(tmp_path, "a O\n-DOCSTART-\nb O\n")
-    assert [(s.words, s.document) for s in file.sentences] == [
-        (("a",), 0),
-        (("b",), 1),
-    ]
-
-
 def test_without_document_starts_each_sentence_is_a_document(tmp_path):
     file = _read(tmp_path, "a O\n\nb O\nc O\n")
     assert not file.has_documents
@@ -69,11 +61,6 @@ def test_without_document_starts_each_sentence_is_a_document(tmp_path):
 def test_columns_parted_by_tabs_keep_spaces(tmp_path):
     file = _read(tmp_path, "1\t10 000\tB-NUM\n2\tu\u00a0v\tO\n", _columns(1))
     assert file.sentences[0].words == ("10 000", "u\u00a0v")
-
-
-def test_spaces_of_other_kinds_are_part_of_a_word(tmp_path):
-    file = _read(tmp_path, "u\u00a0v   O\n\u3000 O\n")
-    assert file.sentences[0].words == ("u\u00a0v", "\u3000")
 
 
 def _columns(word, tag=-1):
