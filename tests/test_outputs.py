@@ -38,7 +38,7 @@ _COMMANDS = (
     f"{_EXTRACT} --output_file=text.txt",
     f"{_EXTRACT} --output_file=./tiny.ckpt.index",
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
-    "--output_file=pages/page.txt",
+    "--output_file=trivia.json",
     f"{_EXTEND} --output_file=vocab.txt",
     f"{_EXTEND} --output_file=new.txt --init_checkpoint=tiny.ckpt "
     "--output_checkpoint=tiny.ckpt",

@@ -11,10 +11,9 @@ Then train on it before SQuAD, as the paper did for Table 2:
 """
 
 import dataclasses
-import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from absl import logging
@@ -22,12 +21,10 @@ from absl import logging
 from commands import flags, program
 from files import json_text, lines, messages, writing
 
-# Source: Devlin et al. 2019. The kind of tokens is not given; here words.
-MAX_WORDS = 400
-_WORD = re.compile(r"\S+")
+# Source: Devlin et al. 2019, §4.2. The kind of tokens is not given; here words.
+_MAX_WORDS = 400
+_FIRST_WORDS = re.compile(rf"\S+(?:\s+\S+){{0,{_MAX_WORDS - 1}}}")
 _NUM_NAMED = 5  # Maximum names in a warning.
-# Id, text, a search for the answer, and the file names of the pages.
-_Question = tuple[str, str, re.Pattern[str], list[str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,9 +38,6 @@ class Options:
         "Folder with the pages: evidence/wikipedia."
     )
     output_file: str = flags.Group.FILES.required("SQuAD 1.1 file to write.")
-    max_words: int = flags.Group.TEXT.count(
-        MAX_WORDS, "Words to keep from the start of a page."
-    )
 
 
 def run(options: Options) -> None:
@@ -53,70 +47,67 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: the input is not TriviaQA, or no question can be converted.
     """
-    inputs = [options.input_file]
-    target = os.path.realpath(options.output_file)
-    folder = os.path.join(os.path.realpath(options.evidence_dir), "")
-    if target.startswith(folder) and os.path.exists(target):
-        inputs.append(target)
-    writing.check_files([options.output_file], inputs)
-    dataset = convert(
-        options.input_file, options.evidence_dir, max_words=options.max_words
-    )
+    writing.check_files([options.output_file], [options.input_file])
+    dataset = convert(options.input_file, options.evidence_dir)
     writing.write_json(options.output_file, dataset)
-    num_questions = sum(
-        len(paragraph["qas"])
-        for entry in dataset["data"]
-        for paragraph in entry["paragraphs"]
-    )
     logging.info(
         "Wrote %d questions on %d pages to %s.",
-        num_questions,
+        sum(len(entry["paragraphs"][0]["qas"]) for entry in dataset["data"]),
         len(dataset["data"]),
         options.output_file,
     )
 
 
-def convert(
-    path: str, evidence_dir: str, *, max_words: int = MAX_WORDS
-) -> dict[str, Any]:
+def convert(path: str, evidence_dir: str) -> dict[str, Any]:
     """Converts a TriviaQA-Wiki file to the content of a SQuAD 1.1 file.
 
     Each page of evidence becomes one paragraph with every question that it
-    answers: its first words, as in the paper (§4.2, footnote). The answer is
-    the first position where its value or an alias occurs as complete words,
+    answers: its first 400 words, as in the paper (§4.2, footnote). The answer
+    is the first position where its value or an alias occurs as complete words,
     ignoring case; the longest of those that start there. Pairs of question and
     page without an answer are dropped and counted in the log.
 
     Args:
         path: such as `qa/wikipedia-train.json`.
         evidence_dir: folder of the pages, such as `evidence/wikipedia`.
-        max_words: length of a paragraph.
 
     Returns:
         JSON for `json.dump`. The id of a question is `QuestionId--Filename`.
 
     Raises:
         OSError: `path` cannot be opened.
-        ValueError: it is not JSON or has another format; no page of evidence
-            exists; no page has an answer.
+        ValueError: it is not JSON or has another format; no page has an answer.
     """
+    field = json_text.field
     pages: dict[str, dict[str, Any] | None] = {}
     unanswered = []
-    for question_id, text, answers, names in _questions(path):
-        for name in names:
+    dataset = json_text.read(path)
+    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
+        where = f"{path}: Data[{i}]"
+        question_id = field(record, "QuestionId", str, where)
+        question = field(record, "Question", str, where)
+        answer = field(record, "Answer", dict, where)
+        answers = _whole_words(
+            [
+                field(answer, "Value", str, f"{where}.Answer"),
+                *map(str, field(answer, "Aliases", list, f"{where}.Answer")),
+            ]
+        )
+        for j, page in enumerate(field(record, "EntityPages", list, where)):
+            name = field(page, "Filename", str, f"{where}.EntityPages[{j}]")
             if name not in pages:
-                pages[name] = _paragraph(evidence_dir, name, max_words)
-            page = pages[name]
-            if page is None:
+                pages[name] = _paragraph(os.path.join(evidence_dir, name))
+            paragraph = pages[name]
+            if paragraph is None:
                 continue
             qas_id = f"{question_id}--{name}"
-            match = answers.search(page["context"])
+            match = answers.search(paragraph["context"])
             if match is None:
                 unanswered.append(qas_id)
                 continue
-            answer = {"text": match.group(), "answer_start": match.start()}
-            page["qas"].append(
-                {"id": qas_id, "question": text, "answers": [answer]}
+            found = {"text": match.group(), "answer_start": match.start()}
+            paragraph["qas"].append(
+                {"id": qas_id, "question": question, "answers": [found]}
             )
     absent = [name for name, page in pages.items() if page is None]
     _warn(path, absent, f"pages are not in {evidence_dir}")
@@ -129,82 +120,31 @@ def convert(
     if not data:
         raise ValueError(
             f"{path}: at least one page in {evidence_dir} must have an answer "
-            f"in its first {max_words} words; of {len(pages)} pages "
+            f"in its first {_MAX_WORDS} words; of {len(pages)} pages "
             f"{len(absent)} are missing and the others have none."
         )
     return {"version": "1.1", "data": data}
-
-
-def first_words(text: str, max_words: int) -> str:
-    """Returns the first `max_words` words of a text."""
-    words = list(itertools.islice(_WORD.finditer(text), max_words))
-    return text[words[0].start() : words[-1].end()] if words else ""
-
-
-def _questions(path: str) -> Iterator[_Question]:
-    field = json_text.field
-    dataset = json_text.read(path)
-    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
-        where = f"{path}: Data[{i}]"
-        answer = field(record, "Answer", dict, where)
-        aliases = field(answer, "Aliases", list, f"{where}.Answer")
-        for place, alias in enumerate(aliases):
-            if not isinstance(alias, str):
-                raise ValueError(
-                    f"{where}.Answer.Aliases[{place}] must be a string; "
-                    f"got {messages.short(alias)}."
-                )
-        value = field(answer, "Value", str, f"{where}.Answer")
-        pages = field(record, "EntityPages", list, where)
-        yield (
-            field(record, "QuestionId", str, where),
-            field(record, "Question", str, where),
-            _whole_words([value, *aliases]),
-            [
-                _file_name(page, f"{where}.EntityPages[{j}]")
-                for j, page in enumerate(pages)
-            ],
-        )
-
-
-def _file_name(page: Any, where: str) -> str:
-    """Reads the name of a page, which must be inside the folder of evidence."""
-    name = json_text.field(page, "Filename", str, where)
-    if os.path.isabs(name) or ".." in name.split("/"):
-        raise ValueError(
-            f"{where}.Filename must name a file in the folder of evidence; "
-            f"got {messages.short(name)}, outside of it."
-        )
-    return name
 
 
 def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
     """Compiles a search for any of the texts, ignoring case and spacing."""
     words = {tuple(text.split()) for text in texts if text.strip()}
     # Longest first, since the first matching alternative is taken.
-    texts = sorted(
+    patterns = sorted(
         (r"\s+".join(map(re.escape, w)) for w in words),
         key=lambda text: (-len(text), text),
     )
     # Without texts, it must match nothing.
-    pattern = "|".join(texts) or r"(?!)"
+    pattern = "|".join(patterns) or r"(?!)"
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
-def _paragraph(
-    evidence_dir: str, name: str, max_words: int
-) -> dict[str, Any] | None:
+def _paragraph(file: str) -> dict[str, Any] | None:
     """Reads a page as a paragraph without questions; None if it is missing."""
-    file = os.path.join(evidence_dir, name)
     if not os.path.isfile(file):
         return None
-    kept, num_words = [], 0
-    for line in lines.read_lines(file):
-        kept.append(line)
-        num_words += len(line.split())
-        if num_words >= max_words:
-            break
-    return {"context": first_words("\n".join(kept), max_words), "qas": []}
+    words = _FIRST_WORDS.search("\n".join(lines.read_lines(file)))
+    return {"context": words.group() if words else "", "qas": []}
 
 
 def _warn(path: str, names: Sequence[str], what: str) -> None:

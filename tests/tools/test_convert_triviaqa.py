@@ -30,9 +30,9 @@ def _write(tmp_path, questions, pages=None):
     return str(path)
 
 
-def _convert(tmp_path, *questions, max_words=400, pages=None):
+def _convert(tmp_path, *questions, pages=None):
     path = _write(tmp_path, questions, pages)
-    return convert_triviaqa.convert(path, str(tmp_path), max_words=max_words)
+    return convert_triviaqa.convert(path, str(tmp_path))
 
 
 def _answers(dataset):
@@ -45,12 +45,13 @@ def _answers(dataset):
 
 
 def test_paragraph_is_the_first_words_as_they_stand(tmp_path):
-    dataset = _convert(tmp_path, _question("tc_1", "Sweden"), max_words=9)
+    words = "\n" + "a  b\n" * 199 + "c\td Sweden.\nlate"
+    dataset = _convert(
+        tmp_path, _question("tc_1", "d"), pages={"Stockholm.txt": words}
+    )
     (entry,) = dataset["data"]
     (paragraph,) = entry["paragraphs"]
-    assert paragraph["context"] == (
-        "Stockholm is the capital of Sweden.\n\nThe  city of"
-    )
+    assert paragraph["context"] == words.strip()[: -len(" Sweden.\nlate")]
     assert entry["title"] == "Stockholm"
 
 
@@ -84,11 +85,6 @@ def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
     assert "'q1--Stockholm.txt', 'q2--Stockholm.txt'" in caplog.text
 
 
-def test_answer_after_the_first_words_is_left_out(tmp_path):
-    with pytest.raises(ValueError, match="in its first 9 words; of 1 pages 0"):
-        _convert(tmp_path, _question("q1", "palace"), max_words=9)
-
-
 def test_page_answers_all_of_its_questions_once(tmp_path):
     dataset = _convert(
         tmp_path,
@@ -99,14 +95,13 @@ def test_page_answers_all_of_its_questions_once(tmp_path):
     assert [len(e["paragraphs"][0]["qas"]) for e in dataset["data"]] == [1, 2]
 
 
-def _run(tmp_path, *questions, **more):
+def _run(tmp_path, *questions):
     """Runs the tool; returns the path of its output."""
     _write(tmp_path, questions)
     options = convert_triviaqa.Options(
         input_file=str(tmp_path / "wikipedia-train.json"),
         evidence_dir=str(tmp_path),
         output_file=str(tmp_path / "out" / "triviaqa.json"),
-        **more,
     )
     convert_triviaqa.run(options)
     return options.output_file
@@ -132,8 +127,10 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
 
 
 def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):
-    with pytest.raises(ValueError, match="first 3 words"):
-        _run(tmp_path, _question("q1", "palace"), max_words=3)
+    _write(tmp_path, [])
+    (tmp_path / "Far.txt").write_text("word " * 400 + "palace")
+    with pytest.raises(ValueError, match="first 400 words; of 1 pages 0 are"):
+        _run(tmp_path, _question("q1", "palace", pages=["Far.txt"]))
     assert not (tmp_path / "out").exists()
 
 
