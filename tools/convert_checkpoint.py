@@ -32,6 +32,7 @@ from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
 from tasks import task as task_lib
 from tasks.classification import glue
+from tools import model_card
 from training import flags as training_flags
 from training import model_folder, records
 from vocab import tokenization
@@ -156,6 +157,7 @@ def convert(options: Options) -> None:
             checkpoints.save(os.path.join(folder, _WEIGHTS), model.variables)
         else:
             _write_huggingface(folder, model)
+            _write_card(options, folder, model)
         with writing.whole_file(os.path.join(folder, config_lib.FILE)) as file:
             file.write(model.config.to_json_string())
         if model.vocab_file is not None:
@@ -387,6 +389,14 @@ def _write_huggingface(folder: str, model: _Model) -> None:
             model.config.to_dict(), model.architectures, labels, pad_token_id
         ),
     )
+
+
+def _write_card(options: Options, folder: str, model: _Model) -> None:
+    name = os.path.basename(os.path.abspath(options.output))
+    origin = config_lib.folder_of(options.input)
+    text = model_card.text_of(origin, name, model.description)
+    with writing.whole_file(os.path.join(folder, model_card.FILE)) as file:
+        file.write(text)
 
 
 def _check_is_theirs(model: _Model) -> None:
