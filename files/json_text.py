@@ -48,31 +48,6 @@ def read(path: str) -> Any:
         return parse(file.read(), path)
 
 
-def has_shape(value: Any, shape: Any) -> bool:
-    """Returns whether a JSON value has the structure and types of a shape.
-
-    Args:
-        value: parsed JSON.
-        shape: a type; a list of one shape, for a list of such values; a dict,
-            for an object with these names ("*" for all names); or a tuple of
-            alternatives, of which `type(None)` allows a missing value.
-    """
-    if isinstance(shape, tuple):
-        return any(has_shape(value, part) for part in shape)
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(
-            has_shape(each, shape[0]) for each in value
-        )
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and all(
-            all(has_shape(each, part) for each in value.values())
-            if name == "*"
-            else has_shape(value.get(name), part)
-            for name, part in shape.items()
-        )
-    return isinstance(value, shape)
-
-
 def field(record: Any, name: str, kind: Any, where: str) -> Any:
     """Returns a field of a parsed object.
 

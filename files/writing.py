@@ -100,26 +100,6 @@ def _make_remote_folder(path: str) -> None:
         tf.io.gfile.makedirs(path)
 
 
-def require_space(folder: str, num_bytes: int, purpose: str) -> None:
-    """Checks that a folder's disk has enough free space.
-
-    Args:
-        folder: an existing folder.
-        num_bytes: required free bytes.
-        purpose: their use, for the message.
-
-    Raises:
-        OSError: less space is free.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < num_bytes:
-        raise OSError(
-            f"{purpose} needs {num_bytes / 1e6:,.1f} MB in "
-            f"{os.path.abspath(folder)}; {free / 1e6:,.1f} MB are free. Make "
-            "room, or write elsewhere."
-        )
-
-
 def aside(path: str) -> str:
     """Returns the path of the incomplete file of `path`, in the same folder.
 

@@ -5,20 +5,6 @@ import pytest
 from files import json_text
 
 
-def test_a_value_must_have_the_given_shape():
-    shape = {"a": [int], "b": ({"*": str}, type(None))}
-    for value in ({"a": []}, {"a": [1], "b": {}}, {"a": [2], "b": {"x": "y"}}):
-        assert json_text.has_shape(value, shape)
-    for value in (
-        [],
-        {},
-        {"a": ["1"]},
-        {"a": [], "b": 1},
-        {"a": [], "b": {"x": 1}},
-    ):
-        assert not json_text.has_shape(value, shape)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
