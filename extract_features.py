@@ -14,7 +14,7 @@ similarity.
 
 import collections
 import dataclasses
-import math
+import itertools
 import operator
 import time
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from absl import logging
 
 from commands import flags, program
-from files import lines, paths, processes, progress, writing
+from files import lines, paths, progress, writing
 from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
@@ -30,8 +30,8 @@ from training import flags as training_flags
 from vocab import tokenization
 
 _VECTORS = flags.Heading("Vectors")
-# Lines are buffered for sorting by length until they are this many batches, or
-# this many bytes of vectors.
+# Lines are sorted by length in windows of at most this many batches, and this
+# many bytes of vectors.
 _WINDOW_BATCHES = 32
 _WINDOW_BYTES = 1 << 27
 _FLOAT_BYTES = 4
@@ -78,11 +78,6 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     batch_size: int = flags.Group.SPEED.count(
         32, "Global batch size, in lines."
     )
-    bucket_by_length: bool = flags.Group.SPEED.flag(
-        True,
-        "Group lines of similar length and pad each batch to its longest line; "
-        "otherwise, and on TPUs, pad every batch to --max_seq_length.",
-    )
     use_one_hot_embeddings: bool = flags.Group.TPU.switch(
         "Accepted as in the release's commands; has no effect."
     )
@@ -104,23 +99,62 @@ def run(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options)
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
+    num_numbers = len(options.layer_numbers) * config.hidden_size
+    if options.pooling == "none":
+        num_numbers *= options.max_seq_length
+    most = min(
+        _WINDOW_BATCHES * options.batch_size,
+        _WINDOW_BYTES // (num_numbers * _FLOAT_BYTES),
+    )
+    most = max(most, options.batch_size)
+    _write(options, _vectors(options, tokenizer, hidden_layers, most))
+
+
+def _vectors(
+    options: Options,
+    tokenizer: tokenization.FullTokenizer,
+    hidden_layers,
+    num_lines_in_window: int,
+) -> Iterator[list[features.Vectors]]:
+    """Yields the vectors of windows of lines, in the order of the input."""
+    truncation = sentence_pairs.Truncation(
+        max_seq_length=options.max_seq_length
+    )
+    with_words = options.align == "word"
+    prepared = (
+        features.prepare(
+            index, text, truncation, tokenizer, with_words=with_words
+        )
+        for index, text in enumerate(lines.read_lines(options.input_file))
+    )
     started, report = time.monotonic(), progress.Progress()
     num_lines = num_cut_words = 0
-
-    def parts() -> Iterator[list[features.Vectors]]:
-        nonlocal num_lines, num_cut_words
-        for window in _windows(options, config.hidden_size, tokenizer):
-            part = []
-            for vectors in _extract(window, hidden_layers, options):
-                part.append(vectors)
-                num_lines += 1
-                report("lines", num_lines)
-            yield sorted(part, key=operator.attrgetter("index"))
-            num_cut_words += sum(
-                start == end for line in window for start, end in line.spans
+    while window := list(itertools.islice(prepared, num_lines_in_window)):
+        part = []
+        by_length = not options.use_tpu
+        for batch in features.batches(
+            window, options.batch_size, by_length=by_length
+        ):
+            values = hidden_layers.compute(
+                [window[place].input_ids for place in batch],
+                [window[place].segment_ids for place in batch],
+                options.max_seq_length,
+                pad_to_max_length=not by_length,
             )
-
-    _write(options, parts())
+            part += [
+                features.reduce(
+                    window[place],
+                    values[row, : len(window[place].tokens)],
+                    options.pooling,
+                )
+                for row, place in enumerate(batch)
+            ]
+            report("lines", num_lines + len(part))
+        num_lines += len(part)
+        num_cut_words += sum(
+            start == end for line in window for start, end in line.spans
+        )
+        yield sorted(part, key=operator.attrgetter("index"))
     rate = num_lines / max(time.monotonic() - started, 1e-9)
     logging.info("%s lines, %.1f lines/s", f"{num_lines:,}", rate)
     if num_cut_words:
@@ -129,33 +163,6 @@ def run(options: Options) -> None:
             "--max_seq_length, or contain no visible character.",
             f"{num_cut_words:,}",
         )
-
-
-def _windows(
-    options: Options, hidden_size: int, tokenizer: tokenization.FullTokenizer
-) -> Iterable[list[features.Line]]:
-    """Tokenizes the lines; yields as many as are sorted by length together."""
-    truncation = sentence_pairs.Truncation(
-        max_seq_length=options.max_seq_length
-    )
-    prepared = (
-        features.prepare(
-            index,
-            text,
-            truncation,
-            tokenizer,
-            with_words=options.align == "word",
-        )
-        for index, text in enumerate(lines.read_lines(options.input_file))
-    )
-    least = math.ceil(_WINDOW_BYTES / (_WINDOW_BATCHES * options.batch_size))
-    vector_bytes = len(options.layer_numbers) * hidden_size * _FLOAT_BYTES
-
-    def size_of(line: features.Line) -> int:
-        num_vectors = len(line.tokens) if options.pooling == "none" else 1
-        return max(least, num_vectors * vector_bytes)
-
-    return processes.batches(prepared, _WINDOW_BYTES, size_of)
 
 
 def _check_options(options: Options) -> None:
@@ -213,23 +220,6 @@ def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
     with writing.whole_file(options.output_file, "wb") as file:
         write(file, options.layer_numbers, parts)
     logging.info("Wrote %s.", options.output_file)
-
-
-def _extract(window, hidden_layers, options) -> Iterator[features.Vectors]:
-    """Yields the vectors of the lines of a window, in any order."""
-    by_length = options.bucket_by_length and not options.use_tpu
-    batches = features.batches(window, options.batch_size, by_length=by_length)
-    for batch in batches:
-        values = hidden_layers.compute(
-            [window[place].input_ids for place in batch],
-            [window[place].segment_ids for place in batch],
-            options.max_seq_length,
-            pad_to_max_length=not by_length,
-        )
-        for row, place in enumerate(batch):
-            line = window[place]
-            vectors = values[row, : len(line.tokens)]
-            yield features.reduce(line, vectors, options.pooling)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,6 @@ def _is_laid_out_alike(found, expected):
         (
             {
                 "batch_size": 3,
-                "bucket_by_length": False,
                 "use_one_hot_embeddings": True,
             },
             None,
