@@ -34,8 +34,6 @@ def _parse(command):
     program, *given = command.argv(_FOLDERS)
     if program == "-m":
         program, *given = given
-    if "stop_at_step" not in values:
-        given = [word for word in given if "--stop_at_step" not in word]
     assert values([program, *given]) == [program]
     return flags_lib.read(documented.module(command.program).Options, values)
 
