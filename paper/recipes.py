@@ -118,7 +118,6 @@ class Phase:
     max_predictions_per_seq: int
     batch_size: int
     num_steps: int
-    dupe_factor: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,7 +125,6 @@ class Scale:
     """Models, data and hyperparameters of all tables.
 
     Attributes:
-        name: of the flag.
         is_full: whether models are the release's and numbers the paper's.
         texts: the commands that make the text of pre-training, each with files
             `text-*.txt` and `held_out.txt`.
@@ -134,6 +132,7 @@ class Scale:
         networks: configuration files by name, smallest first.
         sizes: the names of the models in place of BASE and LARGE.
         phases: of pre-training, in order, under one schedule of the rate.
+        dupe_factor: maskings of each text.
         learning_rate: the peak of pre-training.
         num_warmup_steps: of pre-training.
         keep_every: steps between checkpoints that stay, for Figure 5.
@@ -146,13 +145,13 @@ class Scale:
         training_flags: of every script that trains.
     """
 
-    name: str
     is_full: bool
     texts: tuple[running.Command, ...]
     vocab_file: running.Path
     networks: Mapping[str, str]
     sizes: Mapping[str, str]
     phases: tuple[Phase, ...]
+    dupe_factor: int
     learning_rate: float
     num_warmup_steps: int
     keep_every: int
@@ -394,7 +393,7 @@ def _records(
             "max_seq_length": phase.max_seq_length,
             "max_predictions_per_seq": phase.max_predictions_per_seq,
             "masking": masking,
-            "dupe_factor": 1 if is_held_out else phase.dupe_factor,
+            "dupe_factor": 1 if is_held_out else scale.dupe_factor,
             **({} if is_held_out else {"shard_documents": _SHARD_DOCUMENTS}),
         },
     )

@@ -4,7 +4,7 @@ import math
 import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from files import json_text, result_files, run_files, writing
 from paper import running, tables
@@ -13,13 +13,7 @@ _NOTHING = "–"
 
 
 class Trial(NamedTuple):
-    """The result of one run, in the paper's unit.
-
-    Attributes:
-        learning_rate: None if the file does not contain it.
-        value: of the metric.
-        selector: of the metric that selects.
-    """
+    """The result of one run, in the paper's unit; `selector` selects runs."""
 
     learning_rate: float | None
     value: float
@@ -32,7 +26,7 @@ class Summary(NamedTuple):
     Attributes:
         values: of the runs with the rate whose selectors have the best mean.
         best: the value of the best run of all.
-        learning_rate: that rate.
+        learning_rate: that rate; None if the files do not contain it.
     """
 
     values: tuple[float, ...]
@@ -288,29 +282,23 @@ def draw(
 
     drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
     axes = drawing.add_subplot()
-    names = dict.fromkeys(cell.row.rpartition(" ")[0] for cell in table.cells)
-    for number, name in enumerate(names):
-        ours, paper = [], []
-        for cell, summary in zip(table.cells, found, strict=True):
-            if cell.step is None or cell.row.rpartition(" ")[0] != name:
-                continue
-            if summary:
-                point = (cell.step / 1000, summary.compared(cell))
-                ours.append((*point, summary.deviation))
-            if cell.paper is not None:
-                paper.append((cell.step / 1000, cell.paper))
-        color = f"C{number}"
-        if ours:
-            x, y, error = zip(*ours, strict=True)
-            axes.errorbar(
-                *(x, y, error), marker="o", capsize=3, color=color, label=name
-            )
-        if paper:
+    lines: dict[str, list[tuple[tables.Cell, Summary | None]]] = {}
+    for cell, summary in zip(table.cells, found, strict=True):
+        name = cell.row.rpartition(" ")[0]
+        lines.setdefault(name, []).append((cell, summary))
+    for number, (name, line) in enumerate(lines.items()):
+        steps = [(cell.step or 0) / 1000 for cell, _ in line]
+        ours = [s.compared(cell) if s else math.nan for cell, s in line]
+        errors = [s.deviation if s else math.nan for _, s in line]
+        style: dict[str, Any] = {"color": f"C{number}", "label": name}
+        axes.errorbar(steps, ours, errors, marker="o", capsize=3, **style)
+        if line[0][0].paper is not None:
+            style["label"] += ", paper"
             axes.plot(
-                *zip(*paper, strict=True),
-                linestyle="--",
-                color=color,
-                label=f"{name}, paper",
+                steps,
+                [cell.paper or math.nan for cell, _ in line],
+                "--",
+                **style,
             )
     axes.set_title(table.title)
     axes.set_xlabel("thousand steps of pre-training")
