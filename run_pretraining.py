@@ -53,7 +53,7 @@ def run(options: Options) -> None:
     # Data: the batch of a step is a function of the seed and the step.
     train_records, held_out_records = pretraining.open_records(options, config)
     strategy = devices.prepare_training(options, [options])
-    batches = pretraining.training_batches(train_records, options)
+    batches = pretraining.training_batches(train_records, options, strategy)
 
     # Model and objective.
     devices.set_seed(options.random_seed, deterministic=options.deterministic)

@@ -342,7 +342,8 @@ class BertForPreTraining(BertWithHead):
         name, dtype: as for `BertWithHead`.
 
     Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+        input_ids, input_mask, segment_ids, dropout_seed, packed: as for
+            `BertModel`.
         masked_lm_positions: `[B, P]` int32, in [0, T).
         masked_lm_ids: `[B, P]` int32, in [0, V), or None.
 
@@ -396,7 +397,7 @@ class BertForPreTraining(BertWithHead):
         self.cls.build()
 
     # It has the masked positions as inputs, unlike the other models.
-    def call(  # type: ignore[override]
+    def call(  # type: ignore[override]  # noqa: PLR0913, PLR0917
         self,
         input_ids,
         input_mask,
@@ -404,9 +405,14 @@ class BertForPreTraining(BertWithHead):
         masked_lm_positions,
         masked_lm_ids=None,
         dropout_seed=None,
+        packed=None,
     ):
         outputs = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
+            input_ids,
+            input_mask,
+            segment_ids,
+            dropout_seed=dropout_seed,
+            packed=packed,
         )
         words = self.predictions(
             outputs["sequence_output"],

@@ -16,7 +16,10 @@ _LEADING_BITS = 4
 
 
 def pack(
-    lengths: np.ndarray, row_length: int, num_parts: int = 1
+    lengths: np.ndarray,
+    row_length: int,
+    num_parts: int = 1,
+    least_rows: int = 0,
 ) -> np.ndarray:
     """Assigns the texts of a batch to rows.
 
@@ -27,6 +30,8 @@ def pack(
         lengths: `[B]`, the tokens of each text, at most `row_length`.
         row_length: T, of the batch and of the rows.
         num_parts: the number of micro-batches, which are packed separately.
+        least_rows: the least number of rows of a micro-batch; more rows are
+            empty.
 
     Returns:
         `[num_parts * R, T]` int32: for each place the index of its token in the
@@ -36,7 +41,7 @@ def pack(
     parts = [_pack(part, row_length) for part in np.split(lengths, num_parts)]
     most = max(map(len, parts))
     step = 1 << max(most.bit_length() - _LEADING_BITS, 0)
-    num_rows = -(-most // step) * step
+    num_rows = max(-(-most // step) * step, least_rows)
     packed = np.full((num_parts, num_rows, row_length), -1, np.int32)
     for part, rows in zip(packed, parts, strict=True):
         part[: len(rows)] = rows

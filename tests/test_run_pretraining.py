@@ -114,6 +114,40 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     toy.check_same_run(tmp_path, unbroken, 13)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_accumulation_steps": 2},
+        pytest.param({"jit_compile": "true"}, marks=pytest.mark.slow),
+        pytest.param({"objective": "ltr"}, marks=pytest.mark.slow),
+        pytest.param({"masked": False}, marks=pytest.mark.slow),
+        pytest.param({"num_cpu_devices": 2}, marks=pytest.mark.slow),
+    ],
+)
+def test_packed_pairs_make_the_same_updates(tmp_path, caplog, changes):
+    toy.write_config(tmp_path / "bert_config.json", **_NO_DROPOUT)
+    if not changes.get("masked", True):
+        toy.write_unmasked_records(tmp_path / "records")
+    flags = {name: x for name, x in changes.items() if name != "masked"}
+    flags |= {"train_batch_size": 16, "learning_rate": 1e-3}
+    program = toy.start if "num_cpu_devices" in changes else toy.run
+    reports, weights = [], []
+    for packing in (False, True):
+        made = program(tmp_path, **flags, packing=packing)
+        assert program is toy.run or made.wait() == 0
+        reports.append(toy.metrics(tmp_path))
+        weights.append(toy.weights(tmp_path, 13))
+        (tmp_path / "out").rename(tmp_path / f"out-{packing}")
+    for ours, theirs in zip(*reports, strict=True):
+        assert ours == pytest.approx(theirs, abs=2e-5), ours["step"]
+    for name, value in weights[0].items():
+        np.testing.assert_allclose(value, weights[1][name], atol=2e-5)
+    if program is toy.run:
+        # Of the ten positions of a row, the toy records fill seven.
+        assert re.search(r"Packing: 1\.\d+ pairs in a row; ", caplog.text)
+        assert "% without packing" in caplog.text
+
+
 @pytest.mark.slow
 def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
     names = ("whole", "stopped")

@@ -188,6 +188,10 @@ class TrainingOptions(TpuOptions):
         "layers and recompute the rest in the backward pass. It needs less "
         "memory and a third more arithmetic."
     )
+    packing: bool = flags.Group.SPEED.switch(
+        "Train with several texts of a batch in one row instead of padding. "
+        "Each text attends only to itself."
+    )
     distribution_strategy: str = flags.Group.DEVICES.flag(
         "auto",
         "auto: a TPU if --use_tpu, the workers of TF_CONFIG if it lists "
@@ -342,10 +346,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
     use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
         "Evaluate and predict with best/, the best weights of the evaluations "
         "while training, instead of the latest checkpoint."
-    )
-    packing: bool = flags.Group.SPEED.switch(
-        "Train with several texts of a batch in one row instead of padding. "
-        "Each text attends only to itself."
     )
     num_trials: int = flags.Group.TRIALS.count(
         1,

@@ -46,12 +46,16 @@ class Source(abc.ABC):
         packed_length: pack the texts of a batch into rows of this length, at
             least that of the longest text; 0 to keep them apart.
         num_parts: the number of micro-batches, which are packed separately.
+        packed_rows: the least number of rows of a packed micro-batch.
+        has_fixed_rows: whether it is their exact number, as a TPU needs it.
     """
 
     files: record_files.RecordFiles
     length_step: int = 0
     packed_length: int = 0
     num_parts: int = 1
+    packed_rows: int = 0
+    has_fixed_rows: bool = False
 
     @abc.abstractmethod
     def parse(
@@ -92,10 +96,28 @@ class RecordSource(Source):
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
         if self.packed_length:
-            return _packed(batch, self.packed_length, self.num_parts)
+            return self._packed(batch)
         if not self.length_step:
             return batch
         return _without_shared_padding(batch, self.length_step)
+
+    def _packed(self, batch):
+        """Truncates `[B, ..., T]` features; adds the rows that pack them."""
+        batch = _truncated(batch, self.packed_length)
+        mask = batch["input_mask"]
+        lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
+        rows = tf.numpy_function(
+            lambda lengths: packing.pack(
+                lengths, mask.shape[-1], self.num_parts, self.packed_rows
+            ),
+            [lengths],
+            tf.int32,
+        )
+        num_rows = None
+        if self.has_fixed_rows:
+            num_rows = self.num_parts * self.packed_rows
+        rows = tf.ensure_shape(rows, [num_rows, mask.shape[-1]])
+        return {**batch, objectives.PACKED: rows}
 
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64.
@@ -383,17 +405,3 @@ def _truncated(batch, length: tf.Tensor | int):
         name: value[..., :length] if name in records.SEQUENCES else value
         for name, value in batch.items()
     }
-
-
-def _packed(batch, length: int, num_parts: int):
-    """Truncates `[B, ..., T]` features, and adds the rows that pack them."""
-    batch = _truncated(batch, length)
-    mask = batch["input_mask"]
-    lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
-    rows = tf.numpy_function(
-        lambda lengths: packing.pack(lengths, mask.shape[-1], num_parts),
-        [lengths],
-        tf.int32,
-    )
-    rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
-    return {**batch, objectives.PACKED: rows}

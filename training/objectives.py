@@ -93,7 +93,8 @@ class Pretraining(Objective):
         self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         targets = self._targets(features)
-        inputs = {name: targets[name] for name in PRETRAINING_INPUTS}
+        more = [PACKED] if PACKED in features else []
+        inputs = {name: targets[name] for name in (*PRETRAINING_INPUTS, *more)}
         outputs = self.model(**inputs, dropout_seed=dropout_seed)
         weights = targets["masked_lm_weights"]
         metrics = {
