@@ -107,12 +107,8 @@ step "Pre-training a model of 2 layers of 128, then evaluating on the held-out t
 
 echo "return the [MASK] of the file as a string." > "$folder/mask.txt"
 step "Filling a mask" - \
-  "$python" -m tools.predict_masked \
-  --bert_config_file="$folder/bert_config.json" \
-  --vocab_file="$folder/vocab.txt" \
-  --init_checkpoint="$model" \
-  --input_file="$folder/mask.txt" \
-  --top_k=3
+  "$python" -m tools.predict --model="$model" \
+  --input_file="$folder/mask.txt" --top_k=3
 
 step "Labeling paragraphs: language reference or library?" \
   "$folder/task/dev.tsv" \

@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -16,11 +16,67 @@ import tensorflow_text as tf_text
 
 from files import run_files, writing
 from modeling import layers
-from serving import networks, run_folder, signatures
+from serving import models, signatures
 
 DESCRIPTION = "model.json"
 LITERT = "litert"
 _LITERT_FILE = "model.tflite"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SavedModel:
+    """A model that takes raw text.
+
+    Attributes:
+        signatures: of `signatures.make`.
+        network: with the weights.
+    """
+
+    signatures: signatures.Signatures
+    network: Any
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The type and shape of each input and output of signatures."""
+        return {
+            "signatures": {
+                name: {
+                    "inputs": _kinds(
+                        {spec.name: spec for spec in function.input_signature}
+                    ),
+                    "outputs": _kinds(
+                        function.get_concrete_function().structured_outputs
+                    ),
+                }
+                for name, function in self.signatures.items()
+            }
+        }
+
+    def write(self, folder: str, vocab_file: str) -> None:
+        """Writes the SavedModel."""
+        root = tf.Module(name="bert")
+        root.weights = [variable.value for variable in self.network.variables]
+        root.vocabulary = tf.saved_model.Asset(vocab_file)
+        with _without_notices():
+            tf.saved_model.save(
+                root,
+                folder,
+                signatures={
+                    name: function.get_concrete_function()
+                    for name, function in self.signatures.items()
+                },
+                # It is not trained.
+                options=tf.saved_model.SaveOptions(
+                    experimental_custom_gradients=False
+                ),
+            )
+
+
+def _kinds(specs: Mapping[str, tf.TensorSpec]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+        for name, spec in specs.items()
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,13 +93,20 @@ class Converted:
     content: bytes
     description: dict[str, Any]
 
+    def write(self, folder: str, vocab_file: str) -> None:
+        """Writes the file, and a copy of the vocabulary."""
+        writing.copy_file(
+            vocab_file, os.path.join(folder, run_files.VOCABULARY)
+        )
+        with writing.whole_file(os.path.join(folder, self.name), "wb") as file:
+            file.write(self.content)
+
+
+Exported = SavedModel | Converted
+
 
 def write(
-    servable: signatures.Servable,
-    folder: str,
-    vocab_file: str,
-    described: dict[str, Any],
-    converted: Converted | None = None,
+    exported: Exported, folder: str, vocab_file: str, described: dict[str, Any]
 ) -> None:
     """Writes a model atomically.
 
@@ -52,28 +115,21 @@ def write(
     stores have no such renaming; there the files are written in place.
 
     Args:
-        servable: the model.
+        exported: a SavedModel, or a converted network, which is written with a
+            copy of the vocabulary.
         folder: of the version, such as `NAME/1`; created.
         vocab_file: copied to the model's `assets/`.
-        described: entries of `model.json` besides the task, its details and
+        described: entries of `model.json` besides the form of the model and
             the versions of the software.
-        converted: written instead of the SavedModel, with a copy of the
-            vocabulary.
 
     Raises:
         OSError: the folder cannot be written.
         ValueError: the folder exists.
     """
     check_new(folder)
-    if converted:
-        form = converted.description
-    else:
-        form = {"signatures": _described(servable)}
     description = {
-        "task": servable.task,
-        **servable.details,
         **described,
-        **form,
+        **exported.description,
         "versions": {
             "python": platform.python_version(),
             "tensorflow": tf.__version__,
@@ -85,15 +141,7 @@ def write(
     }
     try:
         with writing.whole_folder(folder) as aside:
-            if converted:
-                writing.copy_file(
-                    vocab_file, os.path.join(aside, run_files.VOCABULARY)
-                )
-                path = os.path.join(aside, converted.name)
-                with writing.whole_file(path, "wb") as file:
-                    file.write(converted.content)
-            else:
-                _save(servable, aside, vocab_file)
+            exported.write(aside, vocab_file)
             writing.write_json(os.path.join(aside, DESCRIPTION), description)
     except tf.errors.OpError as error:
         raise OSError(
@@ -121,25 +169,6 @@ def check_new(folder: str) -> None:
     writing.check_folder(os.path.dirname(folder))
 
 
-def _save(servable, folder: str, vocab_file: str) -> None:
-    root = tf.Module(name=servable.task)
-    root.weights = servable.variables
-    root.vocabulary = tf.saved_model.Asset(vocab_file)
-    with _without_notices():
-        tf.saved_model.save(
-            root,
-            folder,
-            signatures={
-                name: function.get_concrete_function()
-                for name, function in servable.signatures.items()
-            },
-            # It is not trained.
-            options=tf.saved_model.SaveOptions(
-                experimental_custom_gradients=False
-            ),
-        )
-
-
 @contextlib.contextmanager
 def _without_notices() -> Iterator[None]:
     """Hides notices of TensorFlow and the converters, except errors.
@@ -154,60 +183,34 @@ def _without_notices() -> Iterator[None]:
         logging.disable(before)
 
 
-def _described(servable) -> dict[str, dict[str, Any]]:
-    """Returns the type and shape of each input and output of signatures."""
-
-    def kinds(specs):
-        return {
-            name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
-            for name, spec in specs.items()
-        }
-
-    return {
-        name: {
-            "inputs": kinds(
-                {spec.name: spec for spec in function.input_signature}
-            ),
-            "outputs": kinds(
-                function.get_concrete_function().structured_outputs
-            ),
-        }
-        for name, function in servable.signatures.items()
-    }
-
-
 def convert(
-    task: str,
-    model: Any,
-    settings: run_folder.Settings,
-    quantize: str | None = None,
+    model: models.Model, network: Any, quantize: str | None = None
 ) -> Converted:
     """Converts a network to LiteRT, for any number of rows of any length.
 
     Args:
-        task: one of `run_folder.TASKS`.
-        model: of `networks.load`; its activations are replaced by operations
+        model: of `models.read`.
+        network: of `models.load`; its activations are replaced by operations
             that exist in LiteRT.
-        settings: of the model.
         quantize: "int8" to store the matrices as 8-bit integers; the other
             factors are quantized at run time (dynamic range).
     """
-    _use_gelu_operation(model)
-    specs = signatures.id_specs(3 if task == run_folder.CHOOSE else 2)
-    network = tf.function(
-        networks.outputs_of(task, model, settings),
+    _use_gelu_operation(network)
+    specs = signatures.id_specs(signatures.rank(model))
+    compute = tf.function(
+        models.outputs_of(model, network),
         input_signature=specs,
         autograph=False,  # No Python here depends on a tensor.
     ).get_concrete_function()
     root = tf.Module()
     # Tracked variables become constants.
-    root.weights = [variable.value for variable in model.variables]
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([network], root)
+    root.weights = [variable.value for variable in network.variables]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([compute], root)
     if quantize:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     with _without_notices():
         content = converter.convert()
-    outputs = network.structured_outputs
+    outputs = compute.structured_outputs
     return Converted(
         name=_LITERT_FILE,
         content=content,
@@ -220,13 +223,13 @@ def convert(
     )
 
 
-def _use_gelu_operation(model: Any) -> None:
+def _use_gelu_operation(network: Any) -> None:
     """Replaces GELU by LiteRT's own operation.
 
     LiteRT has no `erf`, which the exact form requires.
     """
     forms = {"gelu": True, "gelu_exact": False}
-    for layer in model._flatten_layers():
+    for layer in network._flatten_layers():
         if isinstance(layer, layers.Transform) and layer.activation in forms:
             layer.activation = functools.partial(
                 tf.nn.gelu, approximate=forms[layer.activation]

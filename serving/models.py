@@ -1,369 +1,365 @@
-"""Models of raw text for export: their signatures, by task."""
+"""Trained models: the descriptions in their folders, and their networks."""
 
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
-from modeling import bert, heads
-from serving import (
-    answerer,
-    graph_tokenizer,
-    networks,
-    normalization,
-    run_folder,
-    signatures,
-    tagger,
-    token_rows,
-)
+from files import paths, run_files
+from modeling import bert, checkpoints, heads, name_tables
+from modeling import config as config_lib
 from tasks import features
 from tasks import task as task_lib
-from tasks.classification import labels, predictions, sentence_pairs
+from tasks.classification import labels, sentence_pairs
+from tasks.squad import squad_answers, squad_features
+from training import model_folder
+from vocab import tokenization
 
-VECTORS = "vectors"
-_MASK = "[MASK]"
+EMBEDDING = "embedding"  # The encoder of any model.
+
+ID_NAMES = ("input_ids", "input_mask", "segment_ids")
+# Independent of the policy and of the precision in training.
+_DTYPE = "float32"
+_OUTPUT_WEIGHTS = "output_weights"
+_MASKED_LM = "cls/predictions/output_bias"
+_CAUSAL = model_folder.attention(is_causal=True)
+_POOLER = "bert/pooler/dense/kernel"
+_TASK_OF_OUTPUTS = {
+    "cls/squad/output_weights": model_folder.QUESTION_ANSWERING,
+    "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
+}
+_THRESHOLD, _VERSION_2 = "null_score_diff_threshold", "version_2_with_negative"
+# The defaults of the scripts, for folders that do not state a length.
+_LENGTHS = {
+    model_folder.QUESTION_ANSWERING: 384,
+    model_folder.TAGGING: 512,
+    model_folder.PRETRAINING: 512,
+}
+_LENGTH = 128
 
 
-def servable(
-    task: str, model: Any, settings: run_folder.Settings
-) -> signatures.Servable:
-    """Makes the signatures of a model.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """A trained model, as the files of its folder describe it.
+
+    Attributes:
+        task: one of `model_folder.TASKS`, or `EMBEDDING`.
+        checkpoint: the prefix.
+        variables: the names of the variables.
+        config: the sizes.
+        tokenizer: of its vocabulary and casing.
+        description: the content of task.json.
+        layers: the hidden layers of an embedding.
+    """
+
+    task: str
+    checkpoint: str
+    variables: Collection[str]
+    config: config_lib.BertConfig
+    tokenizer: tokenization.FullTokenizer
+    description: Mapping[str, Any]
+    layers: tuple[int, ...] = (-1,)
+
+    @property
+    def max_seq_length(self) -> int:
+        """The word pieces of a sequence."""
+        most = self.config.max_position_embeddings
+        if (
+            self.task == model_folder.PRETRAINING
+        ):  # Masks are filled at all positions.
+            return most
+        default = min(_LENGTHS.get(self.task, _LENGTH), most)
+        return self.description.get("max_seq_length", default)
+
+    @property
+    def truncation(self) -> sentence_pairs.Truncation:
+        """The rule for long texts."""
+        return sentence_pairs.Truncation(
+            max_seq_length=self.max_seq_length,
+            **_chosen(self.description, "long_text", "window_stride"),
+        )
+
+    @property
+    def label_set(self) -> labels.LabelSet:
+        """The labels of a classifier or a tagger."""
+        return labels.LabelSet(
+            problem_type=self.problem_type,
+            names=tuple(self.description.get("labels", ())),
+        )
+
+    @property
+    def problem_type(self) -> str:
+        """The kind of the outputs, one of `task.PROBLEM_TYPES`."""
+        return self.description.get("problem_type", task_lib.SINGLE_LABEL)
+
+    @property
+    def windows(self) -> squad_features.WindowOptions:
+        """How paragraphs are split."""
+        return squad_features.WindowOptions(
+            max_seq_length=self.max_seq_length,
+            **_chosen(self.description, "doc_stride", "max_query_length"),
+        )
+
+    @property
+    def answers(self) -> squad_answers.AnswerOptions:
+        """How answers are searched."""
+        names = ("n_best_size", "max_answer_length", _VERSION_2)
+        return squad_answers.AnswerOptions(**_chosen(self.description, *names))
+
+    @property
+    def threshold(self) -> float:
+        """The null odds above which there is no answer, in version 2."""
+        return float(self.description.get(_THRESHOLD, 0.0))
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the checkpoint has a pooler."""
+        return _POOLER in self.variables
+
+
+def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}
+
+
+def read(
+    folder: str, *, best: bool = False, layers: tuple[int, ...] | None = None
+) -> Model:
+    """Reads the description of a trained model.
 
     Args:
-        task: one of `run_folder.TASKS`.
-        model: of `networks.load`, in float32.
-        settings: of the model.
+        folder: of a run or a trial, of the release, or of Hugging Face.
+        best: the best checkpoint of the run instead of the latest.
+        layers: to embed with these layers, whatever the model's task.
 
     Raises:
-        ValueError: the settings lack a value that the task requires.
+        OSError: a file cannot be read.
+        ValueError: there is no model, or several; the folder does not state
+            what predicting needs; or the model is not supported.
     """
-    tokenizer = graph_tokenizer.GraphTokenizer(
-        settings.vocab_file, settings.do_lower_case
-    )
-    if task == run_folder.ANSWER:
-        return answerer.servable(model, tokenizer, settings.answering)
-    if task == run_folder.TAG:
-        names = settings.known_labels.names
-        length = settings.truncation.max_seq_length
-        return tagger.servable(model, tokenizer, names, length)
-    make = {
-        run_folder.CHOOSE: _chooser,
-        run_folder.EMBED: _embedder,
-        run_folder.FILL_MASK: _mask_filler,
-    }.get(task, _classifier)
-    return make(model, tokenizer, settings)
-
-
-def _classifier(
-    model: heads.BertForSequenceClassification,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-    settings: run_folder.Settings,
-) -> signatures.Servable:
-    """Makes the signatures of a classifier.
-
-    They are `serving_default` (`text_a` `[B]` string), `pairs` (also
-    `text_b`) and `ids`. Outputs, for B texts or pairs and K labels:
-
-    - of one label: `label` `[B]` string, `probabilities` `[B, K]` float32;
-    - of several: `probabilities` `[B, K]` and `is_chosen` `[B, K]` bool;
-    - of a score: `score` `[B]` float32.
-    """
-    net = networks.Network(model, lambda outputs: outputs["logits"])
-    label_set, truncation = settings.known_labels, settings.truncation
-    kind = label_set.problem_type
-
-    def of_tokens(tokens_a, tokens_b):
-        rows, text = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
-        outputs = networks.activated(net(rows), kind)
-        if truncation.long_text == sentence_pairs.WINDOWS:
-            # The mean of each text's windows; every text has one.
-            outputs = tf.math.segment_mean(outputs, text)
-        return _answers(outputs, label_set)
-
-    def of_rows(rows):
-        return _answers(networks.activated(net(rows), kind), label_set)
-
-    is_score = kind == task_lib.REGRESSION
-    longest = model.config.max_position_embeddings
-    return signatures.Servable(
-        task=run_folder.SCORE if is_score else run_folder.CLASSIFY,
-        signatures=signatures.of_sequences(
-            tokenizer.tokenize, of_tokens, of_rows, longest
-        ),
-        variables=net.variables,
-        details={
-            **label_set.to_dict(),
-            "max_seq_length": truncation.max_seq_length,
-            "long_text": truncation.long_text,
-            "window_stride": truncation.window_stride,
-        },
-    )
-
-
-def _answers(outputs, label_set: labels.LabelSet):
-    """Returns the answers of `[B, K]` outputs, by name."""
-    if label_set.problem_type == task_lib.REGRESSION:
-        return {"score": outputs[:, 0]}
-    if label_set.problem_type == task_lib.MULTI_LABEL:
-        is_chosen = outputs >= predictions.THRESHOLD
-        return {"probabilities": outputs, "is_chosen": is_chosen}
-    names = tf.constant(label_set.names)  # [K]
-    return {
-        "label": tf.gather(names, tf.argmax(outputs, axis=-1)),
-        "probabilities": outputs,
-    }
-
-
-def _chooser(
-    model: heads.BertForMultipleChoice,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-    settings: run_folder.Settings,
-) -> signatures.Servable:
-    """Makes the signatures of a model that chooses among C endings.
-
-    `serving_default` takes `first` and `second`, each `[B]` string, and
-    `endings` `[B, C]` string: the texts of a choice are `first`, and `second`
-    with an ending. Outputs: `choice` `[B]` int32, from 0, its `ending` `[B]`
-    string, and `probabilities` `[B, C]` float32. `ids` takes `[B, C, T]`, and
-    gives `choice` and `probabilities`. The longer text of a longer choice is
-    truncated.
-    """
-    max_seq_length = settings.truncation.max_seq_length
-    truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
-    net = networks.Network(
-        model, lambda outputs: tf.nn.softmax(outputs["logits"]), rank=3
-    )
-
-    def of_rows(rows):
-        probabilities = net(rows)  # [B, C]
-        best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
-        return {"choice": best, "probabilities": probabilities}
-
-    def of_texts(first, second, endings):
-        rows = _choice_rows(tokenizer, truncation, first, second, endings)
-        answers = of_rows(rows)
-        ending = tf.gather(endings, answers["choice"], batch_dims=1)
-        return {**answers, "ending": ending}
-
-    names = ("first", "second", "endings")
-    longest = model.config.max_position_embeddings
-    return signatures.Servable(
-        task=run_folder.CHOOSE,
-        signatures={
-            signatures.DEFAULT: signatures.of_texts(
-                of_texts, *names, lists=["endings"]
-            ),
-            signatures.IDS: signatures.of_ids(of_rows, longest, rank=3),
-        },
-        variables=net.variables,
-        details={"max_seq_length": max_seq_length},
-    )
-
-
-def _choice_rows(
-    tokenizer, truncation, first, second, endings
-) -> token_rows.ModelInputs:
-    """Makes the inputs of the choices, each `[B, C, T]`."""
-    num_choices = tf.shape(endings)[1]
-    row = tf.repeat(tf.range(tf.size(first)), num_choices)  # [B * C]
-    tokens_a, begun = (
-        tf.gather(tokenizer.tokenize(text), row) for text in (first, second)
-    )
-    # The same pieces as of both texts with a space between them.
-    ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
-    tokens_b = tf.concat([begun, ended], axis=1)
-    rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
-    shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
-    return token_rows.ModelInputs(
-        **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
-    )
-
-
-def _embedder(
-    model: bert.BertModel,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-    settings: run_folder.Settings,
-) -> signatures.Servable:
-    """Makes the signatures of an encoder.
-
-    They are `serving_default` (`text_a` `[B]` string), `pairs` (also
-    `text_b`), `ids` and `vectors`, which is `serving_default` without the
-    outputs of T positions. Outputs, for the L chosen layers:
-
-    - `tokens` `[B, T]` string, "" after the last; `input_mask` `[B, T]` int32;
-    - `sequence_output` `[B, T, D]` float32, the last layer;
-    - `layers` `[B, T, L, D]` float32, as `extract_features.py` writes them;
-    - `mean` `[B, L, D]` float32, of all tokens, including [CLS] and [SEP];
-    - `pooled_output` `[B, D]` float32, if the model has it.
-
-    Values at padding are 0.
-
-    Raises:
-        ValueError: the model lacks a layer, or texts are split into windows.
-    """
-    layers, truncation = settings.layers, settings.truncation
-    features.check_layers(layers, model.config.num_hidden_layers)
-    if truncation.long_text == sentence_pairs.WINDOWS:
+    if not paths.is_folder(folder):
         raise ValueError(
-            "A text must have one row to be embedded; long_text windows makes "
-            "several. Choose head or head_tail."
+            "The model must be the folder of a training run or of a "
+            f"checkpoint; {folder} is not a folder."
         )
-    encoder = _Encoder(model, tokenizer, settings)
-    tokenize, longest = tokenizer.tokenize, model.config.max_position_embeddings
-    return signatures.Servable(
-        task=run_folder.EMBED,
-        signatures={
-            **signatures.of_sequences(
-                tokenize, encoder.of_tokens, encoder.of_rows, longest
+    if best:
+        folder = os.path.join(folder, "best")
+    try:
+        checkpoint = checkpoints.find(folder).path
+    except FileNotFoundError as error:
+        trials = os.path.join(folder, run_files.TRIALS)
+        raise ValueError(
+            f"{folder} contains several trials. Pass the folder of one, such "
+            f"as the best one in {trials}."
+            if paths.exists(trials)
+            else f"{folder} contains no checkpoint. Pass the --output_dir of a "
+            "run that was trained."
+        ) from error
+    shapes = checkpoints.list_variables(checkpoint)
+    if name_tables.WORD_EMBEDDINGS not in shapes:
+        raise ValueError(
+            f"Checkpoint {checkpoint!r} must contain the encoder "
+            f"({name_tables.WORD_EMBEDDINGS}); it does not."
+        )
+    description = model_folder.read(folder)
+    if description.get("attention") == _CAUSAL:
+        raise ValueError(f"{folder}: left-to-right attention is not served.")
+    for name in ("bilstm_head", "features"):
+        if description.get(name) and layers is None:
+            raise ValueError(
+                f"{folder}: --{name}, a BiLSTM below the output layer, is not "
+                "served; tools.export_model --layers exports its encoder."
+            )
+    task = _task(description, shapes) if layers is None else EMBEDDING
+    _check_described(folder, task, description, shapes)
+    vocab_file = model_folder.vocabulary(folder)
+    if vocab_file is None:
+        raise ValueError(
+            f"{folder} must contain {run_files.VOCABULARY}; it does not."
+        )
+    return _checked(
+        Model(
+            task=task or model_folder.CLASSIFICATION,
+            checkpoint=checkpoint,
+            variables=shapes.keys(),
+            config=config_lib.BertConfig.from_checkpoint(folder),
+            tokenizer=tokenization.FullTokenizer(
+                vocab_file,
+                description["do_lower_case"],
+                description.get("strip_accents"),
             ),
-            VECTORS: signatures.of_single_texts(tokenize, encoder.vectors),
-        },
-        variables=encoder.net.variables,
-        details={
-            "max_seq_length": truncation.max_seq_length,
-            "long_text": truncation.long_text,
-            "layers": list(layers),
-            "hidden_size": model.config.hidden_size,
-        },
+            description=description,
+            layers=(-1,) if layers is None else layers,
+        )
     )
 
 
-class _Encoder:
-    """Encodes B texts at once."""
+def _task(
+    description: Mapping[str, Any], variables: Collection[str]
+) -> str | None:
+    """Returns the task; None for labels of texts or of words."""
+    if "task" in description:
+        return description["task"]
+    for name, task in _TASK_OF_OUTPUTS.items():
+        if name in variables:
+            return task
+    return None if _OUTPUT_WEIGHTS in variables else model_folder.PRETRAINING
 
-    def __init__(self, model, tokenizer, settings: run_folder.Settings):
-        kept = ["sequence_output", "pooled_output"]
-        kept = kept if settings.model.has_pooler else kept[:1]
 
-        def chosen(outputs):
-            every = outputs["all_encoder_layers"]
-            wanted = [every[layer] for layer in settings.layers]
-            stacked = tf.stack(wanted, axis=2)  # [B, T, L, D]
-            return {"layers": stacked, **{name: outputs[name] for name in kept}}
-
-        self.net = networks.Network(model, chosen)
-        self._vocab_size = model.config.vocab_size
-        self._tokenizer = tokenizer
-        self._truncation = settings.truncation
-
-    def of_tokens(self, tokens_a, tokens_b):
-        rows = self._rows(tokens_a, tokens_b)
-        names = self._tokenizer.tokens(self._vocab_size)
-        names = tf.where(
-            rows.input_mask > 0, tf.gather(names, rows.input_ids), ""
+def _check_described(
+    folder: str,
+    task: str | None,
+    description: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+) -> None:
+    """Checks that what no file but task.json can state is stated."""
+    needed: dict[str, Any] = {"do_lower_case": True}
+    is_score = description.get("problem_type") == task_lib.REGRESSION
+    if (
+        task in (None, model_folder.CLASSIFICATION, model_folder.TAGGING)
+        and not is_score
+    ):
+        count = shapes[_OUTPUT_WEIGHTS][0][0]
+        needed["labels"] = [f"name of output {i}" for i in range(count)]
+    if task is None:
+        needed["task"] = model_folder.CLASSIFICATION
+    if task == model_folder.QUESTION_ANSWERING:
+        needed[_VERSION_2] = True
+    missing = {k: v for k, v in needed.items() if k not in description}
+    if missing:
+        example = {"task": task, **description, **missing}
+        raise ValueError(
+            f"No file of {folder} states {', '.join(sorted(missing))} of "
+            "the model. Write this, with the right values, to "
+            f"{os.path.join(folder, run_files.TASK)}: {json.dumps(example)}. "
+            "The script of the task writes it too, with --do_predict, "
+            f"--output_dir={folder} and the flags of the training."
         )
-        return {"tokens": names, **self.of_rows(rows)}
-
-    def vectors(self, tokens_a, tokens_b):
-        found = self.of_rows(self._rows(tokens_a, tokens_b))
-        return {k: found[k] for k in ("mean", "pooled_output") if k in found}
-
-    def _rows(self, tokens_a, tokens_b):
-        rows, _ = token_rows.fit(
-            tokens_a, tokens_b, self._truncation, self._tokenizer
+    if description.get(_THRESHOLD) == "auto":
+        raise ValueError(
+            f"{folder}: the {_THRESHOLD} of auto is not known before "
+            "run_squad.py --do_predict --do_eval chose it."
         )
-        return rows
-
-    def of_rows(self, rows: token_rows.ModelInputs):
-        """Sets values at padding to 0 and averages tokens."""
-        outputs = self.net(rows)
-        is_token = tf.cast(rows.input_mask > 0, tf.float32)
-        is_token = is_token[..., tf.newaxis]  # [B, T, 1]
-        layers = outputs.pop("layers") * is_token[..., tf.newaxis]
-        sums = tf.reduce_sum(layers, axis=1)  # [B, L, D]
-        counts = tf.reduce_sum(is_token, axis=1)[..., tf.newaxis]  # [B, 1, 1]
-        return {
-            "input_mask": rows.input_mask,
-            "layers": layers,  # [B, T, L, D]
-            "sequence_output": outputs.pop("sequence_output") * is_token,
-            "mean": tf.math.divide_no_nan(sums, counts),
-            **outputs,
-        }
 
 
-def _mask_filler(
-    model: heads.BertForPreTraining,
-    tokenizer: graph_tokenizer.GraphTokenizer,
-    settings: run_folder.Settings,
-) -> signatures.Servable:
-    """Makes the signatures of a masked language model.
+def _checked(model: Model) -> Model:
+    config, tokenizer = model.config, model.tokenizer
+    tokenization.validate_case_matches_checkpoint(
+        tokenizer.basic_tokenizer.do_lower_case, model.checkpoint
+    )
+    config.check_length(model.max_seq_length)
+    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
+    if model.task == EMBEDDING:
+        features.check_layers(model.layers, config.num_hidden_layers)
+    return model
 
-    They are `serving_default` (`text_a` `[B]` string), `pairs` (also
-    `text_b`) and `ids`. Outputs, P being the most masks of a row: `tokens`
-    `[B, P, k]` string and `probabilities` `[B, P, k]` float32, the most
-    probable first, masks from the left; `num_masks` `[B]` int32. Rows with
-    fewer masks are filled with "" and 0.
 
-    A text that is too long is an error, as for `tools.predict_masked`:
-    truncation could remove a mask.
+# -------------------------------------------------------------------- Networks
+
+
+def load(model: Model) -> Any:
+    """Loads the network of a model: one of `heads`, or a `bert.BertModel`.
 
     Raises:
-        ValueError: the vocabulary has no [MASK].
+        ValueError: the checkpoint lacks a weight, or has one that is not
+            finite.
     """
-    tokenizer.definition.require_tokens(_MASK)
-    max_seq_length = settings.truncation.max_seq_length
-    top_k = min(settings.top_k, model.config.vocab_size)
-    filler = _MaskFiller(model, tokenizer, max_seq_length, top_k)
-    return signatures.Servable(
-        task=run_folder.FILL_MASK,
-        signatures=signatures.of_sequences(
-            filler.tokenize, filler.of_tokens, filler.of_rows, max_seq_length
-        ),
-        variables=filler.net.variables,
-        details={"max_seq_length": max_seq_length, "top_k": top_k},
+    # Zeros, because drawing weights, which are replaced, takes seconds.
+    config = dataclasses.replace(model.config, initializer_range=0.0)
+    make = {
+        model_folder.CLASSIFICATION: heads.BertForSequenceClassification,
+        model_folder.TAGGING: heads.BertForTokenClassification,
+        model_folder.QUESTION_ANSWERING: heads.BertForQuestionAnswering,
+        model_folder.MULTIPLE_CHOICE: heads.BertForMultipleChoice,
+        model_folder.PRETRAINING: heads.BertForPreTraining,
+        EMBEDDING: bert.BertModel,
+    }[model.task]
+    options: dict[str, Any] = {}
+    if model.task in (model_folder.CLASSIFICATION, model_folder.TAGGING):
+        options = {"num_labels": model.label_set.num_outputs}
+    if model.task == model_folder.PRETRAINING:
+        options = {"objective": "mlm"}  # It reads single texts too.
+    if (
+        model.task == model_folder.PRETRAINING
+        and _MASKED_LM not in model.variables
+    ):
+        raise ValueError(
+            f"{model.checkpoint} has no output layer for masked words. "
+            "extract_features.py writes its vectors."
+        )
+    network = make(config, dtype=_DTYPE, **options)
+    report = checkpoints.load(
+        network, model.checkpoint, new=network.optional_variables
     )
+    logging.info("%s: %s", model.checkpoint, report)
+    checkpoints.check_finite(network, model.checkpoint)
+    return network
 
 
-class _MaskFiller:
-    """Fills the masks of B texts at once."""
+def outputs_of(
+    model: Model, network: Any
+) -> Callable[..., Mapping[str, tf.Tensor]]:
+    """Returns the network as a function of ids.
 
-    def __init__(self, model, tokenizer, max_seq_length: int, top_k: int):
-        self.net = networks.Network(
-            model, lambda outputs: outputs["masked_lm_logits"], num_more=1
-        )
-        self._top_k = top_k
-        self._tokenizer = tokenizer
-        self._mask_id = tokenizer.id_of(_MASK)
-        self._vocab_size = model.config.vocab_size
-        self._max_seq_length = max_seq_length
+    Its arguments are `ID_NAMES`, each `[R, T]` int32 (`[R, C, T]` for C
+    choices). Its outputs are, each float32:
 
-    def tokenize(self, text):
-        """Splits `[B]` texts but keeps each [MASK]: `[B, (tokens)]` int32."""
-        # Decoded first: there may be an invalid byte inside of "[MASK]".
-        parts = tf.strings.split(
-            normalization.drop_invalid_utf8(text), _MASK
-        )  # [B, (parts)]
-        tokens = self._tokenizer.tokenize(parts.values)  # [parts, (tokens)]
-        is_later = tf.ragged.range(parts.row_lengths()).values > 0  # [parts]
-        masks = token_rows.repeated(self._mask_id, tf.cast(is_later, tf.int64))
-        tokens = tf.concat([masks, tokens], axis=1)
-        return parts.with_values(tokens).merge_dims(1, 2)
+    - of a classifier: `probabilities` `[R, K]`, or `score` `[R]`;
+    - of a tagger: `probabilities` `[R, T, K]`; of choices: `[R, C]`;
+    - of questions: `start_logits` and `end_logits`, each `[R, T]`;
+    - of an encoder: `sequence_output` `[R, T, D]`, the chosen `layers`
+      `[R, T, L, D]` and, if the model has it, `pooled_output` `[R, D]`.
 
-    def of_tokens(self, tokens_a, tokens_b):
-        rows = token_rows.joined(tokens_a, tokens_b, self._tokenizer)
-        tf.debugging.assert_less_equal(
-            tf.shape(rows.input_ids)[1],
-            self._max_seq_length,
-            f"A text must have at most {self._max_seq_length} word pieces "
-            "with [CLS] and [SEP]; shorten it",
-        )
-        return self.of_rows(rows)
+    Args:
+        model: of `read`, not pre-trained.
+        network: of `load`.
+    """
+    activation = {
+        task_lib.SINGLE_LABEL: tf.nn.softmax,
+        task_lib.MULTI_LABEL: tf.nn.sigmoid,
+    }.get(model.problem_type)
 
-    def of_rows(self, rows: token_rows.ModelInputs):
-        is_mask = (rows.input_ids == self._mask_id) & (rows.input_mask > 0)
-        found = tf.where(is_mask)  # [masks, 2]
-        places = tf.RaggedTensor.from_value_rowids(
-            tf.cast(found[:, 1], tf.int32),
-            found[:, 0],
-            nrows=tf.shape(rows.input_ids, out_type=tf.int64)[0],
-            validate=False,
-        )  # [B, (masks)]
-        logits = self.net(rows, places.to_tensor())  # [B, P, V]
+    def compute(*ids):
+        outputs = network(*ids)
+        if model.task == model_folder.QUESTION_ANSWERING:
+            return {k: outputs[k] for k in ("start_logits", "end_logits")}
+        if model.task == EMBEDDING:
+            every = outputs["all_encoder_layers"]
+            found = {
+                "sequence_output": outputs["sequence_output"],
+                "layers": tf.stack([every[i] for i in model.layers], axis=2),
+            }
+            if model.has_pooler:
+                found["pooled_output"] = outputs["pooled_output"]
+            return found
+        if activation is None:
+            return {"score": outputs["logits"][:, 0]}
+        return {"probabilities": activation(outputs["logits"])}
+
+    return compute
+
+
+def masked_words(network: Any, top_k: int) -> Callable[..., Mapping]:
+    """Returns a pre-trained network as a function of ids and positions.
+
+    Its arguments are `ID_NAMES`, and the positions of masks `[R, P]`. Its
+    outputs are the most probable `ids` `[R, P, k]` int32, best first, and their
+    `probabilities`.
+
+    Args:
+        network: of `load`.
+        top_k: k, at most the size of the vocabulary.
+    """
+
+    def compute(*inputs):
+        logits = network(*inputs)["masked_lm_logits"]  # [R, P, V]
+        most = min(top_k, logits.shape[-1])
         # Of equal ones, the first in the vocabulary is first.
-        probs, ids = tf.math.top_k(tf.nn.softmax(logits), self._top_k)
-        is_given = tf.sequence_mask(places.row_lengths())[..., tf.newaxis]
-        tokens = tf.gather(self._tokenizer.tokens(self._vocab_size), ids)
-        return {
-            "tokens": tf.where(is_given, tokens, ""),
-            "probabilities": tf.where(is_given, probs, 0.0),
-            "num_masks": tf.cast(places.row_lengths(), tf.int32),
-        }
+        values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
+        return {"ids": ids, "probabilities": values}
+
+    return compute

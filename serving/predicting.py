@@ -1,140 +1,416 @@
 """Predictions of a trained model for texts, as the scripts make them.
 
-There are no files of records, and nothing is compiled, so that the first answer
-only waits for the weights.
+There are no files of records, and nothing is compiled, so that the first
+prediction only waits for the weights.
 """
 
 import contextlib
+import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from files import messages
-from serving import networks, run_folder, signatures
-from tasks import swag
+from serving import models
+from tasks import features, swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
+from training import model_folder
 
-# The parts of an example, in order.
-_LABELED = ("text_a", "text_b")
-FIELDS = {
-    run_folder.CLASSIFY: _LABELED,
-    run_folder.SCORE: _LABELED,
-    run_folder.CHOOSE: ("first", "second", "endings"),
-    run_folder.ANSWER: ("question", "context"),
-    run_folder.TAG: ("text",),
-}
+SEPARATOR = " ||| "
+_MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
+_POSITIONS = "masked_lm_positions"
 
 Example = Mapping[str, Any]
-# The ids of one row, `[T]` or `[C, T]` each.
-_Row = Mapping[str, np.ndarray]
+Answer = dict[str, Any]
 _Outputs = Sequence[Mapping[str, np.ndarray]]
-# The rows of an example, and a function from their outputs to the answer.
-_Encoded = tuple[list[_Row], Callable[[_Outputs], dict[str, Any]]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of ids.
+
+    Attributes:
+        ids: the inputs of the network by name, `[T]` or `[C, T]` each; `[P]`
+            positions of masks.
+        source: the window of the task that the row is made from, if any.
+    """
+
+    ids: Mapping[str, np.ndarray]
+    source: Any = None
+
+    @property
+    def num_tokens(self) -> int:
+        """The tokens of the row, or of its longest choice."""
+        return int(self.ids["input_mask"].sum(axis=-1).max())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """An example, by the names of its parts, and its rows."""
+
+    example: Example
+    rows: Sequence[Row]
+
+
+def _row(record: Mapping[str, Any], source: Any = None) -> Row:
+    names = (*models.ID_NAMES, _POSITIONS)
+    return Row(
+        ids={k: np.asarray(record[k], np.int32) for k in names if k in record},
+        source=source,
+    )
+
+
+# --------------------------------------------------------------------- Tasks
+
+
+def _encode_texts(example: Example, model: models.Model) -> list[Row]:
+    texts = sentence_pairs.InputExample(guid="", **example)
+    records = sentence_pairs.example_records(
+        texts, 0, model.truncation, model.tokenizer
+    )
+    return [_row(record) for record in records]
+
+
+def _decode_labels(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    values = [np.ravel(value) for o in outputs for value in o.values()]
+    pooled = predictions.pool_windows(np.stack(values), [len(values)])
+    return next(predictions.named_answers(model.label_set, pooled))
+
+
+def _encode_choices(example: Example, model: models.Model) -> list[Row]:
+    record = swag.example_record(
+        swag.Example(**example), model.truncation, model.tokenizer
+    )
+    return [_row(record)]
+
+
+def _decode_choice(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    probabilities = outputs[0]["probabilities"]
+    best = int(np.argmax(probabilities))
+    return {
+        "choice": best,
+        "ending": encoded.example["endings"][best],
+        "probabilities": list(map(predictions.shortest, probabilities)),
+    }
+
+
+def _squad_example(example: Example) -> squad_examples.SquadExample:
+    return squad_examples.SquadExample(
+        qas_id="",
+        question_text=example["question"],
+        doc_tokens=squad_examples.find_words(example["context"]),
+    )
+
+
+def _encode_question(example: Example, model: models.Model) -> list[Row]:
+    windows = squad_features.convert_examples_to_features(
+        [_squad_example(example)], model.tokenizer, model.windows, num_workers=1
+    )
+    return [_row(window.record(), window) for window in windows]
+
+
+def _decode_answer(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    windows = [row.source for row in encoded.rows]
+    logits = {
+        window.unique_id: np.stack(
+            [output["start_logits"], output["end_logits"]]
+        )
+        for window, output in zip(windows, outputs, strict=True)
+    }
+    (ranked,) = squad_answers.rank_answers(
+        [_squad_example(encoded.example)],
+        windows,
+        logits,
+        model.answers,
+        model.tokenizer.basic_tokenizer,
+        without_padding=not _keeps_padding(model),
+    )
+    text = ranked.prediction(model.threshold)
+    # If "no answer" wins, "" may not be in the list.
+    shares = {each.text: each.probability for each in ranked.nbest}
+    found = {"answer": text, "probability": shares.get(text, 0.0)}
+    if ranked.null_odds is not None:
+        found["null_odds"] = ranked.null_odds
+    return found
+
+
+def _keeps_padding(model: models.Model) -> bool:
+    """Returns whether padding competes for the best places, as released."""
+    is_answering = model.task == model_folder.QUESTION_ANSWERING
+    return is_answering and not model.description.get("packing", False)
+
+
+def _words(example: Example) -> tuple[str, ...]:
+    return tuple(filter(None, _WHITE_SPACE.split(example["text"])))
+
+
+def _encode_words(example: Example, model: models.Model) -> list[Row]:
+    words, length = _words(example), model.max_seq_length
+    if not words:
+        return []
+    (windows,) = ner.make_windows(
+        [conll.Sentence(words=words, tags=None, lines=(), document=0)],
+        [[0] * len(words)],
+        model.tokenizer,
+        ner.WindowOptions(max_seq_length=length, context=ner.SENTENCE),
+    )
+    return [_row(window.record(length), window) for window in windows]
+
+
+def _decode_tags(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    """Returns a tag for each word, in IOB2, and the entities."""
+    words, names = _words(encoded.example), model.label_set.names
+    tags = [
+        names[number]
+        for row, output in zip(encoded.rows, outputs, strict=True)
+        for number in output["probabilities"][
+            list(row.source.positions)
+        ].argmax(axis=-1)
+    ]
+    marked = [
+        {
+            "type": entity.kind,
+            "text": " ".join(words[entity.start : entity.end]),
+            "start": entity.start,
+            "end": entity.end,
+        }
+        for entity in entities.find_entities(tags)
+    ]
+    return {"words": list(words), "tags": tags, "entities": marked}
+
+
+def _encode_masks(example: Example, model: models.Model) -> list[Row]:
+    """Tokenizes a text, or a pair, except for each [MASK]."""
+
+    def tokenize(part: str) -> list[str]:
+        tokens = []
+        for between in part.split(_MASK):
+            tokens += [_MASK, *model.tokenizer.tokenize(between)]
+        return tokens[1:]
+
+    model.tokenizer.require_tokens(_MASK)
+    tokens, segment_ids = features.encode(
+        example["text"], tokenize, model.max_seq_length
+    )
+    positions = [i for i, token in enumerate(tokens) if token == _MASK]
+    if not positions:
+        raise ValueError(
+            f"The text must have a {_MASK}; got "
+            f"{messages.short(example['text'])}."
+        )
+    return [
+        _row(
+            {
+                "input_ids": model.tokenizer.convert_tokens_to_ids(tokens),
+                "input_mask": [1] * len(tokens),
+                "segment_ids": segment_ids,
+                _POSITIONS: positions,
+            }
+        )
+    ]
+
+
+def _decode_words(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    """Returns the candidates for each mask, the most probable first."""
+    (row,), (output,) = encoded.rows, outputs
+    names = model.tokenizer.inv_vocab
+    return {
+        "masks": [
+            [
+                {
+                    "token": names.get(number, f"[id {number}]"),
+                    "probability": predictions.shortest(value),
+                }
+                for number, value in zip(ids, values.tolist(), strict=True)
+            ]
+            for ids, values in zip(
+                output["ids"].tolist(), output["probabilities"], strict=False
+            )
+        ][: len(row.ids[_POSITIONS])]
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+    """The inputs of a task, and its functions.
+
+    Attributes:
+        fields: the parts of an example, in order.
+        encode: from an example to its rows.
+        decode: from the outputs of the rows to the answer, as in JSON.
+    """
+
+    fields: tuple[str, ...]
+    encode: Callable[[Example, models.Model], list[Row]]
+    decode: Callable[[Encoded, _Outputs, models.Model], Answer]
+
+
+_TASKS = {
+    model_folder.CLASSIFICATION: _Task(
+        fields=("text_a", "text_b"),
+        encode=_encode_texts,
+        decode=_decode_labels,
+    ),
+    model_folder.MULTIPLE_CHOICE: _Task(
+        fields=("first", "second", "endings"),
+        encode=_encode_choices,
+        decode=_decode_choice,
+    ),
+    model_folder.QUESTION_ANSWERING: _Task(
+        fields=("question", "context"),
+        encode=_encode_question,
+        decode=_decode_answer,
+    ),
+    model_folder.TAGGING: _Task(
+        fields=("text",), encode=_encode_words, decode=_decode_tags
+    ),
+    model_folder.PRETRAINING: _Task(
+        fields=("text",), encode=_encode_masks, decode=_decode_words
+    ),
+}
 
 
 def form(task: str) -> str:
-    """Returns the form of an example, for messages."""
-    more = " ||| ..." if task == run_folder.CHOOSE else ""
-    return " ||| ".join(FIELDS[task]) + more
+    """Returns the form of a line, for messages."""
+    more = f"{SEPARATOR}..." if task == model_folder.MULTIPLE_CHOICE else ""
+    return SEPARATOR.join(_TASKS[task].fields) + more
 
 
-def example(task: str, parts: Sequence[str]) -> Example:
-    """Returns the parts of an example by name.
+def example(task: str, line: str, context: str | None = None) -> Example:
+    """Reads an example.
 
     Args:
-        task: one of `FIELDS`.
-        parts: in order; those from the third on are the endings of a choice.
+        task: of the model.
+        line: its parts, separated as in `tasks.features`: the last ` ||| `
+            separates two texts, each one the choices.
+        context: the paragraph of a question; the line is the question alone.
 
     Raises:
-        ValueError: there are too few or too many.
+        ValueError: a part is missing.
     """
-    names, values = FIELDS[task], list[Any](parts)
-    if task == run_folder.CHOOSE:  # Of two endings or more.
-        values = [*parts[:2], parts[2:]] if len(parts) > 3 else []
-    least = 1 if names == _LABELED else len(names)
-    if not least <= len(values) <= len(names):
+    names, line = _TASKS[task].fields, line.strip()
+    parts: list[Any] = [line]
+    if context is not None:
+        parts = [line, context]
+    elif task == model_folder.MULTIPLE_CHOICE:
+        first, *others = line.split(SEPARATOR)
+        parts = [first, *others[:1], others[1:]]
+        if len(others) < 3:  # Of two endings or more.
+            parts = []
+    elif len(names) > 1 and SEPARATOR in line:
+        parts = list(features.split_pair(line))
+    is_short = task == model_folder.CLASSIFICATION and len(parts) == 1
+    if len(parts) != len(names) and not is_short:
         raise ValueError(
             f"An example of this model is {form(task)}; got "
-            f"{messages.short(' ||| '.join(parts))}."
+            f"{messages.short(line)}."
         )
-    return dict(zip(names, values, strict=False))
+    return dict(zip(names, parts, strict=False))
+
+
+# ------------------------------------------------------------------ Prediction
 
 
 class Predictor:
-    """Predicts with the model of a run.
+    """Predicts with a trained model.
 
     Args:
-        task: one of `FIELDS`.
-        settings: of the model; its weights are loaded.
+        model: of `models.read`; its weights are loaded.
         batch_size: rows per batch.
+        top_k: candidates for each mask.
     """
 
-    def __init__(
-        self, task: str, settings: run_folder.Settings, batch_size: int
-    ):
-        self._model = networks.load(task, settings)
-        self._settings = settings
+    def __init__(self, model: models.Model, batch_size: int, top_k: int = 5):
+        network = models.load(model)
+        self._model = model
         self._batch_size = batch_size
-        # As in the script: padding competes for the best places of an answer.
-        self._keeps_padding = (
-            task == run_folder.ANSWER and not settings.answering.removes_padding
-        )
-        self._encode: Callable[..., _Encoded] = {
-            run_folder.CHOOSE: _choice,
-            run_folder.ANSWER: _answer,
-            run_folder.TAG: _tags,
-        }.get(task, _labels)
-        self._compute = networks.outputs_of(task, self._model, settings)
+        self._compute: Callable[..., Mapping[str, tf.Tensor]]
+        if model.task == model_folder.PRETRAINING:
+            self._compute = models.masked_words(network, top_k)
+        else:
+            self._compute = models.outputs_of(model, network)
 
-    def predict(self, examples: Iterable[Example]) -> list[dict[str, Any]]:
+    def encode(self, example: Example) -> Encoded:
+        """Makes the rows of an example.
+
+        Raises:
+            ValueError: the example does not fit the model.
+        """
+        rows = _TASKS[self._model.task].encode(example, self._model)
+        return Encoded(example=example, rows=rows)
+
+    def predict(self, examples: Sequence[Encoded]) -> list[Answer]:
         """Returns the answers to examples, in order, as in JSON."""
-        encoded = [
-            self._encode(each, self._settings, self._model) for each in examples
-        ]
+        decode = _TASKS[self._model.task].decode
         with _op_by_op():
-            outputs = iter(
-                self._run([row for rows, _ in encoded for row in rows])
-            )
+            outputs = iter(self._run([row for e in examples for row in e.rows]))
             return [
-                decode(list(itertools.islice(outputs, len(rows))))
-                for rows, decode in encoded
+                decode(
+                    e, list(itertools.islice(outputs, len(e.rows))), self._model
+                )
+                for e in examples
             ]
 
-    def _run(self, rows: Sequence[_Row]) -> list[dict[str, np.ndarray]]:
+    def _run(self, rows: Sequence[Row]) -> list[dict[str, np.ndarray]]:
         """Runs the network on rows, in batches of similar lengths."""
         found: list[dict[str, np.ndarray]] = [{} for _ in rows]
         for batch in self._batches(rows):
-            length = None
-            if not self._keeps_padding:
-                length = max(_length(rows[index]) for index in batch)
-            ids = [
-                np.stack([rows[index][name] for index in batch])[..., :length]
-                for name in signatures.ID_NAMES
+            length = max(rows[index].num_tokens for index in batch)
+            inputs = [
+                _stacked(
+                    [rows[index].ids[name] for index in batch],
+                    None
+                    if name == _POSITIONS or _keeps_padding(self._model)
+                    else length,
+                )
+                for name in rows[batch[0]].ids
             ]
-            outputs = self._compute(*map(tf.constant, ids))
+            outputs = self._compute(*map(tf.constant, inputs))
             for name, values in outputs.items():
                 for index, value in zip(batch, values.numpy(), strict=True):
                     found[index][name] = value
         return found
 
-    def _batches(self, rows: Sequence[_Row]) -> Iterator[list[int]]:
+    def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         def choices(index):
-            return rows[index]["input_ids"].shape[:-1]
+            return rows[index].ids["input_ids"].shape[:-1]
 
         order = sorted(
-            range(len(rows)), key=lambda i: (choices(i), _length(rows[i]))
+            range(len(rows)), key=lambda i: (choices(i), rows[i].num_tokens)
         )
         for _, group in itertools.groupby(order, choices):
             # `itertools.batched` is of Python 3.12.
             while batch := list(itertools.islice(group, self._batch_size)):
                 yield batch
+
+
+def _stacked(values: Sequence[np.ndarray], length: int | None) -> np.ndarray:
+    """Stacks values, padded with 0, as released, to the longest."""
+    values = [value[..., :length] for value in values]
+    longest = max(value.shape[-1] for value in values)
+
+    def padded(value):
+        missing = longest - value.shape[-1]
+        return np.pad(value, [(0, 0)] * (value.ndim - 1) + [(0, missing)])
+
+    return np.stack([padded(value) for value in values])
 
 
 @contextlib.contextmanager
@@ -146,122 +422,3 @@ def _op_by_op() -> Iterator[None]:
         yield
     finally:
         tf.config.run_functions_eagerly(before)
-
-
-def _length(row: _Row) -> int:
-    """Counts the tokens of a row, or of its longest choice."""
-    return int(row["input_mask"].sum(axis=-1).max())
-
-
-def _row(record: Mapping[str, Any]) -> _Row:
-    return {
-        name: np.asarray(record[name], np.int32) for name in signatures.ID_NAMES
-    }
-
-
-def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
-    texts = sentence_pairs.InputExample(guid="", **example)
-    records = sentence_pairs.example_records(
-        texts, 0, settings.truncation, settings.tokenizer
-    )
-
-    def decode(outputs):
-        values = [np.ravel(value) for o in outputs for value in o.values()]
-        pooled = predictions.pool_windows(np.stack(values), [len(values)])
-        return next(predictions.named_answers(settings.known_labels, pooled))
-
-    return [_row(record) for record in records], decode
-
-
-def _choice(example, settings: run_folder.Settings, model) -> _Encoded:
-    record = swag.example_record(
-        swag.Example(**example), settings.truncation, settings.tokenizer
-    )
-
-    def decode(outputs):
-        probabilities = outputs[0]["probabilities"]
-        best = int(np.argmax(probabilities))
-        return {
-            "choice": best,
-            "ending": example["endings"][best],
-            "probabilities": list(map(predictions.shortest, probabilities)),
-        }
-
-    return [_row(record)], decode
-
-
-def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
-    reading = settings.answering
-    question = squad_examples.SquadExample(
-        qas_id="",
-        question_text=example["question"],
-        doc_tokens=squad_examples.find_words(example["context"]),
-    )
-    windows = list(
-        squad_features.convert_examples_to_features(
-            [question], settings.tokenizer, reading.windows, num_workers=1
-        )
-    )
-
-    def decode(outputs):
-        logits = {
-            window.unique_id: np.stack(
-                [scores["start_logits"], scores["end_logits"]]
-            )
-            for window, scores in zip(windows, outputs, strict=True)
-        }
-        (ranked,) = squad_answers.rank_answers(
-            [question],
-            windows,
-            logits,
-            reading.answers,
-            settings.tokenizer.basic_tokenizer,
-            without_padding=reading.removes_padding,
-        )
-        text = ranked.prediction(reading.threshold or 0.0)
-        # If "no answer" wins, "" may not be in the list.
-        shares = {each.text: each.probability for each in ranked.nbest}
-        found = {"answer": text, "probability": shares.get(text, 0.0)}
-        if ranked.null_odds is not None:
-            found["null_odds"] = ranked.null_odds
-        return found
-
-    return [_row(each.record()) for each in windows], decode
-
-
-def _tags(example, settings: run_folder.Settings, model) -> _Encoded:
-    """Predicts a tag for each word, in IOB2, and the entities."""
-    words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
-    names = settings.known_labels.names
-    length = settings.truncation.max_seq_length
-    windows: Sequence[ner.Window] = []
-    if words:
-        (windows,) = ner.make_windows(
-            [conll.Sentence(words=words, tags=None, lines=(), document=0)],
-            [[0] * len(words)],
-            settings.tokenizer,
-            ner.WindowOptions(max_seq_length=length, context=ner.SENTENCE),
-        )
-
-    def decode(outputs):
-        found = [
-            value[list(window.positions)]
-            for window, of_row in zip(windows, outputs, strict=True)
-            for value in of_row.values()
-        ]
-        tags = []
-        if found:
-            values = np.concatenate(found)  # [words, K]
-            tags = [names[number] for number in values.argmax(axis=-1)]
-        marked = [
-            {
-                "type": entity.kind,
-                "text": " ".join(words[entity.start : entity.end]),
-                "start": entity.start,
-                "end": entity.end,
-            }
-            for entity in entities.find_entities(tags)
-        ]
-        return {"words": list(words), "tags": tags, "entities": marked}
-
-    return [_row(each.record(length)) for each in windows], decode

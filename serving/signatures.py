@@ -1,104 +1,108 @@
-"""Signatures of exported models.
+"""Signatures of exported models, which take raw text or ids, by task.
 
 The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 """
 
-import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from serving import token_rows
+from serving import answers, graph_tokenizer, models, normalization, token_rows
+from tasks import task as task_lib
+from tasks.classification import predictions, sentence_pairs
+from training import model_folder
 
-DEFAULT = "serving_default"
-PAIRS = "pairs"
-IDS = "ids"
-ID_NAMES = ("input_ids", "input_mask", "segment_ids")
+DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
+_TEXTS = tf.TensorSpec([None], tf.string)
+_LISTS = tf.TensorSpec([None, None], tf.string)
 
-_Compute = Callable[..., Mapping[str, tf.Tensor]]
-_Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Servable:
-    """A model with its signatures, ready to be saved.
-
-    Attributes:
-        task: one of `run_folder.TASKS`.
-        signatures: functions by name.
-        variables: the weights.
-        details: further entries of model.json.
-    """
-
-    task: str
-    signatures: Mapping[str, Any]
-    variables: list[tf.Variable]
-    details: Mapping[str, Any]
+Signatures = dict[str, Any]
+_Rows = token_rows.ModelInputs
+_Network = Callable[[_Rows], Mapping[str, tf.Tensor]]
 
 
-def _of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
-    def run(*values):
-        # A loaded signature accepts any shape, so it is checked here.
-        checked = [
-            tf.ensure_shape(value, spec.shape)
-            for value, spec in zip(values, specs, strict=True)
-        ]
-        return dict(compute(*checked))
-
-    # No Python in it depends on a tensor.
-    return tf.function(run, input_signature=specs, autograph=False)
-
-
-def of_texts(
-    compute: _Compute, *names: str, lists: Collection[str] = ()
-) -> Any:
-    """Makes a signature of a function of texts.
+def make(model: models.Model, network: Any) -> Signatures:
+    """Makes the signatures of a model.
 
     Args:
-        compute: a function of a `[B]` string tensor for each name.
-        names: of its inputs, in its order.
-        lists: those inputs that are `[B, C]`.
+        model: of `models.read`.
+        network: of `models.load`.
+
+    Raises:
+        ValueError: its task has none, or texts to embed are split into
+            windows.
+    """
+    makers: dict[str, Callable[..., Signatures]] = {
+        model_folder.CLASSIFICATION: _classifier,
+        model_folder.MULTIPLE_CHOICE: _chooser,
+        model_folder.QUESTION_ANSWERING: _answerer,
+        model_folder.TAGGING: _tagger,
+        models.EMBEDDING: _embedder,
+    }
+    basic = model.tokenizer.basic_tokenizer
+    tokenizer = graph_tokenizer.GraphTokenizer(
+        model.tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
+    )
+    return makers[model.task](model, _shared(model, network), tokenizer)
+
+
+def rank(model: models.Model) -> int:
+    """Returns the rank of the ids: 3, `[B, C, T]`, for choices; else 2."""
+    return 3 if model.task == model_folder.MULTIPLE_CHOICE else 2
+
+
+def _shared(model: models.Model, network: Any) -> _Network:
+    """Traces a network once for all signatures.
+
+    It is traced here, outside of what training compiles, so that plain
+    operations are exported.
+    """
+    specs = [tf.TensorSpec([None] * rank(model), tf.int32)] * 3
+    compute = tf.function(
+        models.outputs_of(model, network),
+        input_signature=specs,
+        autograph=False,
+    )
+    return lambda rows: compute(*(getattr(rows, n) for n in models.ID_NAMES))
+
+
+def of_texts(**specs: tf.TensorSpec) -> Callable[[Callable], Any]:
+    """Makes a decorator that makes a signature of a function of texts.
+
+    Args:
+        **specs: `[B]` or `[B, C]` string, by the names of the inputs.
     """
 
-    def run(*texts):
-        for name, text in zip(names[1:], texts[1:], strict=True):
-            tf.debugging.assert_equal(
-                tf.shape(text)[0],
-                tf.shape(texts[0])[0],
-                f"{name} must have as many texts as {names[0]}",
-            )
-        return compute(*texts)
+    def decorate(compute):
+        def run(*values):
+            # A loaded signature accepts any shape, so it is checked here.
+            checked = [
+                tf.ensure_shape(value, spec.shape)
+                for value, spec in zip(values, specs.values(), strict=True)
+            ]
+            first, *others = specs
+            for name, value in zip(others, checked[1:], strict=True):
+                tf.debugging.assert_equal(
+                    tf.shape(value)[0],
+                    tf.shape(checked[0])[0],
+                    f"{name} must have as many texts as {first}",
+                )
+            return dict(compute(*checked))
 
-    return _of_specs(
-        run,
-        [
-            tf.TensorSpec(
-                [None, None] if name in lists else [None], tf.string, name=name
-            )
-            for name in names
-        ],
-    )
+        named = [
+            tf.TensorSpec(spec.shape, spec.dtype, name=name)
+            for name, spec in specs.items()
+        ]
+        # No Python in it depends on a tensor.
+        return tf.function(run, input_signature=named, autograph=False)
 
-
-def of_single_texts(tokenize: _Tokenize, compute: _Compute) -> Any:
-    """Makes a signature of `text_a`; for the arguments, see `of_sequences`."""
-
-    def run(text_a):
-        tokens = tokenize(text_a)
-        return compute(tokens, tokens[:, :0])
-
-    return of_texts(run, "text_a")
-
-
-def id_specs(rank: int) -> list[tf.TensorSpec]:
-    """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for a rank of 3."""
-    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in ID_NAMES]
+    return decorate
 
 
 def of_ids(
-    compute: Callable[[token_rows.ModelInputs], Mapping[str, tf.Tensor]],
-    max_seq_length: int,
+    compute: Callable[[_Rows], Mapping[str, tf.Tensor]],
+    longest: int,
     *,
     rank: int = 2,
 ) -> Any:
@@ -108,50 +112,291 @@ def of_ids(
 
     Args:
         compute: a function of the rows.
-        max_seq_length: the limit of T.
+        longest: the limit of T.
         rank: 3 for `[B, C, T]`.
     """
 
-    def run(*values):
-        rows = token_rows.ModelInputs(
-            **dict(zip(ID_NAMES, values, strict=True))
-        )
-        shape = tf.shape(rows.input_ids)
-        for name, ids in vars(rows).items():
+    def run(input_ids, input_mask, segment_ids):
+        shape = tf.shape(tf.ensure_shape(input_ids, [None] * rank))
+        for name, ids in (
+            ("input_mask", input_mask),
+            ("segment_ids", segment_ids),
+        ):
             tf.debugging.assert_equal(
                 tf.shape(ids), shape, f"{name} must have the shape of input_ids"
             )
         tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
         tf.debugging.assert_less_equal(
             shape[-1],
-            max_seq_length,
-            f"A sequence must have at most {max_seq_length} tokens",
+            longest,
+            f"A sequence must have at most {longest} tokens",
         )
-        return compute(rows)
+        rows = _Rows(
+            input_ids=input_ids, input_mask=input_mask, segment_ids=segment_ids
+        )
+        return dict(compute(rows))
 
-    return _of_specs(run, id_specs(rank))
+    return tf.function(run, input_signature=id_specs(rank), autograph=False)
 
 
-def of_sequences(
-    tokenize: _Tokenize,
-    of_tokens: _Compute,
-    of_rows: Callable[[token_rows.ModelInputs], Mapping[str, tf.Tensor]],
-    max_seq_length: int,
-) -> dict[str, Any]:
-    """Makes the signatures of texts, of pairs of texts, and of ids.
+def id_specs(rank: int) -> list[tf.TensorSpec]:
+    """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for a rank of 3."""
+    return [
+        tf.TensorSpec([None] * rank, tf.int32, name=name)
+        for name in models.ID_NAMES
+    ]
 
-    Args:
-        tokenize: splits `[B]` strings into ids, `[B, (tokens)]` int32.
-        of_tokens: a function of the ids of both texts.
-        of_rows: a function of the rows that a client made.
-        max_seq_length: the limit of T of those rows.
+
+# ------------------------------------------------------------------ By task
+
+
+def _classifier(
+    model: models.Model,
+    network: _Network,
+    tokenizer: graph_tokenizer.GraphTokenizer,
+) -> Signatures:
+    """Takes `text_a` `[B]`, `pairs` also `text_b`.
+
+    Outputs, for B texts or pairs and K labels:
+
+    - of one label: `label` `[B]` string, `probabilities` `[B, K]` float32;
+    - of several: `probabilities` `[B, K]` and `is_chosen` `[B, K]` bool;
+    - of a score: `score` `[B]` float32.
     """
+    truncation = model.truncation
+    names = tf.constant(model.label_set.names, tf.string)  # [K]
 
-    def of_pairs(*texts):
-        return of_tokens(*map(tokenize, texts))
+    def answer(outputs):
+        if "score" in outputs:
+            return outputs
+        probabilities = outputs["probabilities"]
+        if model.problem_type == task_lib.MULTI_LABEL:
+            is_chosen = probabilities >= predictions.THRESHOLD
+            return {"probabilities": probabilities, "is_chosen": is_chosen}
+        label = tf.gather(names, tf.argmax(probabilities, axis=-1))
+        return {"label": label, "probabilities": probabilities}
 
-    return {
-        DEFAULT: of_single_texts(tokenize, of_tokens),
-        PAIRS: of_texts(of_pairs, "text_a", "text_b"),
-        IDS: of_ids(of_rows, max_seq_length),
-    }
+    def of_tokens(tokens_a, tokens_b):
+        rows, text = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        outputs = network(rows)
+        if truncation.long_text == sentence_pairs.WINDOWS:
+            # The mean of each text's windows; every text has one.
+            outputs = {
+                name: tf.math.segment_mean(value, text)
+                for name, value in outputs.items()
+            }
+        return answer(outputs)
+
+    @of_texts(text_a=_TEXTS)
+    def single(text_a):
+        tokens = tokenizer.tokenize(text_a)
+        return of_tokens(tokens, tokens[:, :0])
+
+    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
+    def pairs(text_a, text_b):
+        return of_tokens(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
+
+    longest = model.config.max_position_embeddings
+    ids = of_ids(lambda rows: answer(network(rows)), longest)
+    return {DEFAULT: single, PAIRS: pairs, IDS: ids}
+
+
+def _chooser(
+    model: models.Model,
+    network: _Network,
+    tokenizer: graph_tokenizer.GraphTokenizer,
+) -> Signatures:
+    """Takes `first` and `second`, each `[B]`, and `endings` `[B, C]`.
+
+    The texts of a choice are `first`, and `second` with an ending; the longer
+    one of a longer choice is truncated. Outputs: `choice` `[B]` int32, from 0,
+    its `ending` `[B]` string, and `probabilities` `[B, C]` float32.
+    """
+    truncation = sentence_pairs.Truncation(max_seq_length=model.max_seq_length)
+
+    def answer(rows):
+        probabilities = network(rows)["probabilities"]  # [B, C]
+        best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+        return {"choice": best, "probabilities": probabilities}
+
+    @of_texts(first=_TEXTS, second=_TEXTS, endings=_LISTS)
+    def choices(first, second, endings):
+        count = tf.shape(endings)[1]
+        row = tf.repeat(tf.range(tf.size(first)), count)  # [B * C]
+        tokens_a, begun = (
+            tf.gather(tokenizer.tokenize(text), row) for text in (first, second)
+        )
+        # The same pieces as of both texts with a space between them.
+        ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
+        tokens_b = tf.concat([begun, ended], axis=1)
+        rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        shape = [-1, count, tf.shape(rows.input_ids)[1]]
+        found = answer(
+            _Rows(**{k: tf.reshape(v, shape) for k, v in vars(rows).items()})
+        )
+        ending = tf.gather(endings, found["choice"], batch_dims=1)
+        return {**found, "ending": ending}
+
+    longest = model.config.max_position_embeddings
+    return {DEFAULT: choices, IDS: of_ids(answer, longest, rank=3)}
+
+
+def _answerer(
+    model: models.Model,
+    network: _Network,
+    tokenizer: graph_tokenizer.GraphTokenizer,
+) -> Signatures:
+    """Takes `question` and `context`, each `[B]` string.
+
+    Outputs, each `[B]`:
+
+    - `answer` string, its words separated by one space; "" for "no answer";
+    - `start`, `end` int32: the answer is `context[start:end]` except for white
+      space. They count code points of the context, not bytes, after bytes that
+      are not UTF-8 are dropped; -1 for "no answer";
+    - `score` float32, the sum of its two logits;
+    - `null_odds` float32, in version 2.
+
+    `ids` gives `start_logits` and `end_logits` `[B, T]`.
+    """
+    longest = model.answers.max_answer_length
+    most_query = model.windows.max_query_length
+
+    @of_texts(question=_TEXTS, context=_TEXTS)
+    def answer(question, context):
+        context = normalization.drop_invalid_utf8(context)
+        query = tokenizer.tokenize(question)[:, :most_query]
+        pieces = tokenizer.tokenize_with_offsets(context)
+        num_pieces = pieces["ids"].row_lengths()
+        windows = answers.cut_windows(
+            query.row_lengths(), num_pieces, model.windows
+        )
+        rows = token_rows.joined(
+            tf.gather(query, windows.question),
+            token_rows.slices(
+                pieces["ids"], windows.question, windows.starts, windows.lengths
+            ),
+            tokenizer,
+        )
+        spans = answers.best_spans(network(rows), windows, num_pieces, longest)
+        is_answered, more = spans.is_found, {}
+        if model.answers.version_2_with_negative:
+            is_answered &= spans.null_odds <= model.threshold
+            more = {"null_odds": tf.cast(spans.null_odds, tf.float32)}
+        return {
+            **answers.texts(context, pieces, spans, is_answered),
+            "score": tf.cast(spans.score, tf.float32),
+            **more,
+        }
+
+    ids = of_ids(network, model.config.max_position_embeddings)
+    return {DEFAULT: answer, IDS: ids}
+
+
+def _tagger(
+    model: models.Model,
+    network: _Network,
+    tokenizer: graph_tokenizer.GraphTokenizer,
+) -> Signatures:
+    """Takes `text` `[B]`, sentences of words separated by ASCII white space.
+
+    Outputs: `words`, `tags` `[B, W]` string, "" after the last, and
+    `probabilities` `[B, W]` float32 of those tags; of `ids` `[B, T]`, `tags`
+    and `probabilities` of each token. A sentence that is too long is an error.
+    """
+    names = tf.constant(model.label_set.names)  # [K]
+    unknown = tokenizer.id_of("[UNK]")
+
+    def best(probabilities):
+        return {
+            "tags": tf.gather(names, tf.argmax(probabilities, axis=-1)),
+            "probabilities": tf.reduce_max(probabilities, axis=-1),
+        }
+
+    @of_texts(text=_TEXTS)
+    def tags(text):
+        # Decoded first: invalid bytes alone are no word.
+        words = tf.strings.split(normalization.drop_invalid_utf8(text))
+        pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
+        is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+        pieces = tf.concat(
+            [pieces, token_rows.repeated(unknown, is_empty)], axis=1
+        )
+        tokens = words.with_values(pieces).merge_dims(1, 2)  # [B, (tokens)]
+        rows = token_rows.joined(tokens, tokens[:, :0], tokenizer)
+        tf.debugging.assert_less_equal(
+            tf.shape(rows.input_ids)[1],
+            model.max_seq_length,
+            f"A sentence must have at most {model.max_seq_length} word pieces "
+            "with [CLS] and [SEP]",
+        )
+        sentence = words.value_rowids()  # [W]
+        # The label of a word is that of its first piece, after [CLS].
+        first = pieces.row_starts() - tf.gather(tokens.row_starts(), sentence)
+        place = tf.stack([sentence, 1 + first], axis=1)
+        found = best(tf.gather_nd(network(rows)["probabilities"], place))
+        return {
+            "words": words.to_tensor(),
+            **{k: words.with_values(v).to_tensor() for k, v in found.items()},
+        }
+
+    longest = model.config.max_position_embeddings
+    ids = of_ids(lambda rows: best(network(rows)["probabilities"]), longest)
+    return {DEFAULT: tags, IDS: ids}
+
+
+def _embedder(
+    model: models.Model,
+    network: _Network,
+    tokenizer: graph_tokenizer.GraphTokenizer,
+) -> Signatures:
+    """Takes `text_a` `[B]`, `pairs` also `text_b`.
+
+    Outputs, for the L chosen layers; values at padding are 0:
+
+    - `tokens` `[B, T]` string, "" after the last; `input_mask` `[B, T]` int32;
+    - `sequence_output` `[B, T, D]` float32, the last layer;
+    - `layers` `[B, T, L, D]` float32, as `extract_features.py` writes them;
+    - `mean` `[B, L, D]` float32, of all tokens, including [CLS] and [SEP];
+    - `pooled_output` `[B, D]` float32, if the model has it.
+    """
+    truncation = model.truncation
+    if truncation.long_text == sentence_pairs.WINDOWS:
+        raise ValueError(
+            "A text must have one row to be embedded; the long_text of this "
+            "model is windows, which makes several."
+        )
+    names = tokenizer.tokens(model.config.vocab_size)
+
+    def answer(rows):
+        outputs = dict(network(rows))
+        is_token = tf.cast(rows.input_mask > 0, tf.float32)
+        is_token = is_token[..., tf.newaxis]  # [B, T, 1]
+        layers = outputs["layers"] * is_token[..., tf.newaxis]
+        sums = tf.reduce_sum(layers, axis=1)  # [B, L, D]
+        counts = tf.reduce_sum(is_token, axis=1)[..., tf.newaxis]  # [B, 1, 1]
+        return {
+            **outputs,
+            "input_mask": rows.input_mask,
+            "layers": layers,  # [B, T, L, D]
+            "sequence_output": outputs["sequence_output"] * is_token,
+            "mean": tf.math.divide_no_nan(sums, counts),
+        }
+
+    def of_tokens(tokens_a, tokens_b):
+        rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        tokens = tf.gather(names, rows.input_ids)
+        tokens = tf.where(rows.input_mask > 0, tokens, "")
+        return {"tokens": tokens, **answer(rows)}
+
+    @of_texts(text_a=_TEXTS)
+    def single(text_a):
+        tokens = tokenizer.tokenize(text_a)
+        return of_tokens(tokens, tokens[:, :0])
+
+    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
+    def pairs(text_a, text_b):
+        return of_tokens(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
+
+    ids = of_ids(answer, model.config.max_position_embeddings)
+    return {DEFAULT: single, PAIRS: pairs, IDS: ids}

@@ -56,7 +56,6 @@ def joined(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    length: int | None = None,
 ) -> ModelInputs:
     """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
 
@@ -64,10 +63,9 @@ def joined(
         tokens_a: `[R, (tokens)]`.
         tokens_b: `[R, (tokens)]`.
         tokenizer: has the ids of [CLS] and [SEP].
-        length: T; the longest row if None.
 
     Returns:
-        The rows; the padding id is 0, as released.
+        The rows, as long as the longest; the padding id is 0, as released.
     """
     begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
@@ -84,11 +82,8 @@ def joined(
     )
     dense = ids.to_tensor()  # [R, longest]
     # At least one position, so that a batch without rows has a first one too.
-    least = 1 if length is None else length
-    missing = tf.maximum(least - tf.shape(dense)[1], 0)
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
     dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
-    if length is not None:
-        dense = tf.ensure_shape(dense, [None, length])
     places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
     is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
     is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)

@@ -55,9 +55,25 @@ def golden_classifier(folder):
         shutil.copy(file, folder)
     for name in ("vocab.txt", "bert_config.json"):
         shutil.copy(golden / "inputs" / name, folder)
-    labels = {"problem_type": "single_label", "labels": ["0", "1"]}
-    (folder / "labels.json").write_text(json.dumps(labels))
+    describe(folder, task="classification", labels=["0", "1"])
     return folder
+
+
+def golden_model(folder):
+    """Makes a folder of the release's model, which answers questions too."""
+    folder.mkdir()
+    golden = _ROOT / "tests/golden"
+    for file in (golden / "model").glob("tiny.ckpt.*"):
+        shutil.copy(file, folder)
+    for name in ("vocab.txt", "bert_config.json"):
+        shutil.copy(golden / "inputs" / name, folder)
+    return folder
+
+
+def describe(folder, **description):
+    """Writes task.json."""
+    values = {"do_lower_case": True, **description}
+    (folder / "task.json").write_text(json.dumps(values))
 
 
 def ask(folder, *requests, signature="serving_default"):

@@ -38,7 +38,6 @@ _SMALL = {
     "tools.learn_vocab": "--vocab_size=1200 --min_character_count=1",
     "tools.plot_attention": "",
     "tools.predict": "",
-    "tools.predict_masked": "",
     "tools.prepare_corpus": "",
 }
 # Commands with these words are not run, and why.

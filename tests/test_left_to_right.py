@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from modeling import checkpoints
-from serving import run_folder
 from tests import programs, toy_pretraining
 from training import checkpointing, model_files
 from training import flags as training_flags
@@ -40,9 +39,7 @@ _CONVERT = (
 _COMMANDS = [
     f"extract_features {_FILES} --input_file={_VOCAB} --layers=-1 "
     "--output_file={0}/out",
-    f"tools.predict_masked {_FILES} --text=[MASK] --output_file={{0}}/out",
     f"tools.plot_attention {_FILES} --text=word --output_file={{0}}/out",
-    f"tools.export_model {_FILES} --task=embed --export_dir={{0}}/out",
     f"tools.extend_vocab --vocab_file={_VOCAB} --words_file={{0}}/words.txt "
     "--output_file={0}/out/vocab.txt --init_checkpoint={0}/tiny.ckpt "
     "--output_checkpoint={0}/out/more.ckpt",
@@ -95,8 +92,4 @@ def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)
-    found = run_folder.find(None, prefix)
-    with pytest.raises(ValueError, match=r"has a BiLSTM .* --task=embed"):
-        found.task  # noqa: B018
-    found.check_task(run_folder.EMBED)
     assert "has a BiLSTM below its output layer" in _refusal(_CONVERT, tmp_path)

@@ -42,12 +42,8 @@ _COMMANDS = (
     f"{_EXTEND} --output_file=vocab.txt",
     f"{_EXTEND} --output_file=new.txt --init_checkpoint=tiny.ckpt "
     "--output_checkpoint=tiny.ckpt",
-    "tools.inspect_data --vocab_file=vocab.txt --input_file=te*.txt "
-    "--output_file=text.txt",
     "tools.learn_vocab --input_file=te*.txt --output_file=text.txt",
     f"tools.plot_attention {_MODEL} --text=rain --output_file=vocab.txt",
-    f"tools.predict_masked {_MODEL} --input_file=masked.txt "
-    "--output_file=masked.txt",
     f"{_PREPARE} --output_file=text.txt",
     f"{_PREPARE} --output_file=kept --holdout_every=2 --holdout_file=text.txt",
     f"{_PREPARE} --num_output_files=2 --output_file=text-%05d",
@@ -65,6 +61,7 @@ _OTHERS = {
         "tools.convert_checkpoint",
         "tools.download",
         "tools.export_model",
+        "tools.inspect_data",
         "tools.predict",
         "tools.python_docs_task",
         "paper.reproduce",
@@ -79,7 +76,6 @@ def folder_of_inputs(tmp_path_factory):
     (folder / "text.txt").write_text(_TEXT)
     (folder / "text-00001").write_text(_TEXT)
     (folder / "words.txt").write_text("snowfall\n")
-    (folder / "masked.txt").write_text("rain [MASK] .\n")
     (folder / "trivia.json").write_text(_TRIVIA)
     (folder / "pages").mkdir()
     (folder / "pages/page.txt").write_text("They saw rain.")

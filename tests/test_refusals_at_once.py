@@ -156,9 +156,8 @@ _TABLES = {
     "tools.learn_vocab --input_file=text.txt --output_file=folder": """
                            | it is a folder.
 """,
-    f"tools.predict_masked {_MODEL} --text=a --init_checkpoint=nothing": """
-                           | There is no checkpoint 'nothing'
---input_file=nowhere       | No such file or directory.
+    "tools.predict --model=nowhere": """
+--input_file=nothing       | No such file or directory.
 """,
     f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=nothing": """
 --output_file=folder       | it is a folder.
@@ -166,8 +165,8 @@ _TABLES = {
     "tools.download mrpc": """
 --output_dir=gs://a/b      | with --output_dir; got gs://a/b.
 """,
-    "tools.export_model --export_dir=served": """
-                           | Pass the folder of a run, --model_dir, or a
+    "tools.export_model --export_dir=served --model_dir=nowhere": """
+--quantize=int8            | --quantize requires --format=litert
 """,
     "paper.reproduce --scale=small": """
                            | --table and --figure; got neither.

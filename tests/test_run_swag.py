@@ -98,19 +98,14 @@ def test_learns_what_a_right_ending_is(tmp_path):
 
 @pytest.mark.slow
 def test_the_encoder_of_a_trained_model_is_exported(trained):
-    def export(task):
-        return export_model.run(
-            export_model.Options(
-                model_dir=str(trained / "out"),
-                export_dir=str(trained / "served"),
-                task=task,
-            )
+    version = export_model.run(
+        export_model.Options(
+            model_dir=str(trained / "out"),
+            export_dir=str(trained / "served"),
+            layers="-1",
         )
-
-    with pytest.raises(ValueError, match=r"=classify .* task is choose"):
-        export("classify")
-    served = tf.saved_model.load(export("embed"))
-    encode = served.signatures["vectors"]
+    )
+    encode = tf.saved_model.load(version).signatures["serving_default"]
     got = encode(text_a=tf.constant(["wa then wb"]))["pooled_output"]
     assert got.shape == (1, 32) and np.isfinite(got).all()
 

@@ -1,37 +1,36 @@
-r"""Predicts classes, scores, choices, answers or tags for texts.
+r"""Predicts classes, scores, choices, answers, tags or masked words of texts.
 
 For example:
 
   python -m tools.predict --model=mrpc "It rained. ||| There was rain."
   python -m tools.predict --model=squad --context_file=paragraph.txt
   python -m tools.predict --model=ner --input_file=lines.txt --format=json
+  python -m tools.predict --model=$BERT "The capital of France is [MASK]."
 
-`--model` is the --output_dir of run_classifier.py, run_swag.py, run_squad.py or
-run_ner.py. ` ||| ` separates the two texts of a pair; a question and its
-paragraph; or the two texts and the endings of a choice. Words to tag are
+`--model` is the --output_dir of a script, or the folder of a released or
+Hugging Face model. ` ||| ` separates the two texts of a pair; a question and
+its paragraph; or the two texts and the endings of a choice. Words to tag are
 separated by white space. Without texts, the tool reads lines from standard
-input; in a terminal, it prompts for them.
+input; in a terminal, it prompts for them. A blank line gives a blank line.
 """
 
 import dataclasses
 import itertools
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from absl import logging
 
 from commands import flags, program
-from files import lines, messages, paths
+from files import lines, paths
 from training import flags as training_flags
 
 if TYPE_CHECKING:
     from serving import predicting
 
 ARGUMENTS = "[TEXT ...]"
-_SEPARATOR = re.compile(r"\s*\|\|\|\s*")
 _PROMPT = "> "
 _TEXT, _JSON = "text", "json"
 # Batches that are sorted by length together.
@@ -44,7 +43,8 @@ class Options(training_flags.RunOptions):
     """The flags of this tool; see --help."""
 
     model: str = flags.Group.FILES.required(
-        "Folder of a run: its --output_dir, or that of one of its trials."
+        "Folder of the model: the --output_dir of a run, that of one of its "
+        "trials, or of a released or Hugging Face model."
     )
     input_file: str | None = flags.Group.FILES.optional(
         "File with one example per line; - for standard input."
@@ -57,6 +57,7 @@ class Options(training_flags.RunOptions):
         "Output: text for people, or one JSON object per line.",
         choices=(_TEXT, _JSON),
     )
+    top_k: int = flags.Group.TEXT.count(5, "Candidates for each [MASK].")
     batch_size: int = flags.Group.SPEED.count(32, "Rows per batch.")
 
 
@@ -80,92 +81,112 @@ def run(
             paths.check_readable(path)
     for number, text in enumerate(texts, start=1):
         lines.check_text(text, f"text {number}")
-    task, predictor = _open(options)
-    form, read = _reader(options, task)
+    session = _open(options)
     is_stream = not texts and options.input_file in (None, "-")
-    is_prompt = is_stream and standard_input.isatty()
-
-    def answer(examples) -> None:
-        for example, found in zip(
-            examples, predictor.predict(examples), strict=True
-        ):
-            if options.format == _JSON:
-                text = json.dumps({**example, **found}, ensure_ascii=False)
-            else:
-                # The terminal already shows a text that was typed.
-                text = table(example, found, has_texts=not is_prompt)
-            standard_output.write(f"{text}\n")
-        standard_output.flush()
-
-    if is_prompt:
-        sys.stderr.write(f"Type {form}. Ctrl-D exits.\n")
-        _prompt(read, answer, standard_output)
+    if is_stream and standard_input.isatty():
+        sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
+        _prompt(session, standard_output)
         return
     found = lines.numbered(options.input_file or "-", standard_input)
     if texts:
         found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
-    examples = _examples(read, found)
+    examples = _examples(session, found)
     # From standard input, answers do not wait for more than a batch.
     size = options.batch_size * (1 if is_stream else _BATCHES)
+    num_blank = 0
     while batch := list(itertools.islice(examples, size)):
-        answer(batch)
-
-
-def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
-    """Loads the model; returns its task too."""
-    from serving import predicting, run_folder
-
-    found = run_folder.find(options.model, best=options.use_best_checkpoint)
-    task = found.task
-    if task not in predicting.FIELDS:
-        raise ValueError(
-            f"{found.checkpoint} was pre-trained, not fine-tuned. "
-            "tools.predict_masked predicts its masked words, and "
-            "extract_features.py writes its vectors."
+        num_blank += batch.count(None)
+        session.answer(batch, standard_output)
+    if num_blank:
+        logging.warning(
+            "%d lines are blank, and so are their answers.", num_blank
         )
-    for name in ("bert_config_file", "vocab_file"):
-        if name not in found.values:
-            raise ValueError(f"{options.model} does not contain its {name}.")
-    settings = run_folder.settings_of(task, found, {})
-    return task, predicting.Predictor(task, settings, options.batch_size)
 
 
-def _reader(options: Options, task: str) -> tuple[str, Callable[[str], Any]]:
-    """Returns the form of a line, and a function from a line to an example."""
-    from serving import predicting
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Session:
+    """A model, and the form of questions and answers.
 
-    form, context = predicting.form(task), []
+    Attributes:
+        task: of the model.
+        predictor: with the model.
+        form: of a line.
+        format: of answers, `_TEXT` or `_JSON`.
+        context: the paragraph of all questions, if given.
+    """
+
+    task: str
+    predictor: "predicting.Predictor"
+    form: str
+    format: str
+    context: str | None
+
+    def read(self, line: str) -> "predicting.Encoded | None":
+        """Reads an example; None of a blank line."""
+        from serving import predicting
+
+        if not line.strip():
+            return None
+        return self.predictor.encode(
+            predicting.example(self.task, line, self.context)
+        )
+
+    def answer(
+        self,
+        examples: "Sequence[predicting.Encoded | None]",
+        output: IO[str],
+        *,
+        has_texts: bool = True,
+    ) -> None:
+        """Writes the answers to examples."""
+        known = [each for each in examples if each is not None]
+        answers = iter(self.predictor.predict(known))
+        for each in examples:
+            text = ""
+            if each is not None and self.format == _JSON:
+                found = {**each.example, **next(answers)}
+                text = json.dumps(found, ensure_ascii=False)
+            elif each is not None:
+                text = table(each.example, next(answers), has_texts=has_texts)
+            output.write(f"{text}\n")
+        output.flush()
+
+
+def _open(options: Options) -> _Session:
+    from serving import models, predicting
+    from training import model_folder
+
+    model = models.read(options.model, best=options.use_best_checkpoint)
+    form, context = predicting.form(model.task), None
     if options.context_file is not None:
-        if task != "answer":
+        if model.task != model_folder.QUESTION_ANSWERING:
             raise ValueError(
                 "--context_file requires a model that answers questions; the "
-                f"task of this one is {task}."
+                f"task of this one is {model.task}."
             )
-        form = predicting.FIELDS[task][0]
-        context = ["\n".join(lines.read_lines(options.context_file))]
-
-    def read(line: str) -> Any:
-        parts = _SEPARATOR.split(line.strip())
-        if context and len(parts) > 1:
-            raise ValueError(
-                f"With --context_file, an example is {form}; got "
-                f"{messages.short(line)}."
-            )
-        return predicting.example(task, [*parts, *context])
-
-    return form, read
+        form = "question"
+        context = "\n".join(lines.read_lines(options.context_file))
+    return _Session(
+        task=model.task,
+        predictor=predicting.Predictor(
+            model, options.batch_size, options.top_k
+        ),
+        form=form,
+        format=options.format,
+        context=context,
+    )
 
 
-def _examples(read, found) -> Iterator[Any]:
+def _examples(session: _Session, found) -> Iterator[Any]:
     """Yields examples; names the origin of one that is refused."""
     for where, text in found:
         try:
-            yield read(text)
+            yield session.read(text)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
 
 
-def _prompt(read, answer, standard_output: IO[str]) -> None:
+def _prompt(session: _Session, standard_output: IO[str]) -> None:
     """Answers lines typed at a prompt; an invalid one does not end it."""
     import readline  # noqa: F401  # `input` has it edit and repeat lines.
 
@@ -175,10 +196,10 @@ def _prompt(read, answer, standard_output: IO[str]) -> None:
         except EOFError:
             standard_output.write("\n")
             return
-        if not line.strip():
-            continue
         try:
-            answer([read(line)])
+            if (example := session.read(line)) is not None:
+                # The terminal already shows the text.
+                session.answer([example], standard_output, has_texts=False)
         except ValueError as error:
             standard_output.write(f"{error}\n")
 
@@ -197,12 +218,20 @@ def table(example: Any, answer: dict[str, Any], *, has_texts: bool) -> str:
         if isinstance(text, str) and name != "context"
     ]
     rows = [" ||| ".join(texts)] if has_texts else []
+    values: Iterable[tuple[str, float]]
+    if "masks" in answer:
+        for place, candidates in enumerate(answer["masks"], start=1):
+            rows.append(f"  [MASK] {place}")
+            rows += [
+                f"    {each['probability']:8.4f}  {each['token']}"
+                for each in candidates
+            ]
+        return "\n".join([*rows, ""])
     if "entities" in answer:
         found = [(each["type"], each["text"]) for each in answer["entities"]]
         found = found or [("(no entity)", "")]
         rows += [f"  {kind}  {text}".rstrip() for kind, text in found]
         return "\n".join([*rows, ""])
-    values: Iterable[tuple[str, float]]
     if "score" in answer:
         values = [("", answer["score"])]
     elif "answer" in answer:

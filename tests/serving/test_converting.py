@@ -9,11 +9,10 @@ import pytest
 import tensorflow as tf
 from absl import logging
 
-from modeling import checkpoints
-from serving import exporting, networks, run_folder
+from modeling import bert, checkpoints, heads
+from serving import exporting, models
 from tasks import task as task_lib
-from tasks.classification import labels, sentence_pairs
-from tests import toy_config
+from tests import serving_client, toy_config
 
 _CONFIG = toy_config.config(
     vocab_size=17,
@@ -26,39 +25,50 @@ _TOLERANCE = 1e-5
 
 
 def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
-    """Writes a checkpoint of random weights, and returns model and settings."""
+    """Writes a checkpoint of random weights; returns model and network."""
     keras.utils.set_random_seed(3)
     config = dataclasses.replace(_CONFIG, **changes)
     names = () if kind == task_lib.REGRESSION else ("a", "b", "c")
-    label_set = labels.LabelSet(problem_type=kind, names=names)
-    options = {}
-    if task in (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG):
-        options = {"num_labels": label_set.num_outputs}
-    model = networks._MODELS[task](config, **options)
+    vocabulary = ["[UNK]", "[CLS]", "[SEP]", *map(str, range(14))]
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    (folder / "bert_config.json").write_text(config.to_json_string())
+    serving_client.describe(
+        folder,
+        task=task,
+        problem_type=kind,
+        labels=names,
+        max_seq_length=11,
+        version_2_with_negative=False,
+    )
+    num_labels = 1 if kind == task_lib.REGRESSION else 3
+    network = {
+        "classification": lambda: heads.BertForSequenceClassification(
+            config, num_labels=num_labels
+        ),
+        "tagging": lambda: heads.BertForTokenClassification(
+            config, num_labels=num_labels
+        ),
+        "question_answering": lambda: heads.BertForQuestionAnswering(config),
+        "multiple_choice": lambda: heads.BertForMultipleChoice(config),
+        models.EMBEDDING: lambda: bert.BertModel(config),
+    }[task]()
     values = {
         name: variable.value
-        for name, variable in checkpoints.variables_by_name(model).items()
+        for name, variable in checkpoints.variables_by_name(network).items()
     }
     for name, value in values.items():  # Biases begin at 0.
         if name.endswith("bias"):
             values[name] = tf.random.normal(value.shape, seed=1)
-    prefix = str(folder / "model.ckpt-1")
-    checkpoints.save(prefix, values)
-    settings = run_folder.Settings(
-        model=run_folder.find(None, prefix),
-        config=config,
-        vocab_file="",
-        do_lower_case=True,
-        truncation=sentence_pairs.Truncation(max_seq_length=11),
-        label_set=label_set,
-    )
-    return networks.load(task, settings), settings
+    checkpoints.save(str(folder / "model.ckpt-1"), values)
+    layers = (-1,) if task == models.EMBEDDING else None
+    model = models.read(str(folder), layers=layers)
+    return model, models.load(model)
 
 
 def _ids(task, batch, length):
     rng = np.random.default_rng(batch)
     shape = (batch, length)
-    if task == run_folder.CHOOSE:
+    if task == "multiple_choice":
         shape = (batch, 4, length)
     mask = np.ones(shape, np.int32)
     mask[..., length - 2 :] = rng.integers(0, 2, (*shape[:-1], 2))
@@ -78,11 +88,12 @@ def _runner(converted):
     return lambda ids: model.get_signature_runner()(**ids)
 
 
-def _compare(task, model, settings, tolerance, quantize=None):
-    compute = networks.outputs_of(task, model, settings)
-    cases = [_ids(task, 3, 7), _ids(task, 2, 11), _ids(task, 1, 4)]
+def _compare(model, network, tolerance, quantize=None):
+    compute = models.outputs_of(model, network)
+    sizes = (3, 7), (2, 11), (1, 4)
+    cases = [_ids(model.task, *size) for size in sizes]
     wanted = [compute(*ids.values()) for ids in cases]
-    converted = exporting.convert(task, model, settings, quantize)
+    converted = exporting.convert(model, network, quantize)
     run = _runner(converted)
     for ids, want in zip(cases, wanted, strict=True):
         got = run(ids)
@@ -95,51 +106,46 @@ def _compare(task, model, settings, tolerance, quantize=None):
 
 
 _CASES = [
-    (run_folder.CLASSIFY, task_lib.SINGLE_LABEL),
-    (run_folder.CLASSIFY, task_lib.MULTI_LABEL),
-    (run_folder.SCORE, task_lib.REGRESSION),
-    *(
-        (task, task_lib.SINGLE_LABEL)
-        for task in (
-            *(run_folder.CHOOSE, run_folder.ANSWER, run_folder.TAG),
-            run_folder.EMBED,
-        )
-    ),
+    ("classification", task_lib.SINGLE_LABEL),
+    ("classification", task_lib.MULTI_LABEL),
+    ("classification", task_lib.REGRESSION),
+    ("multiple_choice", task_lib.SINGLE_LABEL),
+    ("question_answering", task_lib.SINGLE_LABEL),
+    ("tagging", task_lib.SINGLE_LABEL),
+    (models.EMBEDDING, task_lib.SINGLE_LABEL),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "kind"), _CASES)
 def test_litert_computes_what_tensorflow_computes(tmp_path, task, kind):
-    model, settings = _made(tmp_path, task, kind)
-    _compare(task, model, settings, _TOLERANCE)
+    _compare(*_made(tmp_path, task, kind), _TOLERANCE)
 
 
 @pytest.mark.slow
 def test_litert_has_the_exact_gelu(tmp_path):
-    task = run_folder.CLASSIFY
-    model, settings = _made(tmp_path, task, hidden_act="gelu_exact")
-    _compare(task, model, settings, _TOLERANCE)
+    made = _made(tmp_path, "classification", hidden_act="gelu_exact")
+    _compare(*made, _TOLERANCE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", [run_folder.CLASSIFY, run_folder.CHOOSE])
+@pytest.mark.parametrize("task", ["classification", "multiple_choice"])
 def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
     tmp_path, task
 ):
     sizes = {"hidden_size": 192, "vocab_size": 999}
-    model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
-    whole = _compare(task, model, settings, _TOLERANCE)
-    model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
-    small = _compare(task, model, settings, 0.05, "int8")
+    made = _made(tmp_path, task, initializer_range=0.05, **sizes)
+    whole = _compare(*made, _TOLERANCE)
+    made = _made(tmp_path, task, initializer_range=0.05, **sizes)
+    small = _compare(*made, 0.05, "int8")
     assert len(small.content) < 0.35 * len(whole.content)
 
 
 def test_notices_of_the_converter_are_hidden(tmp_path, caplog):
-    model, settings = _made(tmp_path, run_folder.CLASSIFY)
+    made = _made(tmp_path, "classification")
     caplog.clear()
     caplog.set_level("INFO")
-    exporting.convert(run_folder.CLASSIFY, model, settings, "int8")
+    exporting.convert(*made, "int8")
     assert caplog.text == ""
     # Ours that follow are shown.
     logging.info("Wrote %s", "it")

@@ -1,48 +1,50 @@
 """Predictions from raw text, against the modules of the scripts."""
 
-import pathlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving import predicting, run_folder
+from serving import models, predicting
 from tasks.squad import squad_answers, squad_examples, squad_features
+from tests import serving_client
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _LENGTH = 32
 
 
-def _predictor(removes_padding):
-    values = {
-        "bert_config_file": str(_GOLDEN / "inputs/bert_config.json"),
-        "vocab_file": str(_GOLDEN / "inputs/vocab.txt"),
-        "max_seq_length": _LENGTH,
-        "max_query_length": 8,
-        "n_best_size": 5,
-        "removes_padding": removes_padding,
-    }
-    model = run_folder.find(None, str(_GOLDEN / "model/tiny.ckpt"))
-    settings = run_folder.settings_of(run_folder.ANSWER, model, values)
-    return predicting.Predictor(run_folder.ANSWER, settings, batch_size=2)
+def _predictor(folder, packing):
+    made = serving_client.golden_model(folder)
+    serving_client.describe(
+        made,
+        task="question_answering",
+        max_seq_length=_LENGTH,
+        max_query_length=8,
+        n_best_size=5,
+        version_2_with_negative=False,
+        packing=packing,
+    )
+    return predicting.Predictor(models.read(str(made)), batch_size=2)
+
+
+def _predict(predictor, *examples):
+    return predictor.predict([predictor.encode(each) for each in examples])
 
 
 def _by_the_script(predictor, example, length):
     """Answers a question with the modules of the script.
 
     Args:
-        predictor: its model and settings.
+        predictor: its model and model.
         example: the question and its context.
         length: to which the only window is cut.
     """
-    settings = predictor._settings
+    model = predictor._model
     question = squad_examples.SquadExample(
         qas_id="",
         question_text=example["question"],
         doc_tokens=squad_examples.find_words(example["context"]),
     )
     (window,) = squad_features.convert_examples_to_features(
-        [question], settings.tokenizer, settings.answering.windows
+        [question], model.tokenizer, model.windows
     )
     record = window.record()
     outputs = predictor._compute(
@@ -59,32 +61,32 @@ def _by_the_script(predictor, example, length):
                 [outputs["start_logits"], outputs["end_logits"]]
             )
         },
-        settings.answering.answers,
-        settings.tokenizer.basic_tokenizer,
+        model.answers,
+        model.tokenizer.basic_tokenizer,
     )
     return found.nbest[0]
 
 
-@pytest.mark.parametrize(
-    ("removes_padding", "length"), [(False, _LENGTH), (True, 11)]
-)
-def test_padding_competes_for_answers_as_in_the_script(removes_padding, length):
-    predictor = _predictor(removes_padding)
+@pytest.mark.parametrize(("packing", "length"), [(False, _LENGTH), (True, 11)])
+def test_padding_competes_for_answers_as_in_the_script(
+    tmp_path, packing, length
+):
+    predictor = _predictor(tmp_path / "run", packing)
     example = {"question": "who ?", "context": "it rained all day long ."}
-    (got,) = predictor.predict([example])
+    (got,) = _predict(predictor, example)
     expected = _by_the_script(predictor, example, length)
     assert got["answer"] == expected.text
     assert got["probability"] == pytest.approx(expected.probability, abs=2e-5)
 
 
-def test_an_answer_does_not_depend_on_longer_texts_beside_it():
-    predictor = _predictor(removes_padding=True)
+def test_an_answer_does_not_depend_on_longer_texts_beside_it(tmp_path):
+    predictor = _predictor(tmp_path / "run", packing=True)
     short, long = (
         {"question": "who ?", "context": "it rained all day long ." * times}
         for times in (1, 3)
     )
-    (alone,) = predictor.predict([short])
-    together, _ = predictor.predict([short, long])
+    (alone,) = _predict(predictor, short)
+    together, _ = _predict(predictor, short, long)
     assert together["answer"] == alone["answer"]
     assert together["probability"] == pytest.approx(
         alone["probability"], abs=2e-5

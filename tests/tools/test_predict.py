@@ -4,8 +4,10 @@ import io
 import json
 import types
 
+import numpy as np
 import pytest
 
+from modeling import checkpoints
 from serving import predicting
 from tests import serving_client
 from tools import predict
@@ -14,20 +16,21 @@ from tools import predict
 _TOLERANCE = 2e-5
 
 
-def _ask(model, *texts, given=b"", **options):
-    """Returns what the tool prints, as objects."""
+def _printed(model, *texts, given=b"", **options):
     output = io.StringIO()
     predict.run(
-        predict.Options(model=str(model), format="json", **options),
+        predict.Options(model=str(model), **options),
         texts,
         io.BytesIO(given),
         output,
     )
-    return [json.loads(line) for line in output.getvalue().splitlines()]
+    return output.getvalue()
 
 
-def _close(got, expected):
-    assert got == pytest.approx(expected, abs=_TOLERANCE)
+def _ask(model, *texts, **options):
+    """Returns what the tool prints, as objects; None for a blank line."""
+    lines = _printed(model, *texts, format="json", **options).splitlines()
+    return [json.loads(line) if line else None for line in lines]
 
 
 @pytest.fixture(scope="module", name="classifier")
@@ -36,8 +39,16 @@ def _classifier(tmp_path_factory):
     return serving_client.golden_classifier(folder)
 
 
+@pytest.fixture(scope="module", name="masks")
+def _masks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("golden") / "bert"
+    model = serving_client.golden_model(folder)
+    serving_client.describe(model, task="pretraining")
+    return model
+
+
 def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
-    texts = ["it rained . ||| rain fell .", "no", "it rained all day long", ""]
+    texts = ["it rained . ||| rain fell .", "no", "it rained all day long"]
     together = _ask(classifier, *texts)
     assert [row["text_a"] for row in together] == [
         text.split(" ||| ")[0] for text in texts
@@ -51,25 +62,48 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
         _ask(classifier, input_file=str(tmp_path / "lines.txt")),
     ):
         for row, other in zip(together, others, strict=True):
-            _close(row["probabilities"], other["probabilities"])
+            assert row["probabilities"] == pytest.approx(
+                other["probabilities"], abs=_TOLERANCE
+            )
             assert row["label"] == other["label"]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_blank_line_is_answered_with_one(classifier, caplog, size):
+    caplog.set_level("WARNING")
+    given = b"it rained\n\n \t\nit is dry\n"
+    rows = _ask(classifier, given=given, batch_size=size)
+    assert [row and row["text_a"] for row in rows] == [
+        *("it rained", None, None, "it is dry")
+    ]
+    assert "2 lines are blank" in caplog.text
+
+
+def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
+    model = serving_client.golden_model(tmp_path / "squad")
+    serving_client.describe(
+        model,
+        task="question_answering",
+        version_2_with_negative=False,
+        max_seq_length=32,
+        max_query_length=8,
+    )
+    rows = _ask(model, given=b"who ? ||| it rained\n\nwho ? ||| it is dry\n")
+    assert [row and row["context"] for row in rows] == [
+        *("it rained", None, "it is dry")
+    ]
+
+
 def test_people_read_the_most_probable_first(classifier):
-    output = io.StringIO()
-    options = predict.Options(model=str(classifier))
-    predict.run(options, ["a good match"], io.BytesIO(), output)
-    first, *rows, end = output.getvalue().split("\n")[:-1]
+    first, *rows, end = _printed(classifier, "a good match").split("\n")[:-1]
     assert (first, end) == ("a good match", "")
     found = [float(row.split()[0]) for row in rows]
     assert found == sorted(found, reverse=True)
     assert {row.split()[1] for row in rows} == {"0", "1"}
 
 
-def test_a_wrong_line_at_the_prompt_ends_nothing(
-    classifier, monkeypatch, capsys
-):
-    typed = iter(["a ||| b ||| c", "", "a good match"])
+def test_a_wrong_line_at_the_prompt_ends_nothing(masks, monkeypatch, capsys):
+    typed = iter(["no mask", "", "a [MASK]"])
 
     def line(prompt):
         assert prompt == "> "
@@ -81,68 +115,118 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(
     monkeypatch.setattr("builtins.input", line)
     terminal = types.SimpleNamespace(isatty=lambda: True)
     output = io.StringIO()
-    options = predict.Options(model=str(classifier))
-    predict.run(options, [], terminal, output)
-    wrong, *answer, end = output.getvalue().splitlines()
-    hint = "Type text_a ||| text_b. Ctrl-D exits.\n"
-    assert capsys.readouterr().err.endswith(hint)
-    assert wrong.startswith("An example of this model is text_a ||| text_b;")
+    predict.run(predict.Options(model=str(masks)), [], terminal, output)
+    wrong, *answer = output.getvalue().splitlines()
+    assert capsys.readouterr().err.endswith("Type text. Ctrl-D exits.\n")
+    assert wrong.startswith("The text must have a [MASK]; got 'no mask'")
     # The text is not repeated.
-    assert {row.split()[1] for row in answer[:2]} == {"0", "1"}
-    assert (answer[2:], end) == ([""], "")
+    assert (answer[0], len(answer)) == ("  [MASK] 1", 8)
 
 
-def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
+def test_what_cannot_be_asked_is_refused(classifier, masks, tmp_path):
     with pytest.raises(ValueError, match="got both"):
         _ask(classifier, "a", input_file="-")
-    with pytest.raises(ValueError, match="is not a folder"):
-        _ask(tmp_path / "absent", "a")
-    with pytest.raises(ValueError, match="contains no checkpoint"):
-        _ask(tmp_path, "a")
     (tmp_path / "paragraph.txt").write_text("one")
-    with pytest.raises(ValueError, match="of this one is classify"):
+    with pytest.raises(ValueError, match="of this one is classification"):
         _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
+    with pytest.raises(ValueError, match=r"line 2: The text must have a .MASK"):
+        _ask(masks, given=b"[MASK]\nnone\n")
+    with pytest.raises(ValueError, match="at most 160 word pieces"):
+        _ask(masks, "[MASK] " + "a " * 158)
+
+
+# ------------------------------------------------------------- Parts of lines
 
 
 @pytest.mark.parametrize(
     ("task", "line"),
     [
-        ("classify", "a ||| b ||| c"),
-        ("answer", "a"),
-        ("tag", "a ||| b"),
-        ("choose", "a ||| b ||| c"),
+        ("question_answering", "a"),
+        ("multiple_choice", "a ||| b ||| c"),
+        ("multiple_choice", "a"),
     ],
 )
 def test_an_example_has_the_parts_of_its_task(task, line):
-    fields = predicting.FIELDS[task]
-    with pytest.raises(ValueError, match=f"is {fields[0]}.*; got '{line[0]}"):
-        predicting.example(task, line.split(" ||| "))
+    with pytest.raises(ValueError, match=r"is \w+ \|\|\| .*; got 'a"):
+        predicting.example(task, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("a ||| b", ("a", "b")),
+        ("a", ("a",)),
+        # As in extract_features.py of the release.
+        ("a ||| b ||| c", ("a ||| b", "c")),
+        ("a|||b", ("a|||b",)),
+        (" a ||| b|||c ", ("a", "b|||c")),
+        ("a |||  b", ("a", " b")),
+    ],
+)
+def test_the_last_separator_with_spaces_separates_two_texts(line, parts):
+    assert tuple(predicting.example("classification", line).values()) == parts
 
 
 def test_choices_are_written_as_the_texts_before_and_the_endings():
-    assert predicting.example("choose", ["a", "", "c", "d", "e"]) == {
+    line = "a |||  ||| c|||d ||| e"
+    assert predicting.example("multiple_choice", line) == {
         "first": "a",
         "second": "",
-        "endings": ["c", "d", "e"],
+        "endings": ["c|||d", "e"],
     }
 
 
 def test_equal_endings_have_a_row_each():
-    example = predicting.example("choose", ["a", "", "c", "c"])
+    example = predicting.example("multiple_choice", "a |||  ||| c ||| c")
     answer = {"choice": 1, "ending": "c", "probabilities": [0.25, 0.75]}
     text = predict.table(example, answer, has_texts=False)
     assert text == "  0.7500  c\n  0.2500  c\n"
 
 
-def test_with_a_context_file_an_example_is_a_question(tmp_path):
-    (tmp_path / "context.txt").write_text("a b\n\nc\n")
-    options = predict.Options(
-        model="x", context_file=str(tmp_path / "context.txt")
-    )
-    form, read = predict._reader(options, "answer")
-    assert form == "question"
-    assert read("who?") == {"question": "who?", "context": "a b\n\nc"}
-    with pytest.raises(
-        ValueError, match=r"is question; got .who\? \|\|\| what"
-    ):
-        read("who? ||| what")
+def test_with_a_context_a_line_is_a_question():
+    found = predicting.example("question_answering", "who? ||| what", "a\nb")
+    assert found == {"question": "who? ||| what", "context": "a\nb"}
+
+
+# --------------------------------------------------------------- Masked words
+
+
+def test_masks_are_filled_in_any_batch(masks):
+    texts = ["a [MASK] b", "[MASK][MASK] the", "it ||| [MASK] rained"]
+    together = _ask(masks, *texts)
+    alone = [row for text in texts for row in _ask(masks, text, batch_size=1)]
+    assert [row["text"] for row in together] == texts
+    assert [len(row["masks"]) for row in together] == [1, 2, 1]
+    for one, other in zip(together, alone, strict=True):
+        for first, second in zip(one["masks"], other["masks"], strict=True):
+            assert len(first) == 5
+            assert [c["token"] for c in first] == [c["token"] for c in second]
+            np.testing.assert_allclose(
+                [c["probability"] for c in first],
+                [c["probability"] for c in second],
+                atol=_TOLERANCE,
+            )
+
+
+def test_candidates_are_all_of_the_vocabulary_at_most(masks):
+    (row,) = _ask(masks, "[MASK]", top_k=9999)
+    values = [c["probability"] for c in row["masks"][0]]
+    assert len(values) == 1200
+    assert values == sorted(values, reverse=True)
+    assert sum(values) == pytest.approx(1, abs=1e-4)
+
+
+def test_the_table_names_the_text_each_mask_and_its_candidates(masks):
+    shown = _printed(masks, "b [MASK] [MASK]", top_k=2)
+    assert len(shown.splitlines()) == 8
+    assert shown.startswith("b [MASK] [MASK]\n  [MASK] 1\n    ")
+
+
+def test_weights_that_are_not_finite_are_refused(masks, tmp_path):
+    weights = checkpoints.read(str(masks / "tiny.ckpt"))
+    weights["bert/embeddings/LayerNorm/beta"][0] = np.nan
+    broken = serving_client.golden_model(tmp_path / "broken")
+    checkpoints.save(str(broken / "tiny.ckpt"), weights)
+    serving_client.describe(broken, task="pretraining")
+    with pytest.raises(ValueError, match=r"must be finite.*LayerNorm/beta"):
+        _ask(broken, "[MASK]")

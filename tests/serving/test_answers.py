@@ -1,0 +1,283 @@
+"""Answers in graphs, against the script's and the release's."""
+
+import gzip
+import json
+import pathlib
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import config as config_lib
+from serving import answers, models, signatures
+from tasks.squad import squad_answers, squad_examples, squad_features
+from vocab import tokenization
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_GOLDEN = _ROOT / "tests/golden"
+_DATA = _ROOT.parent / "shared/data"
+_CONFIG = config_lib.BertConfig.from_json_file(
+    str(_GOLDEN / "inputs/bert_config.json")
+)
+_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+
+
+def _model(vocab_file=_VOCAB, do_lower_case=True, **description):
+    tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+    sizes = {**_CONFIG.to_dict(), "vocab_size": tokenizer.vocab_size}
+    return models.Model(
+        task="question_answering",
+        checkpoint="",
+        variables=(),
+        config=config_lib.BertConfig.from_dict(
+            sizes | {"max_position_embeddings": 512}
+        ),
+        tokenizer=tokenizer,
+        description=description,
+    )
+
+
+class GivenLogits:
+    """Stands in for a network: its logits are known, or drawn from the ids.
+
+    Args:
+        logits: `[R, 2, T]` for the rows that it is called with, which may be
+            shorter; None to draw them, many different ones.
+    """
+
+    def __init__(self, logits=None):
+        self._logits = logits
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        if self._logits is None:
+            logits = _drawn(input_ids)
+        else:
+            logits = tf.constant(self._logits)[:, :, : tf.shape(input_ids)[1]]
+        return {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}
+
+
+def _drawn(input_ids):
+    """Makes logits `[R, 2, T]` of ids `[R, T]`, whose sums seldom tie."""
+    ids = tf.cast(input_ids, tf.int64)
+    place = tf.range(tf.shape(ids, tf.int64)[1])
+    sides = [(ids * 7919 + place * 104729) % 10007]
+    sides.append((ids * 6037 + place * 15485863) % 9973)
+    return tf.cast(tf.stack(sides, axis=1), tf.float32)
+
+
+def _ask(model, network, questions):
+    """Answers (question, context) pairs in a graph."""
+    made = signatures.make(model, network)["serving_default"]
+    columns = zip(*questions, strict=True) if questions else ((), ())
+    outputs = made(
+        *(tf.constant(text, tf.string, [len(questions)]) for text in columns)
+    )
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+def _read_questions(path):
+    """Lists the ids, questions and contexts of a file."""
+    return [
+        (qa["id"], qa["question"], part["context"])
+        for entry in json.loads(path.read_text())["data"]
+        for part in entry["paragraphs"]
+        for qa in part["qas"]
+    ]
+
+
+def _released_cases():
+    with gzip.open(_GOLDEN / "squad/write_predictions.json.gz") as file:
+        return [case for case in json.load(file) if not case["error"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _released_cases(), ids=lambda c: c["name"])
+def test_no_answer_of_the_release_has_a_better_score(case):
+    length, stride, query = (
+        int("".join(filter(str.isdigit, part)))
+        for part in case["features"].split("/")[1].split("_")
+    )
+    with np.load(_GOLDEN / "squad/write_predictions_logits.npz") as file:
+        logits = file[f"{case['name']}/logits"]
+    version_2 = case["version_2_with_negative"]
+    model = _model(
+        max_seq_length=length,
+        doc_stride=stride,
+        max_query_length=query,
+        max_answer_length=case["max_answer_length"],
+        version_2_with_negative=version_2,
+        null_score_diff_threshold=case["null_score_diff_threshold"],
+    )
+    questions = _read_questions(
+        _GOLDEN / "inputs" / "squad" / f"{case['data']}.json"
+    )
+    got = _ask(
+        model,
+        GivenLogits(logits.astype(np.float32)),
+        [(q[1], q[2]) for q in questions],
+    )
+    released = json.loads(case["nbest_predictions"])
+    for row, question in enumerate(questions):
+        for entry in released[question[0]]:
+            if entry["text"] not in ("", "empty"):
+                score = entry["start_logit"] + entry["end_logit"]
+                assert got["score"][row] >= score - 1e-4
+
+
+# What the rules tell apart: spaces of SQuAD and others, marks, ideographs,
+# characters that vanish or change their number, words that repeat.
+_TELLING = (
+    *("a", "b", "A", "the", "The", "Paris", "no", "-", "(", "'s", "."),
+    *(" ", " ", " ", " ", "  ", "\t", "\n", "\u202f", "\xa0", "\u2028"),
+    *("caf\xe9", "e\u0301", "\u0130I", "\u03a3", "\u4e2d", "\uac00", "\xad"),
+    *("\u200b", "\ufffd", "\U0001f642", "x" * 210, "[MASK]", "##s"),
+)
+
+
+def _by_definition(model, question, context):
+    """Returns the score, the characters and the null odds of the best span."""
+    tokenizer = model.tokenizer
+    spans = tokenization.tokenize_with_offsets(
+        tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer, context
+    )
+    query = tokenizer.tokenize(question)[: model.windows.max_query_length]
+    room = model.max_seq_length - len(query) - 3
+    parts = squad_features.document_spans(
+        len(spans), room, model.windows.doc_stride
+    )
+    most = squad_features.max_context_spans(parts, len(spans))
+    best, null = (-np.inf, None), np.inf
+    for number, (first, length) in enumerate(parts):
+        pieces = [span.piece for span in spans[first : first + length]]
+        tokens = ["[CLS]", *query, "[SEP]", *pieces, "[SEP]"]
+        ids = tokenizer.convert_tokens_to_ids(tokens)
+        start, end = _drawn(tf.constant([ids])).numpy()[0].astype(float)
+        null = min(null, start[0] + end[0])
+        offset = len(query) + 2
+        for i in range(length):
+            for j in range(i, min(i + model.answers.max_answer_length, length)):
+                score = start[offset + i] + end[offset + j]
+                if most[first + i] == number and score > best[0]:
+                    place = spans[first + i].start, spans[first + j].end
+                    best = score, place
+    return *best, null - best[0]
+
+
+@pytest.mark.parametrize("do_lower_case", [False, True])
+@pytest.mark.parametrize(
+    "num_questions", [25, pytest.param(400, marks=pytest.mark.slow)]
+)
+def test_the_best_span_of_any_text_is_found(do_lower_case, num_questions):
+    model = _model(
+        do_lower_case=do_lower_case,
+        max_seq_length=24,
+        doc_stride=5,
+        max_query_length=6,
+        max_answer_length=9,
+        version_2_with_negative=True,
+        null_score_diff_threshold=-9000,
+    )
+    rng = random.Random(num_questions)
+
+    def text(longest):
+        return "".join(rng.choices(_TELLING, k=rng.randint(0, longest)))
+
+    asked = [(text(9), text(40)) for _ in range(num_questions)]
+    got = _ask(model, GivenLogits(), asked)
+    num_answers = 0
+    for row, (question, context) in enumerate(asked):
+        score, place, odds = _by_definition(model, question, context)
+        expected = "", (-1, -1)
+        if place is not None:
+            assert got["score"][row] == score
+            assert got["null_odds"][row] == odds
+            if odds <= -9000:
+                words = squad_examples.find_words(context[slice(*place)])
+                expected = " ".join(words), place
+                num_answers += 1
+        assert got["answer"][row].decode().strip() == expected[0]
+        assert (got["start"][row], got["end"][row]) == expected[1]
+    assert 0 < num_answers < num_questions
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not _DATA.exists(), reason="needs the shared data sets")
+@pytest.mark.parametrize("casing", ["uncased", "cased"])
+def test_answers_in_squad_are_those_of_the_script(casing):
+    vocab_file = str(_DATA / f"vocab/{casing}.txt")
+    model = _model(
+        vocab_file, casing == "uncased", max_seq_length=192, n_best_size=192
+    )
+    questions = _read_questions(_DATA / "squad/dev-v1.1.json")
+    questions = random.Random(7).sample(questions, 200)
+    got = _ask(model, GivenLogits(), [(q[1], q[2]) for q in questions])
+    examples = [
+        squad_examples.SquadExample(
+            qas_id=name,
+            question_text=question,
+            doc_tokens=squad_examples.find_words(context),
+        )
+        for name, question, context in questions
+    ]
+    windows = list(
+        squad_features.convert_examples_to_features(
+            examples, model.tokenizer, model.windows, num_workers=1
+        )
+    )
+    logits = {
+        each.unique_id: _drawn(each.input_ids[np.newaxis]).numpy()[0]
+        for each in windows
+    }
+    ranked = squad_answers.rank_answers(
+        examples,
+        windows,
+        logits,
+        model.answers,
+        model.tokenizer.basic_tokenizer,
+        without_padding=True,
+    )
+    expected = [each.prediction() for each in ranked]
+    same = [
+        answer.decode() == text
+        for answer, text in zip(got["answer"], expected, strict=True)
+    ]
+    # The release's heuristic gives whole words where it cannot align a text.
+    assert np.mean(same) > 0.97
+
+
+@pytest.mark.slow
+def test_unusual_requests_are_answered():
+    model = _model(max_seq_length=24, doc_stride=5, max_query_length=6)
+    assert _ask(model, GivenLogits(), [])["answer"].shape == (0,)
+    odd = b"wh\xffo?", b"the \xf0\x9f ca\xfft"
+    got = _ask(model, GivenLogits(), [odd, (b"who?", b"the  cat"), (b"", b"")])
+    for values in got.values():
+        assert values[0] == values[1]
+    assert got["answer"][2] == b""
+    assert (got["start"][2], got["end"][2]) == (-1, -1)
+    only = _ask(model, GivenLogits(), [(b"who?", b" ")])
+    assert only["answer"].tolist() == [b""]
+
+
+@pytest.mark.parametrize("doc_stride", [1, 4, 50])
+@pytest.mark.parametrize("num_query", [0, 3, 5])
+def test_windows_are_those_of_the_script(num_query, doc_stride):
+    options = squad_features.WindowOptions(
+        max_seq_length=14, doc_stride=doc_stride, max_query_length=5
+    )
+    num_pieces = [0, 1, 5, 6, 7, 8, 11, 12, 40]
+    got = answers.cut_windows(
+        tf.fill([len(num_pieces)], tf.constant(num_query, tf.int64)),
+        tf.constant(num_pieces, tf.int64),
+        options,
+    )
+    for number, pieces in enumerate(num_pieces):
+        room = 14 - num_query - squad_features.NUM_SPECIAL_TOKENS
+        spans = squad_features.document_spans(pieces, room, doc_stride)
+        here = got.question.numpy() == number
+        starts, lengths = got.starts[here], got.lengths[here]
+        pairs = zip(
+            starts.numpy().tolist(), lengths.numpy().tolist(), strict=True
+        )
+        assert list(pairs) == spans

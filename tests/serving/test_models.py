@@ -1,0 +1,177 @@
+"""Trained models as their folders describe them."""
+
+import json
+import math
+import re
+
+import pytest
+
+from modeling import checkpoints
+from serving import models
+from tests import serving_client
+
+
+def _described(folder, **description):
+    made = serving_client.golden_model(folder)
+    serving_client.describe(made, **description)
+    return models.read(str(made))
+
+
+def test_a_described_model_is_read_as_it_was_trained(tmp_path):
+    model = _described(
+        tmp_path / "run",
+        task="question_answering",
+        max_seq_length=64,
+        doc_stride=7,
+        max_query_length=9,
+        n_best_size=3,
+        max_answer_length=5,
+        version_2_with_negative=True,
+        null_score_diff_threshold="-inf",
+    )
+    assert model.task == "question_answering"
+    assert vars(model.windows) == {
+        "max_seq_length": 64,
+        "doc_stride": 7,
+        "max_query_length": 9,
+    }
+    assert vars(model.answers) == {
+        "n_best_size": 3,
+        "max_answer_length": 5,
+        "version_2_with_negative": True,
+    }
+    assert model.threshold == -math.inf
+    assert model.has_pooler
+
+
+def test_a_best_checkpoint_has_a_description_of_its_own(tmp_path):
+    run = serving_client.golden_classifier(tmp_path / "run")
+    best = serving_client.golden_classifier(run / "best")
+    serving_client.describe(best, task="classification", labels=["no", "yes"])
+    assert models.read(str(run)).label_set.names == ("0", "1")
+    found = models.read(str(run), best=True)
+    assert found.label_set.names == ("no", "yes")
+    assert found.checkpoint == str(best / "mrpc.ckpt-24")
+
+
+def test_accents_are_kept_as_the_folder_states(tmp_path):
+    model = _described(
+        tmp_path / "run", task="pretraining", strip_accents=False
+    )
+    basic = model.tokenizer.basic_tokenizer
+    assert (basic.do_lower_case, basic.strip_accents) == (True, False)
+
+
+def _written(message):
+    """Returns the task.json that a message suggests."""
+    return json.loads(re.search(r"task\.json: (\{.*\})\. ", message)[1])
+
+
+def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
+    folder = serving_client.golden_model(tmp_path / "squad")
+    with pytest.raises(ValueError, match="states version_2") as e:
+        models.read(str(folder))
+    written = _written(str(e.value))
+    assert written["task"] == "question_answering"
+    (folder / "task.json").write_text(json.dumps(written))
+    assert models.read(str(folder)).answers.version_2_with_negative is True
+
+
+def test_a_classifier_of_the_original_program_is_completed_in_one_step(
+    tmp_path,
+):
+    folder = serving_client.golden_classifier(tmp_path / "mrpc")
+    (folder / "task.json").unlink()
+    with pytest.raises(ValueError, match="states labels, task of") as e:
+        models.read(str(folder))
+    written = _written(str(e.value))
+    assert written["labels"] == ["name of output 0", "name of output 1"]
+    (folder / "task.json").write_text(
+        json.dumps(written | {"labels": ["a", "b"]})
+    )
+    found = models.read(str(folder))
+    assert (found.task, found.label_set.names) == ("classification", ("a", "b"))
+
+
+def _huggingface(folder, **config):
+    """Makes a folder that has the files of a Hugging Face classifier."""
+    serving_client.golden_classifier(folder)
+    (folder / "task.json").unlink()
+    sizes = json.loads((folder / "bert_config.json").read_text())
+    theirs = {
+        "model_type": "bert",
+        "architectures": ["BertForSequenceClassification"],
+        **sizes,
+        **config,
+    }
+    (folder / "config.json").write_text(json.dumps(theirs))
+    tokenizer = {"do_lower_case": True, "strip_accents": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    return str(folder)
+
+
+def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
+    folder = _huggingface(tmp_path / "hf", id2label={"0": "bad", "1": "good"})
+    found = models.read(folder)
+    assert (found.task, found.label_set.names) == (
+        "classification",
+        ("bad", "good"),
+    )
+    assert found.tokenizer.basic_tokenizer.strip_accents is False
+    folder = _huggingface(tmp_path / "unnamed")
+    with pytest.raises(ValueError, match="states labels of the model"):
+        models.read(folder)
+
+
+def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(
+    tmp_path,
+):
+    folder = serving_client.golden_model(tmp_path / "bert")
+    weights = checkpoints.read(str(folder / "tiny.ckpt"))
+    for file in folder.glob("tiny.ckpt.*"):
+        file.unlink()
+    kept = {k: v for k, v in weights.items() if "squad" not in k}
+    checkpoints.save(str(folder / "bert_model.ckpt"), kept)
+    model = models.read(str(folder))
+    assert model.task == "pretraining"
+    assert model.tokenizer.basic_tokenizer.do_lower_case is True
+    lines = (folder / "vocab.txt").read_text().splitlines()
+    few = [x if "[" in x or len(x) == 1 else f"[{x}]" for x in lines]
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in few))
+    with pytest.raises(ValueError, match="states do_lower_case of the model"):
+        models.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ({"attention": "causal"}, "left-to-right attention is not served"),
+        (
+            {"bilstm_head": True},
+            "--bilstm_head, a BiLSTM below .* is not served",
+        ),
+        ({"max_seq_length": 161}, "Cannot use sequence length 161"),
+        (
+            {"null_score_diff_threshold": "auto"},
+            "not known before run_squad.py --do_predict --do_eval",
+        ),
+    ],
+)
+def test_what_is_not_served_is_refused(tmp_path, description, message):
+    question = {"task": "question_answering", "version_2_with_negative": True}
+    with pytest.raises(ValueError, match=message):
+        _described(tmp_path / "run", **question, **description)
+
+
+def test_folders_without_one_model_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="is not a folder"):
+        models.read(str(tmp_path / "absent"))
+    with pytest.raises(ValueError, match=f"^{tmp_path} contains no checkpoint"):
+        models.read(str(tmp_path))
+    (tmp_path / "trials.json").write_text("{}")
+    with pytest.raises(ValueError, match="several trials"):
+        models.read(str(tmp_path))
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match=r"must contain vocab\.txt"):
+        models.read(str(folder))
