@@ -389,7 +389,10 @@ def special_tokens(num_unused: int) -> list[str]:
     return [
         "[PAD]",
         *unused[:_UNUSED_BEFORE_UNK],
-        *("[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
         *unused[_UNUSED_BEFORE_UNK:],
     ]
 

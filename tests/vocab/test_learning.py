@@ -211,15 +211,6 @@ def test_too_long_words_are_left_out_and_reported(caplog):
     assert "dropped 1 words over 200 characters" in caplog.text
 
 
-@pytest.mark.parametrize("num_workers", [2, 3])
-def test_processes_change_no_count(num_workers, monkeypatch):
-    monkeypatch.setattr(learning, "_CHUNK_CHARS", 40)
-    lines = [f"w{number % 7} w{number} w{number // 5}" for number in range(90)]
-    alone = _count(lines, max_words=30)
-    assert alone.num_forgotten > 0
-    assert _count(lines, max_words=30, num_workers=num_workers) == alone
-
-
 def test_lines_are_read_as_they_are_needed(monkeypatch):
     monkeypatch.setattr(learning, "_CHUNK_CHARS", 1)
     num_read = 0

@@ -97,14 +97,6 @@ def test_instances_before_serialization_are_the_release_s():
             assert getattr(instance, name) == value, name
 
 
-def test_a_line_without_tokens_ends_no_document():
-    documents = plain_masked_pairs.tokenize_documents(
-        [["a", "?", "b"], ["?"], [], ["c"]],
-        lambda text: [] if text == "?" else [text],
-    )
-    assert documents == [[["a"], ["b"]], [["c"]]]
-
-
 class _Coin(random.Random):
     """Gives one number after the other from `random`."""
 
@@ -241,23 +233,6 @@ def test_masks_keeps_and_replaces_by_the_release_draws():
     assert positions == [1, 2, 4]
     assert labels == ["a", "b", "c"]
     assert rng.uniforms == rng.integers == []
-
-
-def test_predictions_stop_at_the_limit_and_never_hit_special_tokens():
-    tokens = ["[CLS]", *"abcdefgh", "[SEP]", *"ijkl", "[SEP]"]
-    for seed in range(50):
-        shown, positions, labels = _masked(
-            tokens,
-            random.Random(seed),
-            masked_lm_prob=1.0,
-            max_predictions_per_seq=5,
-        )
-        assert len(positions) == 5
-        assert positions == sorted(set(positions))
-        assert not {0, 9, 14} & set(positions)
-        assert labels == [tokens[at] for at in positions]
-        for at, token in enumerate(tokens):
-            assert at in positions or shown[at] == token
 
 
 @pytest.mark.parametrize(
