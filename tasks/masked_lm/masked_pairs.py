@@ -42,8 +42,12 @@ _NUM_COLUMNS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PairOptions:
-    """Options of masked pairs; defaults as released."""
+class InstanceOptions:
+    """Options for creating instances; defaults as released.
+
+    Raises:
+        ValueError: `masking` is malformed.
+    """
 
     # [CLS], two [SEP] and a token of each sentence.
     max_seq_length: int = _PAIRS.flag(
@@ -65,16 +69,6 @@ class PairOptions:
         upper_bound=1,
     )
     random_seed: int = _PAIRS.flag(12345, "Decides every random draw.")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class InstanceOptions(PairOptions):
-    """Options for creating instances; defaults as released.
-
-    Raises:
-        ValueError: `masking` is malformed.
-    """
-
     # Source: Devlin et al. 2019, Table 8.
     masking: str = _PAIRS.flag(
         "80,10,10",
