@@ -234,7 +234,7 @@ def test_their_fine_tuned_models_compute_what_ours_do(
     _convert(
         _saved(tmp_path / "ours", model),
         tmp_path / "hf",
-        architecture=architecture if is_tagger else None,
+        task="tagging" if is_tagger else None,
     )
     config = json.loads((tmp_path / "hf/config.json").read_text())
     assert config["architectures"] == [architecture]
