@@ -40,9 +40,6 @@ _COMMANDS = [
     f"extract_features {_FILES} --input_file={_VOCAB} --layers=-1 "
     "--output_file={0}/out",
     f"tools.plot_attention {_FILES} --text=word --output_file={{0}}/out",
-    f"tools.extend_vocab --vocab_file={_VOCAB} --words_file={{0}}/words.txt "
-    "--output_file={0}/out/vocab.txt --init_checkpoint={0}/tiny.ckpt "
-    "--output_checkpoint={0}/out/more.ckpt",
 ]
 
 

@@ -40,8 +40,6 @@ _COMMANDS = (
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
     "--output_file=trivia.json",
     f"{_EXTEND} --output_file=vocab.txt",
-    f"{_EXTEND} --output_file=new.txt --init_checkpoint=tiny.ckpt "
-    "--output_checkpoint=tiny.ckpt",
     "tools.learn_vocab --input_file=te*.txt --output_file=text.txt",
     f"tools.plot_attention {_MODEL} --text=rain --output_file=vocab.txt",
     f"{_PREPARE} --output_file=text.txt",

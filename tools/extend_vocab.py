@@ -9,8 +9,7 @@ Example, for medicine:
 
 The tool adds the words that the vocabulary splits into the most pieces in all
 of the text. No id changes, so the released model still fits. With a checkpoint,
-the embedding of a new word starts as the mean of its pieces, not at random, and
-the model's configuration is written beside it as bert_config.json.
+the embedding of a new word starts as the mean of its pieces, not at random.
 Docs: docs/continued_pretraining.md.
 """
 
@@ -24,11 +23,11 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import lines, paths, writing
+from files import lines, paths, run_files, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import model_files
+from training import model_folder, records
 from vocab import learning, tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")
@@ -57,7 +56,8 @@ class Options:
         "Model to copy; a new word gets the mean embedding of its pieces."
     )
     output_checkpoint: str | None = flags.Group.MODEL.optional(
-        "Prefix of the checkpoint to write."
+        "Prefix of the checkpoint to write, in a new folder, which also gets "
+        "the configuration, the vocabulary and task.json."
     )
     do_lower_case: bool = flags.redeclare(
         training_flags.TokenizerOptions, "do_lower_case"
@@ -67,9 +67,6 @@ class Options:
     )
     min_count: int = _VOCABULARY.count(
         20, "Skip words with fewer occurrences: a model could not learn them."
-    )
-    num_workers: int = flags.Group.SPEED.whole(
-        0, "Processes that count words; 0 for one per core."
     )
 
 
@@ -213,9 +210,7 @@ def _choose(
     counts = learning.count_words(
         text,
         learning.Options(
-            do_lower_case=options.do_lower_case,
-            max_words=_MAX_WORDS_HELD,
-            num_workers=options.num_workers,
+            do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
         ),
     )
     return choose_words(
@@ -226,41 +221,16 @@ def _choose(
     )
 
 
-def _new_configuration(config: config_lib.BertConfig, target: str) -> list[str]:
-    """Lists the `bert_config.json` to write beside a copy of a model, if any.
-
-    Args:
-        config: of the model.
-        target: the checkpoint of the copy.
-
-    Raises:
-        FileExistsError: there is that of another model.
-    """
-    path = os.path.join(os.path.dirname(target), config_lib.FILE)
-    if not paths.exists(path):
-        return [path]
-    if config_lib.BertConfig.from_json_file(path) != config:
-        raise FileExistsError(
-            f"{path} is the configuration of another model. Choose another "
-            "folder for --output_checkpoint."
-        )
-    return []
-
-
-def _write_checkpoint(
+def _extended(
     source: str,
-    target: str,
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
-    config: config_lib.BertConfig | None,
-) -> None:
-    """Copies a model without the state of its optimizer.
+) -> dict[str, np.ndarray]:
+    """Reads a model without the state of its optimizer, and adds words.
 
     The rows of new words, in the places, are the mean of those of their pieces.
     """
-    # The copy would not record that it is an ablation.
-    model_files.check_bidirectional(source)
     names = checkpoints.list_variables(source)
     tensors = checkpoints.read(
         source,
@@ -281,60 +251,69 @@ def _write_checkpoint(
         for place, word in zip(places, words, strict=True):
             ids = tokenizer.convert_tokens_to_ids(word.pieces)
             tensors[name][place] = before[ids].mean(axis=0)
-    written = [target]
-    if config is not None:
-        for path in _new_configuration(config, target):
+    return tensors
+
+
+def _write_model(
+    source: str,
+    target: str,
+    vocab_text: str,
+    tensors: Mapping[str, np.ndarray],
+) -> None:
+    """Writes a model into a new folder, with the description of its source."""
+    config = config_lib.BertConfig.from_checkpoint(source)
+    description = model_folder.read(config_lib.folder_of(source))
+    folder, name = os.path.split(target)
+    with writing.whole_folder(folder) as made:
+        os.makedirs(made)
+        checkpoints.save(os.path.join(made, name), tensors)
+        vocab_file = os.path.join(made, run_files.VOCABULARY)
+        for path, text in (
+            (os.path.join(made, config_lib.FILE), config.to_json_string()),
+            (vocab_file, vocab_text),
+        ):
             with writing.whole_file(path) as file:
-                file.write(config.to_json_string())
-            written.append(path)
-    checkpoints.save(target, tensors)
-    logging.info("Wrote the model to %s.", ", ".join(written))
-    if config is None:
-        logging.warning(
-            "There is no configuration next to %s: copy its %s to %s.",
-            source,
-            config_lib.FILE,
-            os.path.dirname(target) or ".",
+                file.write(text)
+        if description:
+            vocab = tokenization.load_vocab(vocab_file)
+            description["vocab_sha256"] = records.vocab_sha256(vocab)
+            path = os.path.join(made, run_files.TASK)
+            writing.write_json(path, description)
+    logging.info("Wrote the model to %s.", target)
+
+
+def _check(options: Options, text_files: Sequence[str]) -> None:
+    source, target = options.init_checkpoint, options.output_checkpoint
+    if bool(source) != bool(target):
+        raise ValueError(
+            "Pass --init_checkpoint and --output_checkpoint together."
         )
+    inputs = [options.vocab_file, *text_files]
+    if source and target:
+        folder = os.path.dirname(target)
+        if not folder or os.path.lexists(folder):
+            raise FileExistsError(
+                "--output_checkpoint must be in a new folder, such as "
+                f"start/bert_model.ckpt; got {target}."
+            )
+        text = {"do_lower_case": options.do_lower_case}
+        model_folder.check_start(source, text, options.vocab_file)
+        inputs += checkpoints.files(source)
+    writing.check_files([options.output_file], inputs)
 
 
 def run(options: Options) -> None:
     """Writes the vocabulary, and the model if there is one.
 
     Raises:
-        OSError: a file cannot be read or written, or another model's
-            configuration would be replaced.
+        OSError: a file cannot be read or written, or the folder of the model
+            exists.
         ValueError: the flags contradict each other, or words do not fit in.
     """
     if bool(options.input_file) == bool(options.words_file):
         raise ValueError("Pass one of --input_file and --words_file.")
-    for name in ("num_words", "min_count") if options.words_file else ():
-        if getattr(options, name) != getattr(Options, name):
-            raise ValueError(
-                f"--{name} has no effect with --words_file, whose words are "
-                f"all added; got {getattr(options, name)}."
-            )
-    source, target = options.init_checkpoint, options.output_checkpoint
-    if bool(source) != bool(target):
-        raise ValueError(
-            "Pass --init_checkpoint and --output_checkpoint together."
-        )
-    if options.words_file:
-        text_files = [options.words_file]
-    else:
-        text_files = paths.expand(options.input_file or "")
-    outputs, inputs = [options.output_file], [options.vocab_file, *text_files]
-    config = None
-    if source and target:
-        written = checkpoints.saved_files(target)
-        folder = config_lib.folder_of(source)
-        model_files.check_casing(folder, options.do_lower_case)
-        model_files.check_vocabulary(folder, options.vocab_file)
-        config = config_lib.BertConfig.find(source)
-        outputs += written
-        outputs += _new_configuration(config, target) if config else []
-        inputs += checkpoints.files(source)
-    writing.check_files(outputs, inputs)
+    text_files = paths.expand(options.words_file or options.input_file or "")
+    _check(options, text_files)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
@@ -348,11 +327,13 @@ def run(options: Options) -> None:
             "[unused] entry, or no word occurs --min_count times."
         )
     filled = fill(entries, [word.word for word in words])
-    places = places[: len(words)]
-    if source and target:
-        _write_checkpoint(source, target, tokenizer, words, places, config)
+    vocab_text = "".join(f"{entry}\n" for entry in filled)
+    if options.init_checkpoint and options.output_checkpoint:
+        source, places = options.init_checkpoint, places[: len(words)]
+        tensors = _extended(source, tokenizer, words, places)
+        _write_model(source, options.output_checkpoint, vocab_text, tensors)
     with writing.whole_file(options.output_file) as file:
-        file.writelines(f"{entry}\n" for entry in filled)
+        file.write(vocab_text)
     for word in words[:_MOST_SHOWN]:
         times = f"{word.count} times, " if word.count else ""
         logging.info("%s: %swas %s", word.word, times, " ".join(word.pieces))

@@ -3,10 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from modeling import checkpoints, huggingface_config
+from modeling import checkpoints
 from modeling import config as config_lib
 from tests import toy_config, toy_vocabulary
 from tools import extend_vocab
+from training import records
 from vocab import tokenization
 
 _ENTRIES = [
@@ -26,7 +27,6 @@ def options(tmp_path):
             "output_file": str(tmp_path / "more.txt"),
             "input_file": str(tmp_path / "text.txt"),
             "min_count": 2,
-            "num_workers": 1,
         }
         return extend_vocab.Options(**{**values, **changes})
 
@@ -40,7 +40,6 @@ def test_given_words_come_in(options, tmp_path, caplog):
         options(
             input_file=None,
             words_file=str(tmp_path / "words.txt"),
-            min_count=extend_vocab.Options.min_count,
         )
     )
     entries = (tmp_path / "more.txt").read_text().splitlines()
@@ -56,26 +55,33 @@ def test_given_words_come_in(options, tmp_path, caplog):
     assert len(entries) == len(_ENTRIES)
 
 
-def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
-    table = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
-    bias = np.arange(10, dtype=np.float32)
-    checkpoints.save(
-        str(tmp_path / "bert_model.ckpt"),
-        {
-            "bert/embeddings/word_embeddings": table,
-            "bert/embeddings/word_embeddings/adam_m": table,
-            "cls/predictions/output_bias": bias,
-            "bert/pooler/dense/bias": np.ones(2, np.float32),
-            "global_step": np.int64(7),
-        },
-    )
+def _model(folder, **changes):
+    """Writes a model of the vocabulary; returns its table."""
+    table = np.random.default_rng(0).normal(size=(10, 12)).astype(np.float32)
+    variables = {
+        "bert/embeddings/word_embeddings": table,
+        "bert/embeddings/word_embeddings/adam_m": table,
+        "cls/predictions/output_bias": np.arange(10, dtype=np.float32),
+        "bert/pooler/dense/bias": np.ones(2, np.float32),
+        "global_step": np.int64(7),
+    }
+    checkpoints.save(str(folder / "bert_model.ckpt"), variables | changes)
+    toy_config.write(folder / "bert_config.json", vocab_size=10)
+    (folder / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+    return table
+
+
+def _extend(options, folder, target="start/bert_model.ckpt"):
+    target = folder / target
     extend_vocab.run(
-        options(
-            init_checkpoint=str(tmp_path / "bert_model.ckpt"),
-            output_checkpoint=str(tmp_path / "start" / "bert_model.ckpt"),
-        )
+        options(init_checkpoint=str(folder), output_checkpoint=str(target))
     )
-    written = checkpoints.read(str(tmp_path / "start" / "bert_model.ckpt"))
+    return target
+
+
+def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
+    table = _model(tmp_path)
+    written = checkpoints.read(str(_extend(options, tmp_path)))
     assert set(written) == {
         "bert/embeddings/word_embeddings",
         "cls/predictions/output_bias",
@@ -90,96 +96,50 @@ def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
     np.testing.assert_allclose(new_bias[[1, 6]], [8.0, 7.5])
 
 
-def _extend_model(options, folder):
-    """Extends a model in a folder, and returns the folder of the result."""
-    checkpoints.save(
-        str(folder / "bert_model.ckpt"),
-        {"bert/embeddings/word_embeddings": np.zeros((10, 4), np.float32)},
-    )
-    target = folder / "start" / "bert_model.ckpt"
-    extend_vocab.run(
-        options(init_checkpoint=str(folder), output_checkpoint=str(target))
-    )
-    return target.parent
-
-
-def test_the_configuration_goes_with_the_model(options, tmp_path, caplog):
-    caplog.set_level("INFO")
-    config = toy_config.config(vocab_size=10)
-    theirs = huggingface_config.from_release(config.to_dict(), [], {}, 0, {})
-    (tmp_path / "config.json").write_text(json.dumps(theirs))
-    start = _extend_model(options, tmp_path)
+def test_the_folder_of_the_model_describes_it(options, tmp_path):
+    _model(tmp_path)
+    task = {"task": "pretraining", "do_lower_case": True, "vocab_sha256": "x"}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    start = _extend(options, tmp_path).parent
+    config = config_lib.BertConfig.find(str(tmp_path))
     assert config_lib.BertConfig.find(str(start)) == config
-    assert f"model.ckpt, {start}/bert_config.json." in caplog.text
-    # The same one in another layout stays.
-    text = json.dumps(config.to_dict())
-    (start / "bert_config.json").write_text(text)
-    _extend_model(options, tmp_path)
-    assert (start / "bert_config.json").read_text() == text
-    toy_config.write(start / "bert_config.json", vocab_size=9)
-    with pytest.raises(FileExistsError, match="configuration of another model"):
-        _extend_model(options, tmp_path)
-
-
-def test_a_model_without_a_configuration_is_said_to_have_none(
-    options, tmp_path, caplog
-):
-    start = _extend_model(options, tmp_path)
-    assert not (start / "bert_config.json").exists()
-    assert f"its bert_config.json to {start}." in caplog.text
+    vocab_file = start / "vocab.txt"
+    assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
+    vocab = tokenization.load_vocab(str(vocab_file))
+    task["vocab_sha256"] = records.vocab_sha256(vocab)
+    assert json.loads((start / "task.json").read_text()) == task
+    with pytest.raises(FileExistsError, match="must be in a new folder"):
+        _extend(options, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tokenizer.json", '{"do_lower_case": false}', "must be False"),
+        ("task.json", '{"do_lower_case": false}', "do_lower_case is False th"),
         ("vocab.txt", "a\nb\n", "must be that of the model"),
     ],
 )
 def test_another_model_is_refused(options, tmp_path, name, content, message):
     folder = tmp_path / "model"
-    folder.mkdir()
+    _model(folder)
     (folder / name).write_text(content)
-    checkpoints.save(
-        str(folder / "bert_model.ckpt"),
-        {"bert/embeddings/word_embeddings": np.zeros((10, 3), np.float32)},
-    )
     with pytest.raises(ValueError, match=message):
-        extend_vocab.run(
-            options(
-                init_checkpoint=str(folder / "bert_model.ckpt"),
-                output_checkpoint=str(tmp_path / "start.ckpt"),
-            )
-        )
+        _extend(options, folder)
 
 
 def test_the_vocabulary_must_be_the_models(options, tmp_path):
-    checkpoints.save(
-        str(tmp_path / "bert_model.ckpt"),
-        {"bert/embeddings/word_embeddings": np.zeros((9, 3), np.float32)},
-    )
+    words = np.zeros((9, 12), np.float32)
+    _model(tmp_path, **{"bert/embeddings/word_embeddings": words})
     with pytest.raises(ValueError, match=r"for the 10 entries of .*; it has 9"):
-        extend_vocab.run(
-            options(
-                init_checkpoint=str(tmp_path / "bert_model.ckpt"),
-                output_checkpoint=str(tmp_path / "start.ckpt"),
-            )
-        )
+        _extend(options, tmp_path)
     assert not (tmp_path / "more.txt").exists()
+    assert not (tmp_path / "start").exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"input_file": None}, "Pass one of --input_file and --words_file"),
-        (
-            {"input_file": None, "words_file": "x"},
-            "--min_count has no effect with --words_file",
-        ),
-        (
-            {"input_file": None, "words_file": "x", "num_words": 9},
-            "--num_words has no effect with --words_file",
-        ),
         ({"init_checkpoint": "x"}, "--output_checkpoint together"),
         ({"min_count": 99}, "There is no word to add"),
     ],
