@@ -12,7 +12,6 @@ MASKING = "80,10,10"  # Source: the paper, appendix A.1.
 BASE, LARGE = SIZES = ("base", "large")
 _FIRST_SEED = 12345  # Source: the default of every script.
 # Flags of all training that run_pretraining.py lacks.
-_NOT_FOR_PRETRAINING = ("packing",)
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
 
@@ -356,7 +355,7 @@ def pretrain(
             }
         if is_kept(scale, network, objective, masking):
             flags["keep_checkpoint_every_n_steps"] = scale.keep_every
-        flags |= _without(scale.training_flags, _NOT_FOR_PRETRAINING)
+        flags |= scale.training_flags
         command = running.Command(
             name=f"pretrain {name} to step {end}",
             program="run_pretraining.py",
