@@ -54,7 +54,7 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
         **programs.STAGES,
     )
     script.run(options)
-    found = np.array((out / "ratings.txt").read_text().split(), int)
+    found = np.array((out / "predict_ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9
     assert "eval_accuracy" in (out / "eval_results.txt").read_text()
     assert "test_accuracy" in (out / "test_results.txt").read_text()
