@@ -71,7 +71,7 @@ def _row(record: Mapping[str, Any], source: Any = None) -> Row:
 
 
 def _encode_texts(example: Example, model: models.Model) -> list[Row]:
-    texts = sentence_pairs.InputExample(guid="", **example)
+    texts = sentence_pairs.InputExample(**example)
     records = sentence_pairs.example_records(
         texts, 0, model.truncation, model.tokenizer
     )

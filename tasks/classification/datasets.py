@@ -25,8 +25,6 @@ class Layout:
         text_a: column of the first, or only, text.
         text_b: column of the second text, if there is one.
         label: column of the label, if there is one.
-        guid: last column of the examples' guids; by default the line index,
-            from 0.
         only: a column and the required value of the rows to read; None for all.
         file_format: one of `tables.FORMATS`.
         has_header: whether the first row has the column names.
@@ -38,7 +36,6 @@ class Layout:
     text_a: tables.Column
     text_b: tables.Column | None = None
     label: tables.Column | None = None
-    guid: tables.Column | None = None
     only: tuple[tables.Column, str] | None = None
     file_format: str = tables.TSV
     has_header: bool = True
@@ -54,7 +51,6 @@ class SplitInfo:
         name: such as "train", "dev_matched" or "diagnostic".
         files: possible paths in the data set's folder, preferred first.
         layout: its columns.
-        guid_prefix: prefix of the guids of its examples.
         required: whether a missing file is an error.
         submission: the name, without ".tsv", under which the GLUE server
             accepts predictions for it; empty if it does not.
@@ -63,7 +59,6 @@ class SplitInfo:
     name: str
     files: tuple[str, ...]
     layout: Layout
-    guid_prefix: str
     required: bool = True
     submission: str = ""
 
@@ -129,7 +124,6 @@ class TextFile:
             self.path,
             self.split.layout,
             self.info.label_set,
-            guid_prefix=self.split.guid_prefix,
             with_labels=with_labels,
         )
         name = self.split.name
@@ -242,7 +236,6 @@ def read_examples(
     layout: Layout,
     label_set: labels.LabelSet,
     *,
-    guid_prefix: str,
     with_labels: bool = True,
 ) -> list[sentence_pairs.InputExample]:
     """Reads the examples of a file.
@@ -251,7 +244,6 @@ def read_examples(
         path: the file.
         layout: its columns.
         label_set: the allowed labels.
-        guid_prefix: prefix of the guids, as in "dev-17".
         with_labels: whether labels are required; if not, the column is not
             read and every example has the label `label_set.placeholder`.
 
@@ -270,9 +262,6 @@ def read_examples(
     table, layout = _open(path, layout)
     examples = []
     for number, row in _rows(table, layout):
-        guid = row.line - 1
-        if layout.guid is not None:
-            guid = table.cell(row, layout.guid)
         text_b, label = None, label_set.placeholder
         if layout.text_b is not None:
             text_b = table.read(row, layout.text_b, tables.text)
@@ -280,7 +269,6 @@ def read_examples(
             label = table.read(row, layout.label, label_set.parse)
         examples.append(
             sentence_pairs.InputExample(
-                guid=f"{guid_prefix}-{guid}",
                 text_a=table.read(row, layout.text_a, tables.text),
                 text_b=text_b,
                 label=label,
@@ -327,7 +315,7 @@ def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
     )
     places: dict[str, Any] = {
         name: table.find(getattr(layout, name))
-        for name in ("text_a", "text_b", "label", "guid")
+        for name in ("text_a", "text_b", "label")
         if getattr(layout, name) is not None
     }
     if layout.only is not None:

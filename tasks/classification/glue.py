@@ -31,8 +31,7 @@ _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
 
 def _split(name: str, layout: _Layout, **others) -> _Split:
-    """Returns the split of NAME.tsv, with its name as prefix of the guids."""
-    values = {"files": (f"{name}.tsv",), "guid_prefix": name} | others
+    values = {"files": (f"{name}.tsv",)} | others
     return _Split(name=name, layout=layout, **values)
 
 
@@ -60,8 +59,8 @@ def _simple(
 
 
 def _mnli() -> _Info:
-    # As released: columns by number, the label last, guids by the index.
-    layout = _Layout(text_a=8, text_b=9, label=-1, guid=0)
+    # As released: columns by number, the label last.
+    layout = _Layout(text_a=8, text_b=9, label=-1)
     test = dataclasses.replace(layout, label=None)
     diagnostic = _Layout(text_a="sentence1", text_b="sentence2")
     return _Info(
@@ -74,9 +73,7 @@ def _mnli() -> _Info:
             _split("dev_mismatched", layout, required=False),
         ),
         test=(
-            _split(
-                "test_matched", test, guid_prefix="test", submission="MNLI-m"
-            ),
+            _split("test_matched", test, submission="MNLI-m"),
             _split(
                 "test_mismatched", test, required=False, submission="MNLI-mm"
             ),

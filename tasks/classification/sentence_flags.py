@@ -232,7 +232,6 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
         name=name,
         files=files,
         layout=options.layout(file_format),
-        guid_prefix=name,
     )
 
 

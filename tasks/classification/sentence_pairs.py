@@ -24,14 +24,12 @@ class InputExample:
     """An example of a classification task.
 
     Args:
-        guid: identifies the example in logs.
         text_a: the first, or only, sentence.
         text_b: the second; None or empty for a single sentence.
         label: as parsed by its `LabelSet`; empty if not needed.
         row: its row in the file, from 0 without the header.
     """
 
-    guid: str
     text_a: str
     text_b: str | None = None
     label: labels.Label = ""

@@ -90,9 +90,7 @@ def test_examples_have_texts_and_labels_or_an_error(check, kind, label_set):
     )
 
     def read(path):
-        return datasets.read_examples(
-            path, layout, label_set, guid_prefix="train"
-        )
+        return datasets.read_examples(path, layout, label_set)
 
     def is_right(found, content):
         rows = _meant(content, kind)

@@ -26,16 +26,16 @@ def _write(tmp_path, text, name="d.tsv"):
 def _read(path, label_set=_BINARY, with_labels=True, **layout):
     layout = datasets.Layout(**layout)
     return datasets.read_examples(
-        path, layout, label_set, guid_prefix="p", with_labels=with_labels
+        path, layout, label_set, with_labels=with_labels
     )
 
 
-def test_columns_become_guid_texts_and_label(tmp_path):
+def test_columns_become_texts_and_label(tmp_path):
     path = _write(tmp_path, "n\tx\ty\tl\n7\ta\tb\t1\n9\tc\t\t0\n")
-    examples = _read(path, text_a="x", text_b="y", label="l", guid="n")
+    examples = _read(path, text_a="x", text_b="y", label="l")
     assert [vars(example) for example in examples] == [
-        {"guid": "p-7", "text_a": "a", "text_b": "b", "label": "1", "row": 0},
-        {"guid": "p-9", "text_a": "c", "text_b": "", "label": "0", "row": 1},
+        {"text_a": "a", "text_b": "b", "label": "1", "row": 0},
+        {"text_a": "c", "text_b": "", "label": "0", "row": 1},
     ]
 
 
@@ -51,7 +51,7 @@ def test_label_column_is_left_alone_where_no_label_is_needed(tmp_path):
 def test_only_the_rows_asked_for_are_read(tmp_path):
     path = _write(tmp_path, "g\tx\nen\ta\nzh\tb\nen\tc\n")
     examples = _read(path, text_a=1, only=("g", "en"), with_labels=False)
-    assert [e.guid for e in examples] == ["p-1", "p-3"]
+    assert [e.text_a for e in examples] == ["a", "c"]
     assert [e.row for e in examples] == [0, 2]
     with pytest.raises(ValueError, match="has no example with 'el'"):
         _read(path, text_a=1, only=("g", "el"), with_labels=False)

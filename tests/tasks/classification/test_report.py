@@ -71,7 +71,6 @@ def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
         layout=datasets.Layout(
             text_a="text", label="label", skip_short_rows=True
         ),
-        guid_prefix="train",
     )
     file = datasets.TextFile(
         info=info,
