@@ -70,9 +70,11 @@ class SentenceClassification(predictions.LabeledTask):
             split: self._find_files(split) for split in options.needed_splits
         }
         self._class_weights: tuple[float, ...] = ()
-        if options.do_train:
-            self._class_weights = sentence_flags.weights_of_labels(
-                options, self._files[task.TRAIN][0]
+        if options.do_train and options.class_weights:
+            (train,) = self._files[task.TRAIN]
+            examples = (e.label for e in train.examples(with_labels=True))
+            self._class_weights = labels.class_weights(
+                options.class_weights, self.label_set, examples
             )
 
     def _find_files(self, split: str) -> list[datasets.TextFile]:

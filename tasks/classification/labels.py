@@ -251,14 +251,41 @@ def _sort_key(name: str) -> tuple[bool, int, str]:
     return (not is_number, int(name) if is_number else 0, name)
 
 
-def parse_weights(
-    given: Sequence[str], label_set: LabelSet
+def class_weights(
+    given: Sequence[str], label_set: LabelSet, found: Iterable[Label]
 ) -> tuple[float, ...]:
-    """Parses the given weights, one for each label.
+    """Returns the weights of the labels in the loss.
+
+    "balanced" gives all labels the same total weight.
+    Source: King and Zeng 2001, "Logistic Regression in Rare Events Data", as in
+    scikit-learn's `class_weight="balanced"`: `n / (K * count)`. With several
+    labels, the positive weight is `(n - count) / count`, which gives positive
+    and negative examples the same total weight.
+
+    Args:
+        given: "balanced", or a number for each label.
+        label_set: the labels.
+        found: labels of the examples to train on, read for "balanced".
 
     Raises:
-        ValueError: there is not one positive number for each label.
+        ValueError: there is not one positive number for each label; or a label
+            has no positive or no negative examples.
     """
+    if label_set.problem_type == task.REGRESSION:
+        raise ValueError("--class_weights is for labels; got regression.")
+    if tuple(given) == BALANCED_WEIGHTS:
+        weights = _balanced_weights(list(found), label_set)
+    else:
+        weights = _parse_weights(given, label_set)
+    logging.info(
+        "class weights: %s", dict(zip(label_set.names, weights, strict=True))
+    )
+    return weights
+
+
+def _parse_weights(
+    given: Sequence[str], label_set: LabelSet
+) -> tuple[float, ...]:
     try:
         weights = tuple(map(float, given))
     except ValueError:
@@ -274,23 +301,9 @@ def parse_weights(
     return weights
 
 
-def balanced_weights(
-    found: Iterable[Label], label_set: LabelSet
+def _balanced_weights(
+    found: Sequence[Label], label_set: LabelSet
 ) -> tuple[float, ...]:
-    """Computes weights that give all labels the same total weight in the loss.
-
-    Source: King and Zeng 2001, "Logistic Regression in Rare Events Data", as in
-    scikit-learn's `class_weight="balanced"`: `n / (K * count)`. With several
-    labels, the positive weight is `(n - count) / count`, which gives positive
-    and negative examples the same total weight.
-
-    Args:
-        found: labels of the training examples.
-        label_set: the labels.
-
-    Raises:
-        ValueError: a label has no positive or no negative examples.
-    """
     ids = np.array([label_set.encode(label) for label in found])
     if label_set.problem_type == task.MULTI_LABEL:
         counts = ids.sum(axis=0)

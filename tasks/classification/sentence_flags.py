@@ -4,8 +4,6 @@ import dataclasses
 import os
 import re
 
-from absl import logging
-
 from commands import flags
 from tasks import tables, task
 from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
@@ -233,36 +231,6 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
         files=files,
         layout=options.layout(file_format),
     )
-
-
-def weights_of_labels(
-    options: SentenceOptions, train: datasets.TextFile
-) -> tuple[float, ...]:
-    """Returns the weights of the labels in the loss; none for equal weights.
-
-    Args:
-        options: the flags.
-        train: the examples to train on, whose labels are counted for
-            `balanced`.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file cannot be read, or lacks a label.
-    """
-    given, label_set = options.class_weights, train.info.label_set
-    if not given:
-        return ()
-    if label_set.problem_type == task.REGRESSION:
-        raise ValueError("--class_weights is for labels; got regression.")
-    if given == labels.BALANCED_WEIGHTS:
-        found = [example.label for example in train.examples(with_labels=True)]
-        weights = labels.balanced_weights(found, label_set)
-    else:
-        weights = labels.parse_weights(given, label_set)
-    logging.info(
-        "class weights: %s", dict(zip(label_set.names, weights, strict=True))
-    )
-    return weights
 
 
 def truncation(options: SentenceOptions) -> sentence_pairs.Truncation:

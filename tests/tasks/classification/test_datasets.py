@@ -10,7 +10,6 @@ from tasks.classification import (
     datasets,
     glue,
     labels,
-    sentence_flags,
     sentence_pairs,
 )
 
@@ -190,13 +189,7 @@ def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
         info, [info.train], str(tmp_path), _TRUNCATION
     )
     train = dataclasses.replace(file, dev_fraction=0.25)
-    counts = _counts(
-        range(15), [e.label for e in train.examples(with_labels=True)]
-    )
-    options = sentence_flags.SentenceOptions(
-        task_name="SST-2", data_dir="", class_weights=("balanced",)
-    )
-    assert sentence_flags.weights_of_labels(options, train) == (
-        15 / 2 / counts["0"],
-        15 / 2 / counts["1"],
-    )
+    found = [example.label for example in train.examples(with_labels=True)]
+    counts = _counts(range(15), found)
+    weights = labels.class_weights(["balanced"], info.label_set, found)
+    assert weights == (15 / 2 / counts["0"], 15 / 2 / counts["1"])

@@ -140,11 +140,17 @@ _SEVERAL = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
 
 
 def test_there_is_a_positive_number_for_each_label_in_their_order():
-    parse = labels.parse_weights
+    def parse(given, label_set):
+        return labels.class_weights(given, label_set, [])
+
     assert parse(["1", "2.5", "1e1"], _CLASSES) == (1.0, 2.5, 10.0)
     for wrong in ("1 2", "1 x 2", "1 0 2", "1 inf 2"):
         with pytest.raises(ValueError, match="'no', 'so-so', 'yes'; got '1'"):
             parse(wrong.split(), _CLASSES)
+
+
+def _balanced(found, label_set):
+    return labels.class_weights(["balanced"], label_set, found)
 
 
 def test_balanced_weights_are_those_of_scikit_learn():
@@ -152,12 +158,12 @@ def test_balanced_weights_are_those_of_scikit_learn():
     expected = class_weight.compute_class_weight(
         "balanced", classes=np.array(_CLASSES.names), y=np.array(found)
     )
-    got = labels.balanced_weights(found, _CLASSES)
+    got = _balanced(found, _CLASSES)
     np.testing.assert_allclose(got, expected)
     np.testing.assert_allclose(got, [8 / 15, 8 / 3, 8 / 6])
     # Of several labels, those that hold weigh as much as those that do not.
     several = [("p",), ("p", "q"), (), ("p",)]
-    assert labels.balanced_weights(several, _SEVERAL) == (1 / 3, 3.0)
+    assert _balanced(several, _SEVERAL) == (1 / 3, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +175,4 @@ def test_balanced_weights_are_those_of_scikit_learn():
 )
 def test_a_label_without_examples_has_no_balance(found, label_set, message):
     with pytest.raises(ValueError, match=message):
-        labels.balanced_weights(found, label_set)
+        _balanced(found, label_set)
