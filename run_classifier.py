@@ -71,10 +71,14 @@ class SentenceClassification(predictions.LabeledTask):
         }
         self._class_weights: tuple[float, ...] = ()
         if options.do_train and options.class_weights:
-            (train,) = self._files[task.TRAIN]
-            examples = (e.label for e in train.examples(with_labels=True))
+            # Read only for balanced weights.
+            found = (
+                example.label
+                for file in self._files[task.TRAIN]
+                for example in file.examples(with_labels=True)
+            )
             self._class_weights = labels.class_weights(
-                options.class_weights, self.label_set, examples
+                options.class_weights, self.label_set, found
             )
 
     def _find_files(self, split: str) -> list[datasets.TextFile]:

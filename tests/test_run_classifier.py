@@ -308,6 +308,8 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
     other = tmp_path / "other"
     checkpoints.save(str(other / "x.ckpt"), weights)
     config = {
+        **json.loads((trained / "out/bert_config.json").read_text()),
+        "hidden_act": "gelu_new",
         "architectures": ["BertForSequenceClassification"],
         "id2label": {"0": "yes", "1": "no"},
     }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, messages, writing
+from files import json_text, messages
 from tasks import task
 
 # A parsed label: a class name, several of them, or a score.
@@ -105,22 +105,8 @@ class LabelSet:
         return self.names.index(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON for `load`."""
+        """Returns the JSON for `of_model`."""
         return {"problem_type": self.problem_type, "labels": list(self.names)}
-
-    def save(self, path: str) -> None:
-        """Writes the problem type and the names as JSON."""
-        writing.write_json(path, self.to_dict())
-
-
-def load(path: str) -> LabelSet:
-    """Loads a file written by `LabelSet.save`.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file has another content.
-    """
-    return of_model(json_text.read(path), path)
 
 
 def of_model(value: Mapping[str, Any], path: str) -> LabelSet:

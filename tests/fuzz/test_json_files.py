@@ -51,7 +51,6 @@ _NBEST = {
         for text in ("Ada", "")
     ],
 }
-_LABELS = {"problem_type": "single_label", "labels": ["no", "yes"]}
 _TRIVIA = {
     "Data": [
         {

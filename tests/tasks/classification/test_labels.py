@@ -1,5 +1,7 @@
 """Labels: parsed, numbered, found, saved and weighed."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.utils import class_weight
@@ -114,10 +116,9 @@ def test_column_that_holds_no_classes_is_an_error(
         labels.LabelSet(problem_type="regression"),
     ],
 )
-def test_saved_labels_are_loaded(tmp_path, label_set):
-    path = str(tmp_path / "labels.json")
-    label_set.save(path)
-    assert labels.load(path) == label_set
+def test_labels_of_a_model_come_back(label_set):
+    values = json.loads(json.dumps(label_set.to_dict()))
+    assert labels.of_model(values, "task.json") == label_set
 
 
 @pytest.mark.parametrize(
