@@ -1,7 +1,7 @@
 """Models, tasks and scales, and the commands that train them."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from paper import running
 
@@ -11,7 +11,6 @@ MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 MASKING = "80,10,10"  # Source: the paper, appendix A.1.
 BASE, LARGE = SIZES = ("base", "large")
 _FIRST_SEED = 12345  # Source: the default of every script.
-# Flags of all training that run_pretraining.py lacks.
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
 
@@ -301,17 +300,13 @@ def ensemble(
             "do_predict": True,
             "do_eval": True,
             "predict_file": task.dev_path,
-            **_without(task.tuning.flags, ("bilstm_head",)),
+            **task.tuning.flags,
             "ensemble": tuple(
                 running.Output("nbest_predictions.json", member)
                 for member in members
             ),
         },
     )
-
-
-def _without(flags: running.Flags, names: Iterable[str]) -> running.Flags:
-    return {name: flags[name] for name in flags if name not in names}
 
 
 def pretrain(
