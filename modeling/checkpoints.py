@@ -7,7 +7,6 @@ with a `Reader`, which implements `Source`, and a function `files`.
 import contextlib
 import dataclasses
 import glob
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -172,19 +171,6 @@ def files(path: str) -> list[str]:
     """
     place = find(path)
     return FORMATS[place.format].files(place.path)
-
-
-def sha256(path: str) -> str:
-    """Hashes the files of a checkpoint; anything `find` takes."""
-    digest = hashlib.sha256()
-    for file in files(path):
-        digest.update(paths.sha256(file).encode())
-    return digest.hexdigest()
-
-
-def saved_files(prefix: str) -> list[str]:
-    """Lists the files that `save` writes."""
-    return release_format.written_files(prefix)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Conversions: round trips, what goes along, and error messages."""
 
+import io
 import json
 import logging
 import pathlib
@@ -11,15 +12,16 @@ import safetensors.numpy
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tools import convert_checkpoint
+from tools import convert_checkpoint, predict
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
+_CLASSIFIER = _GOLDEN / "classifier"
 _CHECKPOINTS = {
     "model": _GOLDEN / "model/tiny.ckpt",
     "slots": _GOLDEN / "optimizer/train12.ckpt",
-    "classifier": _GOLDEN / "classifier/mrpc.ckpt-24",
+    "classifier": _CLASSIFIER / "mrpc.ckpt-24",
 }
 _FORMATS = ("release", "huggingface")
 
@@ -245,6 +247,34 @@ def test_a_folder_of_the_original_program_is_completed(tmp_path, name):
     # Nothing is asked again.
     again = _convert(out, tmp_path / "hf", "huggingface")
     assert _description(again) == _description(out)
+
+
+def test_a_completed_folder_predicts_as_the_original_program(tmp_path):
+    recorded = json.loads((_CLASSIFIER / "mrpc_results.json").read_text())
+    want = np.loadtxt(
+        io.StringIO(recorded["predict"]["test_results_tsv"]), max_rows=3
+    )
+    out = _from_golden(
+        "classifier",
+        tmp_path / "mrpc",
+        "release",
+        task_name="MRPC",
+        max_seq_length=64,
+        do_lower_case=True,
+    )
+    rows = (_GOLDEN / "inputs/MRPC/test.tsv").read_text().splitlines()[1:4]
+    lines = [" ||| ".join(row.split("\t")[3:5]) + "\n" for row in rows]
+    answers = io.StringIO()
+    predict.run(
+        predict.Options(model=str(out), format="json"),
+        [],
+        io.BytesIO("".join(lines).encode()),
+        answers,
+    )
+    got = [json.loads(line) for line in answers.getvalue().splitlines()]
+    probs = [list(answer["probabilities"].values()) for answer in got]
+    assert got[0]["probabilities"].keys() == {"0", "1"}
+    np.testing.assert_allclose(probs, want, atol=1e-5)
 
 
 def test_labels_of_another_number_are_refused(tmp_path):
