@@ -136,7 +136,8 @@ class Tagging(task.Task):
             file.sentences,
             label_ids,
             self.tokenizer,
-            flags.narrow(ner.WindowOptions, self.options),
+            self.options.max_seq_length,
+            self.options.context,
         )
 
     def _records(self, file, label_ids) -> Iterator[list[Any]]:

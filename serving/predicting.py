@@ -165,7 +165,8 @@ def _encode_words(example: Example, model: models.Model) -> list[Row]:
         [conll.Sentence(words=words, tags=None, lines=(), document=0)],
         [[0] * len(words)],
         model.tokenizer,
-        ner.WindowOptions(max_seq_length=length, context=ner.SENTENCE),
+        length,
+        ner.SENTENCE,
     )
     return [_row(window.record(length), window) for window in windows]
 

@@ -74,13 +74,9 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert names == sorted(names)
     assert {"test_f1", "test_precision_PER", "global_step"} <= set(names)
 
-    written = conll.read(
-        str(learned / "test_predictions.txt"), conll.Columns(word=0, tag=-1)
-    )
-    gold = conll.read(
-        str(learned / "test_predictions.txt"), conll.Columns(word=0, tag=1)
-    )
-    given = conll.read(str(data / "test.txt"), conll.Columns())
+    written = conll.read(str(learned / "test_predictions.txt"), (0, -1))
+    gold = conll.read(str(learned / "test_predictions.txt"), (0, 1))
+    given = conll.read(str(data / "test.txt"), conll.WORD_AND_TAG)
     assert [s.words for s in written.sentences] == [
         s.words for s in given.sentences
     ]

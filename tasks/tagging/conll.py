@@ -13,17 +13,9 @@ _COLUMNS = re.compile(r"(word|tag):(-?\d+)")
 _SEPARATORS = re.compile(r"[ \t]+")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Columns of words and tags.
-
-    Attributes:
-        word: index of the word; 0 is the first column, -1 the last.
-        tag: index of the tag; None without tags.
-    """
-
-    word: int = 0
-    tag: int | None = -1
+# The columns of words and tags: 0 is the first, -1 the last; None without tags.
+Columns = tuple[int, int | None]
+WORD_AND_TAG: Columns = (0, -1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +74,7 @@ def parse_columns(text: str) -> Columns:
             "--columns must give the columns of word and tag, as in "
             f"word:0,tag:-1 (0 is the first, -1 the last); got {text!r}."
         )
-    return Columns(word=found["word"], tag=found.get("tag"))
+    return found["word"], found.get("tag")
 
 
 def read(path: str, columns: Columns) -> ColumnFile:
@@ -180,10 +172,11 @@ def _sentence(
     columns: Columns,
     document: int,
 ) -> Sentence:
-    words = [_cell(path, row, "word", columns.word) for row in rows]
+    word, tag = columns
+    words = [_cell(path, row, "word", word) for row in rows]
     tags = None
-    if columns.tag is not None and len(rows[0][1]) > 1:
-        tags = tuple(_cell(path, row, "tag", columns.tag) for row in rows)
+    if tag is not None and len(rows[0][1]) > 1:
+        tags = tuple(_cell(path, row, "tag", tag) for row in rows)
     return Sentence(
         words=tuple(words),
         tags=tags,

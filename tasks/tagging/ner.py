@@ -110,32 +110,6 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WindowOptions:
-    """Options for splitting documents into windows.
-
-    Attributes:
-        max_seq_length: word pieces of a window, [CLS] and [SEP] included.
-        context: `DOCUMENT` to fill a window with text around its sentence,
-            `SENTENCE` for the sentence alone.
-    """
-
-    max_seq_length: int
-    context: str = DOCUMENT
-
-    def __post_init__(self):
-        if self.max_seq_length <= _SPECIAL_TOKENS:
-            raise ValueError(
-                "max_seq_length must leave room for a word besides [CLS] and "
-                f"[SEP]; got {self.max_seq_length}."
-            )
-
-    @property
-    def room(self) -> int:
-        """Number of word pieces of text in a window."""
-        return self.max_seq_length - _SPECIAL_TOKENS
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
     """Input of the model for one window.
 
@@ -169,7 +143,8 @@ def make_windows(
     sentences: Sequence[conll.Sentence],
     label_ids: Sequence[Sequence[int]],
     tokenizer: tokenization.FullTokenizer,
-    options: WindowOptions,
+    max_seq_length: int,
+    context: str = DOCUMENT,
 ) -> Iterator[list[Window]]:
     """Splits sentences into windows; each word is labeled in exactly one.
 
@@ -181,7 +156,9 @@ def make_windows(
         sentences: in file order.
         label_ids: of the words of each sentence.
         tokenizer: its vocabulary has [CLS], [SEP] and [UNK].
-        options: see the class.
+        max_seq_length: word pieces of a window, [CLS] and [SEP] included.
+        context: `DOCUMENT` to fill a window with text around its sentence,
+            `SENTENCE` for the sentence alone.
 
     Yields:
         The windows of each sentence, in word order.
@@ -191,12 +168,11 @@ def make_windows(
         tokenizer,
         num_workers=1,
     )
-    _log_odd_words(sentences, pieces_of, options.room)
+    room = max_seq_length - _SPECIAL_TOKENS
+    _log_odd_words(sentences, pieces_of, room)
     ids_of = {
         word: tuple(
-            tokenizer.convert_tokens_to_ids(
-                (pieces or (_UNKNOWN,))[: options.room]
-            )
+            tokenizer.convert_tokens_to_ids((pieces or (_UNKNOWN,))[:room])
         )
         for word, pieces in pieces_of.items()
     }
@@ -212,48 +188,56 @@ def make_windows(
         sizes = [len(pieces) for pieces in ids]
         offsets = list(itertools.accumulate(sizes, initial=0))
         for sentence in bounds:
-            yield list(
-                _windows(ids, offsets, labels, sentence, (begin, end), options)
-            )
+            outer = (0, len(ids)) if context == DOCUMENT else sentence
+            parts = _parts(offsets, sentence, outer, room)
+            yield [
+                _window(ids, labels, labeled, shown, (begin, end))
+                for labeled, shown in parts
+            ]
 
 
-def _windows(
+def _window(
     ids: Sequence[tuple[int, ...]],
-    offsets: Sequence[int],
     labels: Sequence[int],
-    sentence: tuple[int, int],
+    labeled: tuple[int, int],
+    shown: tuple[int, int],
     special_ids: tuple[int, int],
-    options: WindowOptions,
-) -> Iterator[Window]:
-    """Yields the windows of one sentence, words `sentence` of a document.
+) -> Window:
+    first, stop = labeled
+    input_ids, positions = [special_ids[0]], []
+    for word in range(*shown):
+        if first <= word < stop:
+            positions.append(len(input_ids))
+        input_ids += ids[word]
+    return Window(
+        input_ids=(*input_ids, special_ids[1]),
+        label_ids=tuple(labels[first:stop]),
+        positions=tuple(positions),
+    )
+
+
+def _parts(
+    offsets: Sequence[int],
+    sentence: tuple[int, int],
+    outer: tuple[int, int],
+    room: int,
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yields the words that each window of a sentence labels, and shows.
 
     The space around a sentence is filled evenly on both sides with complete
-    words; if one side ends, the other gets the rest. A window of a sentence
-    that is too long labels half its words at most, so that every word has
-    context on both sides. `offsets` are the pieces before each word.
+    words of `outer`; if one side ends, the other gets the rest. A window of a
+    sentence that is too long labels half its words at most, so that every word
+    has context on both sides. `offsets` are the pieces before each word.
     """
     first, last = sentence
-    outer = (first, last)
-    if options.context == DOCUMENT:
-        outer = (0, len(ids))
-    limit = options.room
-    if offsets[last] - offsets[first] > limit:
-        limit = max(limit // 2, 1)
+    limit = room
+    if offsets[last] - offsets[first] > room:
+        limit = max(room // 2, 1)
     while first < last:
         # The last word that ends within the limit, but at least one word.
         stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
         stop = min(max(stop, first + 1), last)
-        start, end = _surrounded(offsets, (first, stop), outer, options.room)
-        input_ids, positions = [special_ids[0]], []
-        for word in range(start, end):
-            if first <= word < stop:
-                positions.append(len(input_ids))
-            input_ids += ids[word]
-        yield Window(
-            input_ids=(*input_ids, special_ids[1]),
-            label_ids=tuple(labels[first:stop]),
-            positions=tuple(positions),
-        )
+        yield (first, stop), _surrounded(offsets, (first, stop), outer, room)
         first = stop
 
 
@@ -320,9 +304,5 @@ def split_labels(
             f"There must be a label for each of {sum(lengths)} words; got "
             f"{len(found)}."
         )
-    names = [labels[number] for number in found.tolist()]
-    ends = np.cumsum(lengths)
-    return [
-        tuple(names[end - length : end])
-        for end, length in zip(ends.tolist(), lengths, strict=True)
-    ]
+    names = iter([labels[number] for number in found.tolist()])
+    return [tuple(itertools.islice(names, length)) for length in lengths]

@@ -19,7 +19,7 @@ _CONLL_2003 = (
 def _read(tmp_path, text, columns=None):
     path = tmp_path / "file.txt"
     path.write_bytes(text.encode())
-    return conll.read(str(path), columns or conll.Columns())
+    return conll.read(str(path), columns or conll.WORD_AND_TAG)
 
 
 def test_sentences_words_tags_lines_and_documents(tmp_path):
@@ -64,7 +64,7 @@ def test_columns_parted_by_tabs_keep_spaces(tmp_path):
 
 
 def _columns(word, tag=-1):
-    return conll.Columns(word=word, tag=tag)
+    return (word, tag)
 
 
 def test_rows_of_a_word_alone_have_no_tags(tmp_path):
@@ -75,9 +75,9 @@ def test_rows_of_a_word_alone_have_no_tags(tmp_path):
 @pytest.mark.parametrize(
     ("text", "columns"),
     [
-        ("word:0,tag:-1", conll.Columns(word=0, tag=-1)),
-        (" tag:3 , word:1", conll.Columns(word=1, tag=3)),
-        ("word:2", conll.Columns(word=2, tag=None)),
+        ("word:0,tag:-1", (0, -1)),
+        (" tag:3 , word:1", (1, 3)),
+        ("word:2", (2, None)),
     ],
 )
 def test_parse_columns(text, columns):

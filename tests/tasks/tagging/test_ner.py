@@ -40,8 +40,11 @@ def _windows(documents, max_seq_length, context="document"):
     # The label of a word is its place in the file.
     places = itertools.count()
     label_ids = [[next(places) for _ in s.words] for s in sentences]
-    options = ner.WindowOptions(max_seq_length=max_seq_length, context=context)
-    return list(ner.make_windows(sentences, label_ids, _Tokenizer(), options))
+    return list(
+        ner.make_windows(
+            sentences, label_ids, _Tokenizer(), max_seq_length, context
+        )
+    )
 
 
 def _read(window):
@@ -182,12 +185,10 @@ def test_labels_are_split_into_sentences():
     assert tags == [("B-A", "I-A", "O"), ("B-A",)]
 
 
-def test_missing_labels_and_too_short_windows_are_refused():
+def test_missing_labels_are_refused():
     labels, mask = np.zeros((1, 2), int), np.array([[0, 1]])
     with pytest.raises(ValueError, match="each of 2 words; got 1"):
         ner.split_labels(labels, mask, _sentences(["a b"]), ("O",))
-    with pytest.raises(ValueError, match=r"room for a word.* got 2"):
-        ner.WindowOptions(max_seq_length=2)
 
 
 def _options(**named):
