@@ -71,19 +71,6 @@ def numbered(
         yield f"{path}, line {number}", line
 
 
-def check_text(text: str, name: str) -> None:
-    """Checks that text from the command line is UTF-8.
-
-    Raises:
-        ValueError: it is not; the message names the flag.
-    """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        # Python decodes invalid bytes as surrogates.
-        raise ValueError(f"{name} must be UTF-8; got {text!r}.") from error
-
-
 def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
     """Yields lines of UTF-8 text, without their line ends.
 

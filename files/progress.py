@@ -4,7 +4,7 @@ import logging as python_logging
 import os
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import tqdm
 
 _LOG_EVERY_SECONDS = 5.0
-COLOR_CHOICES = ("auto", "always", "never")
 _MOST_COLUMNS = 100
 _INDENT = " " * 9
 
@@ -23,19 +22,6 @@ def in_terminal() -> bool:
     """Returns whether progress is shown as a bar."""
     is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     return is_terminal and logging.level_info()
-
-
-def has_colors(choice: str, stream: IO[str]) -> bool:
-    """Returns whether to write colors to a stream.
-
-    Args:
-        choice: one of `COLOR_CHOICES`; "auto" for terminals, unless the
-            variable `NO_COLOR` is set (no-color.org).
-        stream: the output stream.
-    """
-    if choice != "auto":
-        return choice == "always"
-    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def bar(

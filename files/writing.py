@@ -15,7 +15,6 @@ from files import json_text, paths
 
 # A full disk, an exceeded quota, and a file above the size limit.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # For identical bytes.
 
 
 def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
@@ -195,19 +194,13 @@ def whole_folder(path: str) -> Iterator[str]:
     if paths.is_remote(path):
         yield path
         return
-    with temporary_folder(path) as partial:
-        yield partial
-        os.rename(partial, path)
-        sync(os.path.dirname(os.path.abspath(path)))
-
-
-@contextlib.contextmanager
-def temporary_folder(path: str) -> Iterator[str]:
-    """Yields a temporary folder name next to `path`; removes it at the end."""
-    partial = aside(os.path.abspath(path))
+    path = os.path.abspath(path)
+    partial = aside(path)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         yield partial
+        os.rename(partial, path)
+        sync(os.path.dirname(path))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

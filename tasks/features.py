@@ -14,10 +14,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from files import writing
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
+_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # For identical bytes.
 _SEPARATOR = " ||| "
 # The tokenizer removes these control characters, which joins the words around
 # them; Python counts them as white space.
@@ -354,8 +354,6 @@ def _add(
     archive: zipfile.ZipFile, arrays: Mapping[str, np.ndarray], prefix: str = ""
 ) -> None:
     for name, array in arrays.items():
-        entry = zipfile.ZipInfo(
-            f"{prefix}{name}.npy", writing.EARLIEST_ZIP_DATE
-        )
+        entry = zipfile.ZipInfo(f"{prefix}{name}.npy", _EARLIEST_ZIP_DATE)
         with archive.open(entry, "w", force_zip64=True) as member:
             np.lib.format.write_array(member, array, allow_pickle=False)

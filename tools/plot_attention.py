@@ -20,7 +20,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import lines, writing
+from files import writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from tasks import features
@@ -143,7 +143,6 @@ def run(options: Options) -> None:
     writing.check_files(
         [options.output_file], checkpoints.files(options.init_checkpoint)
     )
-    lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)
     tokens, segment_ids = features.encode(

@@ -79,8 +79,6 @@ def run(
     for path in (options.input_file, options.context_file):
         if path is not None and path != "-":
             paths.check_readable(path)
-    for number, text in enumerate(texts, start=1):
-        lines.check_text(text, f"text {number}")
     session = _open(options)
     is_stream = not texts and options.input_file in (None, "-")
     if is_stream and standard_input.isatty():

@@ -58,13 +58,6 @@ def test_values_out_of_range_are_refused(argument):
         _defined()(["x", argument])
 
 
-@pytest.mark.parametrize("missing", ["output_dir", "bert_config_file"])
-def test_required_flags_are_required(missing):
-    names = {"input_file", "output_dir", "bert_config_file"} - {missing}
-    with pytest.raises(flags.IllegalFlagValueError, match=missing):
-        _defined()(["x", *(f"--{name}=x" for name in names)])
-
-
 def test_narrow_takes_what_has_the_same_name_unless_replaced():
     wide = dataclasses.make_dataclass("Wide", ["a", "b", "c"])
     narrow = dataclasses.make_dataclass("Narrow", ["a", "c"])
