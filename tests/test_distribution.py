@@ -175,4 +175,4 @@ def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
     for number, process in enumerate(_start(tmp_path, workers=2)):
         assert process.wait(120) != 0
         text = (tmp_path / f"log-{number}").read_text()
-        assert number or "contains another model" in text
+        assert number or "out is another one: intermediate_size" in text

@@ -165,7 +165,7 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
     assert "different settings" not in caplog.text
     toy.write_unmasked_records(whole / "records", masked_lm_prob=0.4)
     toy.run(whole, **_FLAGS)
-    assert "masking was [[0.15, False, " in caplog.text
+    assert "masking was [0.15, False, " in caplog.text
 
 
 def _kill_when_reported(process, folder, step):

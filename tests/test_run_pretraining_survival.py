@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import random
 import resource
 import signal
@@ -129,8 +128,7 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path):
         second = toy.start(tmp_path, log="log-2", learning_rate=0.02)
         assert second.wait() == 1
         said = (tmp_path / "log-2").read_text()
-        assert f"--output_dir={tmp_path / 'out'} is in use by process" in said
-        assert f" {first.pid} on {platform.node()} (run_pretraining.py)" in said
+        assert f"--output_dir={tmp_path / 'out'} is in use by another" in said
         assert len(said.splitlines()) == 1
     finally:
         first.kill()
