@@ -30,7 +30,6 @@ _PREFETCHED_BATCHES = 8
 _OF_PYTHON = re.compile(
     r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
 )
-_WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 # The step of training lengths: each length is compiled separately.
 TRAINING_LENGTH_STEP = 16
 
@@ -92,7 +91,7 @@ class RecordSource(Source):
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         batch = records.parse(serialized, self.features)
-        _check_word_ids(batch, self.vocab_size)
+        _check_ids(batch, self.vocab_size)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
         if self.packed_length:
@@ -376,19 +375,23 @@ def _dataset(
     )
 
 
-def _check_word_ids(batch, vocab_size: int) -> None:
+def _check_ids(batch, vocab_size: int) -> None:
     # On a GPU the embedding of an id out of range is silently zero.
-    for name in _WORD_ID_FEATURES:
-        if name in batch:
-            is_word = (batch[name] >= 0) & (batch[name] < vocab_size)
-            tf.debugging.Assert(
-                tf.reduce_all(is_word),
-                [
-                    f"A record's {name} must be at least 0 and less than the "
-                    f"model's vocab_size, {vocab_size}; got",
-                    tf.boolean_mask(batch[name], ~is_word),
-                ],
-            )
+    limits = {
+        "input_ids": vocab_size,
+        "masked_lm_ids": vocab_size,
+        "masked_lm_positions": batch["input_ids"].shape[-1],
+    }
+    for name in limits.keys() & batch.keys():
+        is_right = (batch[name] >= 0) & (batch[name] < limits[name])
+        tf.debugging.Assert(
+            tf.reduce_all(is_right),
+            [
+                f"A record's {name} must be at least 0 and less than "
+                f"{limits[name]} (word ids: the vocab_size of the model); got",
+                tf.boolean_mask(batch[name], ~is_right),
+            ],
+        )
 
 
 def _without_shared_padding(batch, length_step: int):

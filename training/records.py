@@ -346,35 +346,19 @@ def read_metadata(record_path: str) -> Metadata | None:
         None if there is no sidecar: another program created the records.
 
     Raises:
-        ValueError: the sidecar is not JSON, lacks a value, or has one of the
-            wrong type or with an unknown name.
+        ValueError: the sidecar is not JSON, or has other names.
     """
     path = metadata_path(record_path)
     if not paths.exists(path):
         return None
     try:
-        values = json_text.read_object(path)
-        _check_values(path, values)
-    except ValueError as error:
+        return Metadata(**json_text.read_object(path))
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{error} Create the records again, or delete this file to use "
-            "them without its checks."
+            f"{path} does not describe records "
+            f"({messages.short(str(error))}). Create the records again, or "
+            "delete this file to use them without its checks."
         ) from error
-    return Metadata(**values)
-
-
-def _check_values(path: str, values: Mapping[str, Any]) -> None:
-    """Checks that a sidecar has the fields of `Metadata` with their types."""
-    fields = {field.name: field for field in dataclasses.fields(Metadata)}
-    for name in values:
-        if name not in fields:
-            raise ValueError(f"{path}: {messages.short(name)} is unknown.")
-    defaults = {"max_predictions_per_seq": None, "text_sha256": None}
-    complete = {**defaults, "flags": {}, **values}
-    for name, field in fields.items():
-        kinds = getattr(field.type, "__args__", field.type)
-        kinds = dict if name == "flags" else kinds
-        json_text.field(complete, name, kinds, f"{path}: metadata")
 
 
 def is_same_data(held: Metadata, wanted: Metadata) -> bool:

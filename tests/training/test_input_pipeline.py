@@ -157,9 +157,14 @@ def test_evaluation_rows_are_dealt_to_replicas(source):
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [("input_ids", 31), ("input_ids", -1), ("masked_lm_ids", 40)],
+    [
+        ("input_ids", 31),
+        ("input_ids", -1),
+        ("masked_lm_ids", 40),
+        ("masked_lm_positions", 10),
+    ],
 )
-def test_an_id_that_is_no_word_is_refused(tmp_path, name, bad):
+def test_an_id_out_of_range_is_refused(tmp_path, name, bad):
     examples = toy.random_examples(4)
     examples[name][2, 1] = bad
     path = toy.write_records(tmp_path / "records", examples)

@@ -161,34 +161,6 @@ def test_records_without_a_sidecar_are_looked_into(made):
         _check(made, max_predictions_per_seq=1)
 
 
-def test_the_largest_id_of_any_sampled_record_counts(tmp_path):
-    examples = toy_pretraining.random_examples(6)
-    examples["masked_lm_ids"][5, 1] = 500
-    path = toy_pretraining.write_records(tmp_path / "c", examples)
-    with pytest.raises(
-        ValueError, match="c, record 5: masked_lm_ids must be from 0 to 30; got"
-    ):
-        _check([path])
-    _check([path], vocab_size=501)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "limits"),
-    [
-        ("input_ids", -1, "from 0 to 30"),
-        ("masked_lm_positions", 10, "from 0 to 9"),
-        ("next_sentence_labels", 2, "from 0 to 1"),
-    ],
-)
-def test_a_value_out_of_range_is_named(tmp_path, name, value, limits):
-    examples = toy_pretraining.random_examples(3)
-    examples[name][2, 0] = value
-    path = toy_pretraining.write_records(tmp_path / "c", examples)
-    message = rf"c, record 2: {name} must be {limits}; got {value}\."
-    with pytest.raises(ValueError, match=message):
-        _check([path])
-
-
 @pytest.mark.parametrize("name", ["input_mask", "masked_lm_positions"])
 def test_a_record_without_a_feature_is_refused(tmp_path, name):
     examples = toy_pretraining.random_examples(1)
@@ -201,7 +173,7 @@ def test_a_record_without_a_feature_is_refused(tmp_path, name):
     row = {each: values[0] for each, values in examples.items()}
     path = str(tmp_path / "c")
     records.write_records(path, [row], features)
-    message = rf"c, record 0: .* it lacks {name}; got .*, segment_ids\.$"
+    message = rf"c, record 0: .* it lacks {name}\. "
     with pytest.raises(ValueError, match=message):
         _check([path])
 
@@ -215,23 +187,6 @@ def test_a_record_of_something_else_is_named(tmp_path, made):
     records.write_records(str(path), [{"label_ids": [1]}], features)
     with pytest.raises(
         ValueError,
-        match=r"record 0: .* lacks input_ids, .*, next_sentence_labels, "
-        "segment_ids; got label_ids",
+        match=r"record 0: .* lacks input_ids, .*, next_sentence_labels, ",
     ):
         _check([path])
-
-
-def test_many_files_share_the_sample(made, monkeypatch):
-    monkeypatch.setattr(pretraining_records, "_SAMPLED_RECORDS", 6)
-    monkeypatch.setattr(pretraining_records, "_SAMPLED_RECORDS_PER_FILE", 2)
-    read = []
-    original = record_files.RecordFiles.read
-
-    def counted(self, indices):
-        read.extend(int(i) for i in indices)
-        return original(self, indices)
-
-    monkeypatch.setattr(record_files.RecordFiles, "read", counted)
-    _check(made)
-    # Three of each five, the first and the last among them.
-    assert read == [0, 2, 4, 5, 7, 9]
