@@ -19,7 +19,6 @@ from training import (
     checkpointing,
     initialization,
     optimization,
-    pretraining,
     records,
     reporting,
     steps,
@@ -430,19 +429,13 @@ def test_records_of_two_vocabularies_are_refused(tmp_path):
             toy.run(tmp_path, **changes)
 
 
-def test_text_of_two_casings_is_warned_of(tmp_path, caplog):
-    lower, cased = (
-        toy.metadata_of(num_records=5, do_lower_case=value)
-        for value in (True, False)
-    )
-    (tmp_path / "tokenizer.json").write_text('{"do_lower_case": true}')
-    model = str(tmp_path / "bert_model.ckpt")
-    pretraining._warn_of_casings({"a": lower, "b": None}, model)
-    assert not caplog.messages
-    pretraining._warn_of_casings({"a": lower, "b": cased}, None)
-    pretraining._warn_of_casings({"b": cased}, model)
-    assert "text of a was lower-cased, and that of b was" in caplog.messages[0]
-    assert f"{model} was lower-cased, and that of b" in caplog.messages[1]
+def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
+    (tmp_path / "again").mkdir()
+    named = toy.flags_of(tmp_path)["input_file"]
+    twice = f"{named},{tmp_path}/again/../records"
+    toy.run(tmp_path, input_file=twice, num_train_steps=1)
+    assert "records is named twice and read once" in caplog.text
+    assert "50 records in 1 file(s)" in caplog.text
 
 
 def test_a_head_that_does_not_fit_is_refused(tmp_path, unbroken):

@@ -20,7 +20,6 @@ from training import (
     dynamic_masking,
     initialization,
     input_pipeline,
-    model_files,
     model_folder,
     pretraining_records,
     record_files,
@@ -68,7 +67,6 @@ def open_records(
     if options.eval_input_file:
         held_out = _open(options.eval_input_file, options, config, sidecars)
     pretraining_records.check_same_vocabulary(sidecars)
-    _warn_of_casings(sidecars, options.init_checkpoint)
     return trained_on, held_out
 
 
@@ -113,28 +111,6 @@ def _open(
         vocab_size=config.vocab_size,
         masking=masking,
     )
-
-
-def _warn_of_casings(
-    sidecars: Mapping[str, records.Metadata | None], init_checkpoint: str | None
-) -> None:
-    """Warns if only a part of the text, or of the model's, was lower-cased."""
-    casings: dict[bool, str] = {}
-    for path, metadata in sidecars.items():
-        if metadata is not None:
-            casings.setdefault(metadata.do_lower_case, path)
-    if init_checkpoint:
-        found = model_files.casing(config_lib.folder_of(init_checkpoint))
-        if found is not None:
-            casings.setdefault(found.do_lower_case, init_checkpoint)
-    if len(casings) > 1:
-        logging.warning(
-            "The text of %s was lower-cased, and that of %s was not. Records, "
-            "held-out records and the model need the same casing "
-            "(create_pretraining_data.py --do_lower_case).",
-            casings[True],
-            casings[False],
-        )
 
 
 def describe(

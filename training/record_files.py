@@ -21,6 +21,7 @@ import hashlib
 import itertools
 import math
 import mmap
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -75,11 +76,15 @@ class RecordFiles:
     """
 
     def __init__(self, record_paths: Sequence[str]):
-        self.paths = tuple(
-            path
-            for path in record_paths
-            if not path.endswith(paths.SIDECAR_ENDING)
-        )
+        unique: dict[str, str] = {}
+        for path in record_paths:
+            if path.endswith(paths.SIDECAR_ENDING):
+                continue
+            own = path if paths.is_remote(path) else os.path.realpath(path)
+            if own in unique:
+                logging.warning("%s is named twice and read once.", path)
+            unique.setdefault(own, path)
+        self.paths = tuple(unique.values())
         # For each file the offset of each record, then the file's size.
         self._starts = [_index(path) for path in self.paths]
         counts = [len(starts) - 1 for starts in self._starts]

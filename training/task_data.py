@@ -128,14 +128,18 @@ def make_or_reuse(
 
 
 def _reuse(path: str, made_from: records.Metadata) -> _Made | None:
-    held = records.read_metadata(path)
-    if (
-        held is None
-        or not paths.exists(path)
-        or not records.is_same_data(held, made_from)
-    ):
+    try:
+        held = records.read_metadata(path)
+        if (
+            held is None
+            or not paths.exists(path)
+            or not records.is_same_data(held, made_from)
+        ):
+            return None
+        files = record_files.RecordFiles([path])
+    except ValueError as error:
+        logging.warning("%s is made again: %s", path, error)
         return None
-    files = record_files.RecordFiles([path])
     counts = held.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
     if not sum(counts) == len(files) == held.num_records:
         return None

@@ -62,6 +62,17 @@ def test_windows_are_made_once(tmp_path):
     assert metadata.num_records == 3
 
 
+@pytest.mark.parametrize("ending", [".tf_record", ".tf_record.meta.json"])
+def test_damaged_records_of_a_task_are_made_again(tmp_path, caplog, ending):
+    path = tmp_path / "train"
+    _make(path)
+    damaged = tmp_path / f"train{ending}"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    made = _make(path)
+    assert made.rows_per_example.tolist() == [2, 0, 1]
+    assert "train.tf_record is made again: " in caplog.text
+
+
 def test_windows_are_made_again_when_anything_has_changed(tmp_path):
     path = tmp_path / "train"
     _make(path)
