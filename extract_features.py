@@ -131,23 +131,21 @@ def _vectors(
     num_lines = num_cut_words = 0
     while window := list(itertools.islice(prepared, num_lines_in_window)):
         part = []
-        by_length = not options.use_tpu
-        for batch in features.batches(
-            window, options.batch_size, by_length=by_length
-        ):
-            values = hidden_layers.compute(
-                [window[place].input_ids for place in batch],
-                [window[place].segment_ids for place in batch],
+        # Lines of similar length are in one batch.
+        in_order = sorted(window, key=lambda line: len(line.tokens))
+        for start in range(0, len(window), options.batch_size):
+            batch = in_order[start : start + options.batch_size]
+            outputs = hidden_layers.compute(
+                [line.input_ids for line in batch],
+                [line.segment_ids for line in batch],
                 options.max_seq_length,
-                pad_to_max_length=not by_length,
+                pad_to_max_length=options.use_tpu,
             )
             part += [
                 features.reduce(
-                    window[place],
-                    values[row, : len(window[place].tokens)],
-                    options.pooling,
+                    line, values[: len(line.tokens)], options.pooling
                 )
-                for row, place in enumerate(batch)
+                for line, values in zip(batch, outputs, strict=True)
             ]
             report("lines", num_lines + len(part))
         num_lines += len(part)

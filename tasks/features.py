@@ -183,45 +183,15 @@ def _spans(
         start = end
 
 
-def pool(values: np.ndarray, pooling: str) -> np.ndarray:
-    """Reduces the vectors of all tokens, [CLS] and [SEP] included, to one.
-
-    Args:
-        values: `[T, L, D]` float, without padding.
-        pooling: "mean", "max", or "cls" for the vector of the first token.
-
-    Returns:
-        `[L, D]`.
-    """
-    if pooling == "cls":
-        return values[0]
-    return values.mean(axis=0) if pooling == "mean" else values.max(axis=0)
-
-
-def align(values: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
-    """Returns the vectors of the first tokens of words.
-
-    Args:
-        values: `[T, L, D]` float.
-        spans: `W` spans, as in `Line`.
-
-    Returns:
-        `[W, L, D]`; NaN for a word without a token.
-    """
-    aligned = np.full((len(spans), *values.shape[1:]), np.nan, values.dtype)
-    for word, (start, end) in enumerate(spans):
-        if start < end:
-            aligned[word] = values[start]
-    return aligned
-
-
 def reduce(line: Line, values: np.ndarray, pooling: str) -> Vectors:
     """Reduces the hidden layers of the tokens of a line to its vectors.
 
     Args:
-        line: the line.
+        line: the line. If it has words, each has the vector of its first token,
+            or NaN without a token.
         values: `[T, L, D]` float32, without padding.
-        pooling: "none", or as in `pool`.
+        pooling: over all tokens, [CLS] and [SEP] included: "mean", "max", or
+            "cls" for the vector of the first one; "none" for a vector each.
 
     Raises:
         ValueError: a value is not finite.
@@ -232,27 +202,23 @@ def reduce(line: Line, values: np.ndarray, pooling: str) -> Vectors:
             "some are not. Is the checkpoint sound? If so, choose another "
             "--precision."
         )
-    if pooling != "none":
-        names, vectors = None, pool(values, pooling)
-    elif line.words is not None:
-        names, vectors = line.words, align(values, line.spans)
-    else:
+    names: tuple[str, ...] | None = None
+    if pooling == "mean":
+        vectors = values.mean(axis=0)
+    elif pooling == "max":
+        vectors = values.max(axis=0)
+    elif pooling == "cls":
+        vectors = values[0].copy()
+    elif line.words is None:
         # A copy, because a view would keep the padding of the whole batch.
         names, vectors = line.tokens, values.copy()
+    else:
+        names = line.words
+        vectors = np.full((len(names), *values.shape[1:]), np.nan, np.float32)
+        for word, (start, end) in enumerate(line.spans):
+            if start < end:
+                vectors[word] = values[start]
     return Vectors(index=line.index, names=names, values=vectors)
-
-
-def batches(
-    lines: Sequence[Line], batch_size: int, *, by_length: bool
-) -> list[list[int]]:
-    """Groups the indices of lines into batches, in order or by length."""
-    order = list(range(len(lines)))
-    if by_length:
-        order.sort(key=lambda place: len(lines[place].tokens))
-    return [
-        order[start : start + batch_size]
-        for start in range(0, len(order), batch_size)
-    ]
 
 
 def json_line(vectors: Vectors, layers: Sequence[int]) -> str:

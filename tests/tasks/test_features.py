@@ -96,34 +96,24 @@ def test_words_end_at_white_space_of_the_tokenizer_alone():
     assert line.words == ("a", "b", "c", "d\x1ce")
 
 
-def test_pooling_takes_all_tokens():
-    values = _values(3)
-    np.testing.assert_array_equal(
-        features.pool(values, "mean"), [[100, 101, 102], [110, 111, 112]]
-    )
-    np.testing.assert_array_equal(
-        features.pool(-values, "max"), [[0, -1, -2], [-10, -11, -12]]
-    )
-    np.testing.assert_array_equal(
-        features.pool(values, "cls"), [[0, 1, 2], [10, 11, 12]]
-    )
-
-
 def test_reduction_names_what_it_makes():
     line = _prepare("so playing", with_words=True)
     values = _values(5)
     words = features.reduce(line, values, "none")
     assert words.names == ("so", "playing")
     np.testing.assert_array_equal(words.values, values[[1, 2]])
-    spans = ((1, 2), (2, 2))
-    aligned = features.align(values, spans)
-    np.testing.assert_array_equal(aligned[0], values[1])
-    assert np.isnan(aligned[1]).all()
-    pooled = features.reduce(line, values, "mean")
-    assert pooled.names is None
-    np.testing.assert_array_equal(
-        pooled.values, [[200, 201, 202], [210, 211, 212]]
-    )
+    cut = _prepare(f"so {_SOFT_HYPHEN}", with_words=True)
+    words = features.reduce(cut, values[:3], "none")
+    np.testing.assert_array_equal(words.values[0], values[1])
+    assert np.isnan(words.values[1]).all()
+    for pooling, expected in (
+        ("mean", [[200, 201, 202], [210, 211, 212]]),
+        ("max", [[400, 401, 402], [410, 411, 412]]),
+        ("cls", [[0, 1, 2], [10, 11, 12]]),
+    ):
+        pooled = features.reduce(line, values, pooling)
+        assert pooled.names is None
+        np.testing.assert_array_equal(pooled.values, expected)
     tokens = features.reduce(_prepare("a"), values[:3], "none")
     assert tokens.names == ("[CLS]", "a", "[SEP]")
     np.testing.assert_array_equal(tokens.values, values[:3])
@@ -139,12 +129,6 @@ def test_layers_are_read_and_checked():
         features.check_layers([-1, -3, 0, 2], 2)
     with pytest.raises(ValueError, match=r"whole numbers.*got '-1,top'"):
         features.parse_layers("-1,top")
-
-
-def test_batches_hold_every_line_once():
-    lines = [_prepare("x " * n) for n in (5, 1, 4, 1, 2)]
-    assert features.batches(lines, 2, by_length=True) == [[1, 3], [4, 2], [0]]
-    assert features.batches(lines, 2, by_length=False) == [[0, 1], [2, 3], [4]]
 
 
 _LAYERS = (-1, 0)
