@@ -192,12 +192,6 @@ def test_another_activation_or_depth_is_a_warning(prefix, caplog):
     assert "num_hidden_layers is 2 in the model and 4 in" in caplog.text
 
 
-def test_finds_the_folder_of_a_checkpoint(tmp_path):
-    folder = str(tmp_path)
-    for ending in ("", "/model.ckpt-1", "/model.ckpt-1.index"):
-        assert config_lib.folder_of(f"{folder}{ending}") == folder
-
-
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 _FILES = sorted(_CONFIGS.glob("*.json"))
 _SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data" / "vocab"

@@ -14,7 +14,7 @@ import pytest
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
-from tests import peer, programs
+from tests import peer
 from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -58,29 +58,6 @@ inputs = {k: torch.tensor(v).long() for k, v in np.load(arrays).items()}
 with torch.no_grad():
     outputs = model(**inputs)
 model.save_pretrained(folder)
-np.savez(arrays + ".out.npz",
-         **{k: v.numpy() for k, v in outputs.items() if torch.is_tensor(v)})
-"""
-# Fine-tunes a folder's weights as one class, in some steps; writes the model,
-# and its outputs before the labels are known.
-_FINE_TUNE = """
-import sys
-import numpy as np, torch, transformers
-folder, class_name, arrays, target = sys.argv[1:]
-torch.manual_seed(1)
-model = getattr(transformers, class_name).from_pretrained(folder)
-inputs = {k: torch.tensor(v).long() for k, v in np.load(arrays).items()}
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-for _ in range(3):
-    optimizer.zero_grad()
-    model(**inputs).loss.backward()
-    optimizer.step()
-model.eval()
-inputs = {k: v for k, v in inputs.items()
-          if k != "labels" and "position" not in k}
-with torch.no_grad():
-    outputs = model(**inputs)
-model.save_pretrained(target)
 np.savez(arrays + ".out.npz",
          **{k: v.numpy() for k, v in outputs.items() if torch.is_tensor(v)})
 """
@@ -319,7 +296,7 @@ def test_their_tokenizer_reads_the_folder(tmp_path, do_lower_case):
     assert longest == 160
 
 
-def _text_arrays(path, vocab_file, **others):
+def _text_arrays(path, vocab_file):
     """Writes a batch of texts, padded; returns what our models read of it."""
     from vocab import tokenization
 
@@ -339,106 +316,8 @@ def _text_arrays(path, vocab_file, **others):
         input_ids=ids,
         attention_mask=mask,
         token_type_ids=np.zeros_like(ids),
-        **others,
     )
     return ids.astype(np.int32), mask.astype(np.int32)
-
-
-@pytest.fixture(name="weights", params=["golden", "real"])
-def _weights(request, tmp_path):
-    """Names a folder of Hugging Face's: pre-trained, without a head."""
-    if request.param == "real":
-        if not _MODEL:
-            pytest.skip("BERT_PEER_MODEL must name a folder")
-        return pathlib.Path(_MODEL).resolve()
-    encoder = bert.BertModel(_config())
-    checkpoints.load(encoder, str(_GOLDEN / "model/tiny.ckpt"))
-    _convert(
-        _saved(tmp_path / "encoder", encoder),
-        tmp_path / "start",
-        vocab_file=_VOCABULARY,
-    )
-    return tmp_path / "start"
-
-
-_HEADS = {
-    "run_classifier": (
-        "BertForSequenceClassification",
-        lambda config: heads.BertForSequenceClassification(
-            config, num_labels=2
-        ),
-        {"labels": np.arange(_NUM_TEXTS) % 2},
-    ),
-    "run_squad": (
-        "BertForQuestionAnswering",
-        heads.BertForQuestionAnswering,
-        {
-            "start_positions": np.full([_NUM_TEXTS], 1),
-            "end_positions": np.full([_NUM_TEXTS], 3),
-        },
-    ),
-}
-_PROGRAM_FLAGS = {
-    "run_classifier": {
-        "task_name": "MRPC",
-        "data_dir": _GOLDEN / "inputs/MRPC",
-        "max_seq_length": 64,
-    },
-    "run_squad": {
-        "train_file": _GOLDEN / "inputs/squad/train-v1.1.json",
-        "max_seq_length": 96,
-    },
-}
-
-
-@pytest.mark.parametrize("program", _HEADS)
-def test_a_model_fine_tuned_here_computes_the_same_there(
-    tmp_path, weights, program
-):
-    values = {
-        **_PROGRAM_FLAGS[program],
-        "bert_config_file": weights / "config.json",
-        "vocab_file": weights / "vocab.txt",
-        "init_checkpoint": weights,
-        "output_dir": tmp_path / "run",
-        "do_train": True,
-        "train_batch_size": 4,
-        "learning_rate": 1e-4,
-        "num_train_epochs": 1,
-    }
-    given = [f"--{name}={value}" for name, value in values.items()]
-    assert programs.refusal(program, given) is None
-    architecture, make, _ = _HEADS[program]
-    _convert(tmp_path / "run", tmp_path / "hf")
-    arrays = tmp_path / "inputs.npz"
-    inputs = _text_arrays(arrays, weights / "vocab.txt")
-    _peer(_RUN, tmp_path / "hf", architecture, arrays)
-    got = np.load(f"{arrays}.out.npz")
-    folder = str(tmp_path / "run")
-    model = make(config_lib.BertConfig.from_checkpoint(folder))
-    checkpoints.load(model, folder)
-    outputs = model(*inputs)
-    assert set(outputs) == set(got.files)
-    for name, want in outputs.items():
-        np.testing.assert_allclose(got[name], want, atol=2e-5, rtol=0)
-
-
-@pytest.mark.parametrize("program", _HEADS)
-def test_a_model_fine_tuned_there_computes_the_same_here(
-    tmp_path, weights, program
-):
-    architecture, make, labels = _HEADS[program]
-    arrays = tmp_path / "inputs.npz"
-    inputs = _text_arrays(arrays, weights / "vocab.txt", **labels)
-    _peer(_FINE_TUNE, weights, architecture, arrays, tmp_path / "tuned")
-    folder = str(tmp_path / "tuned")
-    model = make(config_lib.BertConfig.from_checkpoint(folder))
-    checkpoints.load(model, folder, new=["bert/pooler/.*"])
-    outputs = model(*inputs)
-    want = np.load(f"{arrays}.out.npz")
-    assert set(outputs) == set(want.files)
-    for name, got in outputs.items():
-        np.testing.assert_allclose(got, want[name], atol=2e-5, rtol=0)
 
 
 @pytest.mark.skipif(not _MODEL, reason="BERT_PEER_MODEL must name a folder")
