@@ -22,6 +22,7 @@ PAGES = (
         *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*")),
     ),
 )
+RECIPES = sorted(f"recipes/{p.name}" for p in ROOT.glob("recipes/*.flags"))
 _FENCE = re.compile(r"^(`{3,})\s*(\S*)\s*$")
 _SHELLS = {"", "sh", "bash", "shell", "console"}
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -132,6 +133,13 @@ def commands_of_docstring(name: str) -> list[Command]:
                 found += _of_block(path, number - len(block), block)
             block = []
     return found
+
+
+def commands_of_recipe(name: str) -> list[Command]:
+    """Lists the commands that the comments of a file of flags show."""
+    lines = (ROOT / name).read_text(encoding="utf-8").split("\n")
+    shown = [x.removeprefix("#") for x in lines if x.startswith("#   ")]
+    return _of_block(name, 1, shown)
 
 
 def flags_of_page(name: str) -> Iterator[tuple[str, str]]:
@@ -262,6 +270,9 @@ def _stands_for_a_value(argument: str) -> bool:
 
 def _fault_of_flag(values: flags.FlagValues, argument: str) -> str | None:
     match = _FLAG.fullmatch(argument)
+    if match and match[1] == "flagfile" and match[2]:
+        missing = not (ROOT / match[2][1:]).is_file()
+        return f"{argument}: no such file" if missing else None
     if not match:
         return None if not argument.startswith("--") else f"{argument}: no flag"
     name = match[1]

@@ -11,7 +11,8 @@ from tests import documented_commands as documented
 # Programs of others, with which a line of the manual may begin.
 _ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
 _OTHER_MODULES = {"pytest"}
-_SHELL_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
+# Files that are run, without flags of this project.
+_SCRIPTS = {"./quickstart.sh", "./run_tests.sh", "benchmarks/fine_tuning.py"}
 _PROGRAMS = sorted(documented.programs())
 
 
@@ -22,7 +23,7 @@ def _faults(commands):
         program, _ = documented.parted(command)
         if program in documented.programs():
             message = documented.fault(command)
-        elif program in _SHELL_SCRIPTS:
+        elif program in _SCRIPTS:
             message = None if (documented.ROOT / program).is_file() else "gone"
         elif program in _OTHER_MODULES | _ELSEWHERE:
             message = None
@@ -49,6 +50,13 @@ def test_programs_and_commands_are_found():
 def test_commands_of_the_manual_are_accepted(page):
     faults = _faults(documented.commands_of_page(page))
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("recipe", documented.RECIPES)
+def test_commands_of_recipes_are_accepted(recipe):
+    commands = documented.commands_of_recipe(recipe)
+    assert f"--flagfile={recipe}" in commands[-1].words
+    assert _faults(commands) == []
 
 
 @pytest.mark.parametrize("program", _PROGRAMS)
