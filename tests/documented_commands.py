@@ -235,6 +235,8 @@ def fault(command: Command) -> str | None:
     if "--help" in given:
         given, is_part = [a for a in given if a != "--help"], True
     for argument in given:
+        if argument.startswith("--flagfile="):
+            continue  # Read below, with the flags that it contains.
         if message := _fault_of_flag(values, argument):
             return message
     known = [a for a in given if not _stands_for_a_value(a)]
@@ -243,7 +245,7 @@ def fault(command: Command) -> str | None:
             values.mark_as_parsed()
             return None
         left = values([name, *known, *others])
-    except flags.Error as error:
+    except (flags.Error, OSError) as error:
         return str(error)
     takes = getattr(module(name), "ARGUMENTS", None)
     if left[1:] and not takes:
@@ -270,9 +272,6 @@ def _stands_for_a_value(argument: str) -> bool:
 
 def _fault_of_flag(values: flags.FlagValues, argument: str) -> str | None:
     match = _FLAG.fullmatch(argument)
-    if match and match[1] == "flagfile" and match[2]:
-        missing = not (ROOT / match[2][1:]).is_file()
-        return f"{argument}: no such file" if missing else None
     if not match:
         return None if not argument.startswith("--") else f"{argument}: no flag"
     name = match[1]
