@@ -72,7 +72,6 @@ def _squad(folder):
     return "run_squad.py", {
         **named,
         "max_seq_length": 40,
-        "save_logits": True,
         "n_best_size": 300,  # All of them, so that none is cut off by a tie.
         # What a bias that all places share does to a softmax is nothing; its
         # gradient is a rounding error, which Adam makes into steps.
