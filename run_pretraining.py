@@ -21,9 +21,10 @@ from collections.abc import Mapping
 from absl import logging
 
 from commands import program
-from files import result_files
+from files import paths, result_files, writing
+from modeling import config as config_lib
 from training import flags as training_flags
-from training import option_checks, run_record
+from training import model_folder, run_record
 
 Options = training_flags.PretrainingOptions
 
@@ -35,7 +36,7 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints are incompatible.
     """
-    config = option_checks.check_pretraining(options)
+    config = check(options)
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
@@ -79,9 +80,7 @@ def run(options: Options) -> None:
     results = None
     if options.do_train:
         # Optimizer, schedule and weights: those of the latest checkpoint.
-        plan = pretraining.plan(options, batches, evaluate).complete_identity(
-            options, strategy
-        )
+        plan = pretraining.plan(options, batches, evaluate)
         with strategy.scope():
             state, step = initialization.initialize(objective, options, plan)
         trainer = steps.Trainer(
@@ -114,6 +113,36 @@ def run(options: Options) -> None:
         )
     communicator.barrier()
     loop.warn_of_more_steps(step, options.num_train_steps)
+
+
+def check(options: Options) -> config_lib.BertConfig:
+    """Checks the files of a run; returns the configuration of the model.
+
+    Raises:
+        OSError: the configuration cannot be read, the output folder cannot be
+            written, or `--init_checkpoint` does not exist.
+        ValueError: the configuration is invalid, or no file matches.
+    """
+    trained_on = paths.expand(options.input_file)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config.check_length(options.max_seq_length)
+    held_out = paths.expand(options.eval_input_file or options.input_file)
+    if options.eval_input_file and options.do_train:
+        both = {*map(_real, held_out)} & {*map(_real, trained_on)}
+        if both:
+            logging.warning(
+                "--eval_input_file and --input_file overlap: %s. The "
+                "evaluation uses records of the training data.",
+                ", ".join(sorted(both)),
+            )
+    writing.check_folder(options.output_dir)
+    model_folder.check_weights(options)
+    return config
+
+
+def _real(path: str) -> str:
+    """Returns the same spelling for each path of a file."""
+    return path if paths.is_remote(path) else os.path.realpath(path)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import math
 import os
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from files import json_text, result_files, run_files, writing
@@ -86,28 +86,20 @@ def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
     metric, selector = cell.column.metric, _selector(cell)
     path = os.path.join(folder, run_files.TRIALS)
     if os.path.exists(path):
-        runs, selecting = (
-            _trials_of(json_text.read_object(path), each)
-            for each in (metric, selector)
-        )
+        runs = json_text.read_object(path)["trials"]
     else:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
-        runs = selecting = [result_files.read(path)]
+        runs = [{"flags": {}, "metrics": result_files.read(path)}]
     return [
         Trial(
-            run.get("learning_rate"),
-            shown(metric, float(run[metric])),
-            shown(selector, float(other[selector])),
+            run["flags"].get("learning_rate"),
+            shown(metric, float(run["metrics"][metric])),
+            shown(selector, float(run["metrics"][selector])),
         )
-        for run, other in zip(runs, selecting, strict=True)
-        if metric in run and selector in other
+        for run in runs
+        if {metric, selector} <= run["metrics"].keys()
     ]
-
-
-def _trials_of(content: Mapping, metric: str) -> list[Mapping]:
-    """Returns the trials of a data set, or all if the file has one."""
-    return content.get(metric.partition("_")[0], content)["trials"]
 
 
 def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:

@@ -116,7 +116,7 @@ _TABLES = {
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
---train_file=text.txt --features=last --bilstm_head | a BiLSTM of its own
+--features=last --init_checkpoint=x --bilstm_head | a BiLSTM of its own
 --packing --use_tpu | --packing creates batches of different
 """,
     # Pre-training, and vectors.

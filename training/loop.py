@@ -152,6 +152,7 @@ class _Recorder:
         first_step: int,
     ):
         self._state, self._options, self._plan = trainer.state, options, plan
+        self._strategy = trainer.strategy
         self._communicator = workers.Communicator(trainer.strategy)
         output_dir, self._is_chief = options.output_dir, workers.is_chief()
         self._best = None
@@ -189,7 +190,9 @@ class _Recorder:
                 step,
                 variables={**self._weights(), **self._state.optimizer.slots()},
                 state={
-                    "identity": dict(self._plan.identity),
+                    **initialization.run_state(
+                        self._options, self._plan, self._strategy
+                    ),
                     "loss_scale": self._state.loss_scale.state(),
                     "unreported": sums,
                 },

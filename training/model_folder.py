@@ -274,18 +274,21 @@ def _differences(
 
 
 def check_start(
-    checkpoint: str, description: Mapping[str, Any], vocab_file: str | None
-) -> bool:
+    checkpoint: str,
+    description: Mapping[str, Any],
+    vocab_file: str | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> None:
     """Checks that weights fit the text and the attention of a run.
+
+    A configuration that contradicts the one beside the weights is a warning.
 
     Args:
         checkpoint: of `--init_checkpoint`: a folder, prefix or file. Its
             folder's description is compared, if there is one.
         description: of the run, in the form of `task.json`.
         vocab_file: of the run. Words may replace `[unusedN]` entries.
-
-    Returns:
-        Whether its output layer has another meaning than that of the run.
+        config: of the run.
 
     Raises:
         ValueError: the vocabulary, the casing or the attention differs.
@@ -307,15 +310,64 @@ def check_start(
     if differing:
         raise ValueError(
             f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
-            "Pass the values there (--vocab_file, --do_lower_case, "
-            "--attention), or choose another checkpoint."
+            "Pass the values there, or choose another checkpoint."
         )
-    return bool(_differences(there, description, _OUTPUTS))
+    beside = config_lib.BertConfig.find(checkpoint) if config else None
+    if beside is not None and config is not None:
+        names = [name for name in config if name not in _TRAINING_ONLY]
+        differing = _differences(beside.to_dict(), config, names)
+        if differing:
+            logging.warning(
+                "--bert_config_file contradicts the configuration beside %s: "
+                "%s.",
+                checkpoint,
+                "; ".join(differing),
+            )
 
 
-def outputs(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of a description that its output layer depends on."""
-    return {key: description[key] for key in _OUTPUTS if key in description}
+def check_bidirectional(path: str) -> None:
+    """Checks that a checkpoint has bidirectional attention.
+
+    For programs without a causal mode.
+    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
+    BERT, so its weights do not show the attention. Checkpoints of other
+    programs are not checked.
+
+    Args:
+        path: a prefix, one of its files, or a folder.
+
+    Raises:
+        ValueError: it was trained from left to right.
+    """
+    there = read(config_lib.folder_of(path)).get("attention")
+    if there == training_flags.CAUSAL:
+        raise ValueError(
+            f"{path} was trained from left to right (--objective=ltr, "
+            "--attention=causal): each word attends only to earlier words. "
+            "This program needs bidirectional attention. Only the fine-tuning "
+            "scripts with --attention accept it."
+        )
+
+
+def check_outputs(checkpoint: str, description: Mapping[str, Any]) -> None:
+    """Checks that the output layer of weights is that of a run.
+
+    Raises:
+        ValueError: it belongs to another task, or to other labels.
+    """
+    there = read(config_lib.folder_of(checkpoint))
+    if differing := _differences(there, description, _OUTPUTS):
+        raise ValueError(
+            f"The output layer of {checkpoint} is another one: "
+            f"{'; '.join(differing)}. Evaluate it with the script and the "
+            "labels of its training. If labels have the same meaning, name "
+            f"them alike in its folder's {run_files.TASK}."
+        )
+
+
+def outputs_differ(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Returns whether the output layers of two descriptions differ."""
+    return bool(_differences(there, here, _OUTPUTS))
 
 
 def check_vocabulary(
@@ -365,6 +417,34 @@ def check_vocabulary(
             vocab_file,
             replaced,
             theirs,
+        )
+
+
+def check_weights(options: training_flags.TrainingOptions) -> None:
+    """Checks that the weights that a run needs exist.
+
+    Call this check last: for an existing path it imports TensorFlow, for which
+    other errors need not wait.
+
+    Raises:
+        FileNotFoundError: `--init_checkpoint` does not exist.
+        ValueError: its format is not supported; or the run does not train and
+            there is no checkpoint to evaluate.
+    """
+    folder = options.output_dir
+    if run_files.checkpoints_in(folder):
+        return
+    if options.init_checkpoint:
+        # Late, for a quick --help: this import takes 10 ms.
+        from modeling import checkpoints
+
+        checkpoints.find(options.init_checkpoint)
+    elif not options.do_train and not (
+        run_files.checkpoints_in(folder, in_trials=True)
+    ):
+        raise ValueError(
+            f"There is nothing to evaluate: {folder} holds no checkpoint and "
+            "--init_checkpoint is not given."
         )
 
 

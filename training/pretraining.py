@@ -34,13 +34,6 @@ _HEADS = ("cls/predictions/", "cls/seq_relationship/")
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
-_IDENTITY = (
-    "objective",
-    "num_train_steps",
-    "num_warmup_steps",
-    "max_predictions_per_seq",
-    "packing",
-)
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -244,8 +237,7 @@ def plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
         stop_at_step=options.stop_at_step,
-        identity={
-            **{name: getattr(options, name) for name in _IDENTITY},
+        data={
             "num_records": len(source.files),
             "records_fingerprint": source.files.fingerprint(),
             "masking": masking,

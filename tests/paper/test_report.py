@@ -36,7 +36,10 @@ def _finish(folders, command, content):
 
 
 def _trials(*values, metric="eval_accuracy", rate=2e-5):
-    return {"trials": [{"learning_rate": rate, metric: v} for v in values]}
+    flags = {"learning_rate": rate}
+    return {
+        "trials": [{"flags": flags, "metrics": {metric: v}} for v in values]
+    }
 
 
 @pytest.fixture(name="folders")
@@ -124,16 +127,17 @@ def test_verdicts(folders, metric, better, worse, verdict):
 def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
     cell = _cell("NER", metric="test_f1", selected_by="eval_f1", is_best=True)
     trials = [
-        {"learning_rate": rate, "eval_f1": dev, "test_f1": test}
+        {
+            "flags": {"learning_rate": rate},
+            "metrics": {"eval_f1": dev, "test_f1": test},
+        }
         for rate, dev, test in (
             (5e-5, 0.975, 0.75),
             (5e-5, 0.75, 0.625),
             (2e-5, 0.5, 0.875),
         )
     ]
-    # Taggers have a summary for each file.
-    content = {part: {"trials": trials} for part in ("eval", "test")}
-    _finish(folders, cell.commands[0], content)
+    _finish(folders, cell.commands[0], {"trials": trials})
     table = tables.Table(title="x", cells=[cell])
     (summary,) = report.measure(table, folders)
     assert summary == report.Summary((75.0, 62.5), 75.0, 5e-5)
@@ -150,7 +154,11 @@ def test_the_rate_with_the_best_mean_is_not_always_that_of_the_best_run():
 
 def test_seeds_in_commands_of_their_own_are_taken_together(folders):
     cell = _cell("a", "seed 1", "seed 2", "failed", "not run")
-    contents = (_trials(0.25), _trials(0.75), {"trials": [{"loss": 1e30}]})
+    contents = (
+        _trials(0.25),
+        _trials(0.75),
+        {"trials": [{"flags": {}, "metrics": {}}]},
+    )
     for command, content in zip(cell.commands, contents, strict=False):
         _finish(folders, command, content)
     table = tables.Table(title="x", cells=[cell])

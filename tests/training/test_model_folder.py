@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from modeling import config
 from training import flags as training_flags
 from training import model_folder
 
@@ -210,13 +211,34 @@ def test_weights_of_another_text_or_attention_are_refused(
         _start(tmp_path, **other)
 
 
-def test_an_output_layer_of_other_labels_is_named(tmp_path):
+def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     _trained(tmp_path)
-    assert not _start(tmp_path)
-    assert _start(tmp_path, labels=["O"])
-    assert _start(tmp_path, task="classification")
-    empty = tmp_path / "empty"
-    assert not _start(empty, labels=["O"])
+    start, labels = f"{tmp_path}/x.ckpt", {"labels": ["O"]}
+    model_folder.check_outputs(start, _TAGGER)
+    with pytest.raises(ValueError, match=re.escape("labels is ['O', 'B-PER']")):
+        model_folder.check_outputs(start, _TAGGER | labels)
+    assert model_folder.outputs_differ(_TAGGER, _TAGGER | labels)
+    assert not model_folder.outputs_differ({}, _TAGGER)
+
+
+def test_a_configuration_that_contradicts_the_folder_is_warned_of(
+    tmp_path, caplog
+):
+    there = config.BertConfig(vocab_size=9).to_dict()
+    _put(tmp_path, "bert_config.json", there)
+    start = f"{tmp_path}/x.ckpt"
+    dropout = {"hidden_dropout_prob": 0.3}
+    model_folder.check_start(start, _TAGGER, config=there | dropout)
+    assert not caplog.text
+    here = there | {"hidden_act": "relu", "num_hidden_layers": 6}
+    model_folder.check_start(start, _TAGGER, config=here)
+    (record,) = caplog.records
+    for message in (
+        "--bert_config_file contradicts the configuration beside",
+        "hidden_act is 'gelu' there and 'relu' here",
+        "num_hidden_layers is 12 there and 6 here",
+    ):
+        assert message in record.getMessage()
 
 
 def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
@@ -256,7 +278,7 @@ class _Options(training_flags.TaggingOptions):
 
 
 def _options(folder, **values):
-    required = {"bert_config_file": "", "vocab_file": ""}
+    required = {"bert_config_file": "", "vocab_file": "", "do_eval": True}
     return _Options(output_dir=str(folder), **required, **values)
 
 
