@@ -55,7 +55,7 @@ _TABLES = {
 --max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
 """,
     f"{_MRPC} {_LENGTH} --do_train": """
---init_checkpoint=nothing  | There is no checkpoint 'nothing': it must be a
+--init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --output_dir=text.txt/out  | so text.txt/out cannot be created.
 --window_stride=4          | is for --long_text=windows; got --long_text=head.
@@ -129,7 +129,7 @@ _TABLES = {
 --do_train --input_file=empty --num_train_steps=-3 | positive
 """,
     _EXTRACT: """
-                           | There is no checkpoint 'nothing'
+                           | There is no checkpoint at 'nothing'
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --align=word --pooling=mean | pass one of them
@@ -226,7 +226,7 @@ def told(folder):
 # Mistakes that people make, and how the message begins.
 _WRONG = {
     f"{_MRPC} {_LENGTH} --do_train --vocab_file=none": "none: No such file or",
-    _EXTRACT: "There is no checkpoint 'nothing'",
+    _EXTRACT: "There is no checkpoint at 'nothing'",
     f"{_CREATE} --runner=x --num_workers=2": "num_workers has no effect with",
     f"{_PRETRAIN} --do_train --input_file=x.*": "No file matches 'x.*'.",
     "tools.learn_vocab --input_file=x --output_file=y": "No file matches 'x'.",

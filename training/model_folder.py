@@ -217,11 +217,31 @@ def describe(
             check_vocabulary(folder, vocab_file, may_replace_unused=False)
     if not (is_training or (has_checkpoint and not is_ours)):
         return
-    writing.write_json(os.path.join(folder, config_lib.FILE), dict(config))
+    write(folder, config, description, vocab_file)
+
+
+def write(
+    folder: str,
+    config: Mapping[str, Any],
+    description: Mapping[str, Any],
+    vocab_file: str | None = None,
+) -> None:
+    """Writes the files that describe a model beside its weights.
+
+    Args:
+        folder: of the model, created if missing.
+        config: the contents of `bert_config.json`.
+        description: the contents of `task.json`; it is not written if empty.
+        vocab_file: the vocabulary to copy, if any.
+    """
     writing.write_json(
-        os.path.join(folder, run_files.TASK),
-        {key: _json_value(value) for key, value in description.items()},
+        os.path.join(folder, config_lib.FILE), dict(sorted(config.items()))
     )
+    if description:
+        writing.write_json(
+            os.path.join(folder, run_files.TASK),
+            {key: _json_value(value) for key, value in description.items()},
+        )
     target = os.path.join(folder, run_files.VOCABULARY)
     if vocab_file and os.path.abspath(vocab_file) != os.path.abspath(target):
         writing.copy_file(vocab_file, target)
