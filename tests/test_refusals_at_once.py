@@ -55,6 +55,7 @@ _TABLES = {
 --max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
 """,
     f"{_MRPC} {_LENGTH} --do_train": """
+--init_checkpoint=cased    | do_lower_case is False there and True here
 --init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --output_dir=text.txt/out  | so text.txt/out cannot be created.
@@ -190,8 +191,9 @@ def folder(tmp_path_factory):
     toy_sentences.write_data(folder / "reviews", reviews)
     toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
     toy_config.write(folder / "small.json", vocab_size=9)
-    for name in ("folder", "swag", "MRPC"):
+    for name in ("folder", "swag", "MRPC", "cased"):
         (folder / name).mkdir()
+    (folder / "cased/task.json").write_text('{"do_lower_case": false}')
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
     for name in ("train.tsv", "dev.tsv"):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name

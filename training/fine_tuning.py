@@ -51,6 +51,7 @@ def run(
     """
     config = _read_config(options, tokenizer.vocab_size)
     writing.check_folder(options.output_dir)
+    _check_casing(options)
     task = make_task(options, tokenizer)
     model_folder.check_weights(options)
     run_record.write_start(options)
@@ -97,6 +98,16 @@ def _read_config(options, vocab_size: int) -> config_lib.BertConfig:
             f"number of layers of the model; got {options.freeze_layers}."
         )
     return config
+
+
+def _check_casing(options: training_flags.FineTuningOptions) -> None:
+    """Compares casing and vocabulary early; each trial compares the rest."""
+    has_own = run_files.checkpoints_in(options.output_dir)
+    if options.init_checkpoint and not has_own:
+        casing = {"do_lower_case": options.do_lower_case}
+        model_folder.check_start(
+            options.init_checkpoint, casing, options.vocab_file
+        )
 
 
 def _have_labels(data: Mapping[str, Sequence[task_lib.Data]]) -> bool:
