@@ -319,11 +319,9 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         "--max_seq_length=16",
         "--max_predictions_per_seq=3",
         "--dupe_factor=30",
-        "--verbosity=1",
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
-    assert f"Reading {text}" in done.stderr
     assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
     files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
     count = len(files[0]) + len(files[1])
@@ -332,11 +330,6 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
             done.stderr
         )
-    assert done.stderr.count("*** Example ***") == 20
-    assert done.stderr.count("tokens: [CLS] ") == 20
-    assert done.stderr.count("input_ids: 4 ") == 20
-    assert done.stderr.count("next_sentence_labels: ") == 20
-    assert "seconds." in done.stderr
 
 
 def test_options_of_beam_need_a_runner():
@@ -348,5 +341,5 @@ def test_options_of_beam_need_a_runner():
 def test_arguments_that_are_no_options_of_beam_are_refused():
     given = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
     options = _options(**given, runner="DirectRunner")
-    with pytest.raises(ValueError, match=r"equals sign; got False\."):
+    with pytest.raises(ValueError, match=r"equals sign; got False --x=1\."):
         create_pretraining_data.run(options, ["False", "--x=1"])
