@@ -163,8 +163,8 @@ def test_flags_become_options():
     given = {"input_file": "x", "output_file": "a, b,", "vocab_file": "v"}
     options = _options(**given, masked_lm_prob=0.2, masking="100,0,0")
     assert options.output_files == ("a", "b")
-    assert options.instances.masked_lm_prob == 0.2
-    assert options.instances.masking_rates == (100.0, 0.0, 0.0)
+    assert options.masked_lm_prob == 0.2
+    assert options.masking_rates == (100.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
