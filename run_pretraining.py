@@ -16,7 +16,8 @@ identical to that of an uninterrupted run.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from absl import logging
 
@@ -25,6 +26,11 @@ from files import paths, result_files, writing
 from modeling import config as config_lib
 from training import flags as training_flags
 from training import model_folder, run_record
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from training import input_pipeline, objectives
 
 Options = training_flags.PretrainingOptions
 
@@ -40,32 +46,15 @@ def run(options: Options) -> None:
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
-    from training import (
-        checkpointing,
-        devices,
-        initialization,
-        loop,
-        objectives,
-        pretraining,
-        steps,
-        workers,
-    )
+    from training import devices, loop, objectives, pretraining, steps, workers
 
-    # Data: the batch of a step is a function of the seed and the step.
     train_records, held_out_records = pretraining.open_records(options, config)
     strategy = devices.prepare_training(options, [options])
-    batches = pretraining.training_batches(train_records, options, strategy)
-
-    # Model and objective.
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
+    logging.info("%s parameters", f"{model.count_params():,}")
     objective = objectives.Pretraining(model, options.objective)
-    logging.info(
-        "%s parameters, objective %s",
-        f"{model.count_params():,}",
-        options.objective,
-    )
     communicator = workers.Communicator(strategy)
     if workers.is_chief():
         pretraining.describe(options, config, train_records.files.paths[0])
@@ -77,30 +66,13 @@ def run(options: Options) -> None:
     def evaluate() -> Mapping[str, float]:
         return loop.evaluate(evaluator, held_out)
 
-    results = None
+    results: Mapping[str, float] | None = None
     if options.do_train:
-        # Optimizer, schedule and weights: those of the latest checkpoint.
-        plan = pretraining.plan(options, batches, evaluate)
-        with strategy.scope():
-            state, step = initialization.initialize(objective, options, plan)
-        trainer = steps.Trainer(
-            strategy,
-            state,
-            jit_compile=devices.compiles_whole_steps(
-                strategy, options.jit_compile
-            ),
+        step, results = _train(
+            strategy, objective, train_records, options, evaluate
         )
-        if step < plan.end:
-            pretraining.log_baselines(train_records)
-        trained = loop.train(trainer, batches, options, plan, step)
-        step, results = trained.step, trained.metrics
     else:
-        step = initialization.load_for_evaluation(
-            strategy,
-            model,
-            checkpointing.latest(options.output_dir),
-            options,
-        )
+        step = pretraining.load(strategy, model, options)
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
         if workers.is_chief():
@@ -143,6 +115,29 @@ def check(options: Options) -> config_lib.BertConfig:
 def _real(path: str) -> str:
     """Returns the same spelling for each path of a file."""
     return path if paths.is_remote(path) else os.path.realpath(path)
+
+
+def _train(
+    strategy: "tf.distribute.Strategy",
+    objective: "objectives.Pretraining",
+    source: "input_pipeline.RecordSource",
+    options: Options,
+    evaluate: Callable[[], Mapping[str, float]],
+) -> tuple[int, Mapping[str, float] | None]:
+    """Trains; returns the last step and its held-out metrics, if any."""
+    from training import devices, initialization, loop, pretraining, steps
+
+    # The batch of a step is a function of the seed and the step.
+    batches = pretraining.training_batches(source, options, strategy)
+    plan = pretraining.plan(options, batches, evaluate)
+    # Optimizer, schedule and weights: those of the latest checkpoint, if any.
+    with strategy.scope():
+        state, step = initialization.initialize(objective, options, plan)
+    if step < plan.end:
+        pretraining.log_baselines(source)
+    whole = devices.compiles_whole_steps(strategy, options.jit_compile)
+    trainer = steps.Trainer(strategy, state, jit_compile=whole)
+    return loop.train(trainer, batches, options, plan, step)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests import toy_pretraining as toy
 from training import (
     checkpointing,
     initialization,
+    loop,
     optimization,
     records,
     reporting,
@@ -111,6 +112,27 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     assert checkpointing.load_step(saved) == step
     toy.run(tmp_path, **_FLAGS)
     toy.check_same_run(tmp_path, unbroken, 13)
+
+
+def test_a_checkpoint_is_saved_before_an_evaluation_begins(
+    tmp_path, monkeypatch
+):
+    saved = []
+    evaluate = loop.evaluate
+
+    def seen(*args):
+        prefix = checkpointing.latest(str(tmp_path / "out"))
+        saved.append(prefix and checkpointing.step_of(prefix))
+        return evaluate(*args)
+
+    monkeypatch.setattr(loop, "evaluate", seen)
+    toy.run(
+        tmp_path,
+        num_train_steps=5,
+        eval_every_steps=2,
+        save_checkpoints_steps=100,
+    )
+    assert saved == [2, 4, 5]
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,16 @@ def plan(
     )
 
 
+def load(
+    strategy: tf.distribute.Strategy,
+    model: heads.BertForPreTraining,
+    options: training_flags.PretrainingOptions,
+) -> int:
+    """Loads the latest checkpoint for evaluation; returns its step."""
+    prefix = checkpointing.latest(options.output_dir)
+    return initialization.load_for_evaluation(strategy, model, prefix, options)
+
+
 def _new_heads(init_checkpoint: str | None) -> list[str]:
     """Lists patterns of the heads of which a checkpoint has no variable."""
     if not init_checkpoint:

@@ -190,8 +190,8 @@ class TaskModel:
             )
         self._trainer = self._trainer_of(state)
         batches = training_batches(train.source, options)
-        trained = loop.train(self._trainer, batches, options, plan, first_step)
-        loop.warn_of_more_steps(trained.step, plan.num_train_steps)
+        step, _ = loop.train(self._trainer, batches, options, plan, first_step)
+        loop.warn_of_more_steps(step, plan.num_train_steps)
 
     def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
         run = length(num_examples(train), options)
