@@ -190,4 +190,6 @@ def _write_vocabulary(folder: str) -> None:
     if not isinstance(ids, dict) or sorted(ids.values()) != [*range(len(ids))]:
         raise ValueError(f"{path} must have a WordPiece vocabulary.")
     with writing.whole_file(os.path.join(folder, run_files.VOCABULARY)) as file:
-        file.writelines(f"{piece}\n" for piece in sorted(ids, key=ids.get))
+        file.writelines(
+            f"{piece}\n" for piece in sorted(ids, key=ids.__getitem__)
+        )
