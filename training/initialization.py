@@ -305,10 +305,8 @@ def load_weights(
             values.
         encoder_only: load only the encoder.
     """
-    prefix = checkpoints.find(path).path
-    origin = f"{prefix} (step {checkpointing.load_step(prefix)})"
     variables = checkpoints.variables_by_name(model)
-    with checkpoints.opened(prefix) as source:
+    with checkpoints.opened(path) as source:
         held, classes = source.variables, {*source.architectures}
     has_other_shapes = any(
         name in held and held[name][0] != tuple(variable.shape)
@@ -316,20 +314,20 @@ def load_weights(
         if _matches(name, new)
     )
     optional = model.optional_variables
-    task = model_folder.read(config_lib.folder_of(prefix)).get("task")
+    task = model_folder.read(config_lib.folder_of(path)).get("task")
     if new and (classes or {f"{task}"}) <= _WITHOUT_POOLER:
         optional = (*optional, name_tables.POOLER)
     if encoder_only or has_other_shapes:
-        report = checkpoints.load(model.bert, prefix, new=optional)
+        report = checkpoints.load(model.bert, path, new=optional)
         head = [name for name in variables if not name.startswith("bert/")]
         progress.log_paragraph(
-            f"Initialized the encoder from {origin}: {report}. The output "
-            f"layer is new ({', '.join(head)}): that of the checkpoint "
-            "belongs to another task."
+            f"Initialized the encoder from {path}: {report}. The output layer "
+            f"is new ({', '.join(head)}): that of the checkpoint belongs to "
+            "another task."
         )
         return
-    report = checkpoints.load(model, prefix, new=(*new, *optional))
-    progress.log_paragraph(f"Initialized from {origin}: {report}")
+    report = checkpoints.load(model, path, new=(*new, *optional))
+    progress.log_paragraph(f"Initialized from {path}: {report}")
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -297,18 +297,14 @@ def check_start(
     checkpoint: str,
     description: Mapping[str, Any],
     vocab_file: str | None = None,
-    config: Mapping[str, Any] | None = None,
 ) -> None:
     """Checks that weights fit the text and the attention of a run.
-
-    A configuration that contradicts the one beside the weights is a warning.
 
     Args:
         checkpoint: of `--init_checkpoint`: a folder, prefix or file. Its
             folder's description is compared, if there is one.
         description: of the run, in the form of `task.json`.
         vocab_file: of the run. Words may replace `[unusedN]` entries.
-        config: of the run.
 
     Raises:
         ValueError: the vocabulary, the casing or the attention differs.
@@ -332,17 +328,6 @@ def check_start(
             f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
             "Pass the values there, or choose another checkpoint."
         )
-    beside = config_lib.BertConfig.find(checkpoint) if config else None
-    if beside is not None and config is not None:
-        names = [name for name in config if name not in _TRAINING_ONLY]
-        differing = _differences(beside.to_dict(), config, names)
-        if differing:
-            logging.warning(
-                "--bert_config_file contradicts the configuration beside %s: "
-                "%s.",
-                checkpoint,
-                "; ".join(differing),
-            )
 
 
 def check_bidirectional(path: str) -> None:
@@ -475,8 +460,8 @@ def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
     """Returns the description of the model that a run does not train.
 
     Args:
-        options: of the run. The model is in `output_dir`, else at
-            `init_checkpoint`.
+        options: of the run. The model is in `output_dir` or its trials, else
+            at `init_checkpoint`.
 
     Returns:
         The contents of `task.json`, as `read` returns them, and `folder`, the
@@ -487,8 +472,12 @@ def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
     folder = options.output_dir
     if getattr(options, "use_best_checkpoint", False):
         folder = os.path.join(folder, run_files.BEST)
-    if not run_files.checkpoints_in(folder) and options.init_checkpoint:
-        folder = config_lib.folder_of(options.init_checkpoint)
+    if not run_files.checkpoints_in(folder):
+        trials = run_files.checkpoints_in(options.output_dir, in_trials=True)
+        if trials:  # Their models differ in their weights alone.
+            folder = os.path.dirname(trials[0])
+        elif options.init_checkpoint:
+            folder = config_lib.folder_of(options.init_checkpoint)
     return {**read(folder), "folder": folder}
 
 

@@ -83,7 +83,7 @@ class TaskModel:
         config, description = self._config.to_dict(), self._description
         start, vocab_file = options.init_checkpoint, options.vocab_file
         if start and not run_files.checkpoints_in(options.output_dir):
-            model_folder.check_start(start, description, vocab_file, config)
+            model_folder.check_start(start, description, vocab_file)
             if not options.do_train:
                 model_folder.check_outputs(start, description)
         model_folder.describe(

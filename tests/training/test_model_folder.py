@@ -8,7 +8,6 @@ import shutil
 
 import pytest
 
-from modeling import config
 from training import flags as training_flags
 from training import model_folder
 
@@ -221,26 +220,6 @@ def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     assert not model_folder.outputs_differ({}, _TAGGER)
 
 
-def test_a_configuration_that_contradicts_the_folder_is_warned_of(
-    tmp_path, caplog
-):
-    there = config.BertConfig(vocab_size=9).to_dict()
-    _put(tmp_path, "bert_config.json", there)
-    start = f"{tmp_path}/x.ckpt"
-    dropout = {"hidden_dropout_prob": 0.3}
-    model_folder.check_start(start, _TAGGER, config=there | dropout)
-    assert not caplog.text
-    here = there | {"hidden_act": "relu", "num_hidden_layers": 6}
-    model_folder.check_start(start, _TAGGER, config=here)
-    (record,) = caplog.records
-    for message in (
-        "--bert_config_file contradicts the configuration beside",
-        "hidden_act is 'gelu' there and 'relu' here",
-        "num_hidden_layers is 12 there and 6 here",
-    ):
-        assert message in record.getMessage()
-
-
 def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
     shutil.copyfile(_INPUTS / "vocab.txt", tmp_path / "vocab.txt")
     _put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
@@ -291,6 +270,12 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
     # Also beside --init_checkpoint, if the own folder has no checkpoint.
     away = _options(tmp_path / "out", init_checkpoint=f"{tmp_path}/x")
     assert model_folder.follow(away, "tagging", ()).max_seq_length == 128
+
+
+def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
+    _trained(tmp_path / "trial-lr1-seed3")
+    found = model_folder.follow(_options(tmp_path, num_trials=2), "tagging", ())
+    assert (found.max_seq_length, found.context) == (128, "sentence")
 
 
 def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):
