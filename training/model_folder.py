@@ -97,8 +97,10 @@ def read(folder: str) -> dict[str, Any]:
     config_file = os.path.join(folder, huggingface_config.CONFIG)
     config = _read_json(folder, huggingface_config.CONFIG)
     labels = huggingface_config.labels_of(config, config_file) or {}
-    if not huggingface_config.are_placeholders(labels.get("labels", [])):
-        found |= labels
+    names = labels.get("labels")
+    if names and huggingface_config.are_placeholders(names):
+        labels = {"problem_type": labels["problem_type"]}
+    found |= labels
     for name in config.get("architectures") or []:
         found["task"] = _TASK_OF_CLASS.get(name)
     return {key: value for key, value in found.items() if value is not None}

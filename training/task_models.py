@@ -114,7 +114,10 @@ class TaskModel:
         self._communicator.barrier()
         made = records.read_metadata(path)
         if made is None:
-            raise OSError(f"This worker cannot see {path}, made by the chief.")
+            raise OSError(
+                f"This worker cannot see {path}, made by the chief. All "
+                "workers must read and write the same folder."
+            )
         files = record_files.RecordFiles([path])
         counts = made.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
         return task_lib.Data(

@@ -93,8 +93,12 @@ def test_folders_of_other_programs_are_read_as_far_as_they_say(tmp_path):
         "do_lower_case": True,
         "strip_accents": False,
     }
-    _put(tmp_path, "config.json", {"id2label": {"0": "LABEL_0"}})
+    kind = {"problem_type": "multi_label_classification"}
+    _put(tmp_path, "config.json", {"id2label": {"0": "LABEL_0"}, **kind})
     assert "labels" not in model_folder.read(folder)
+    assert model_folder.read(folder)["problem_type"] == "multi_label"
+    _put(tmp_path, "config.json", {"problem_type": "regression"})
+    assert model_folder.read(folder)["labels"] == []
 
 
 def test_another_tokenization_is_refused(tmp_path):
