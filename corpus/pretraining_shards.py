@@ -12,7 +12,7 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -26,8 +26,7 @@ from tasks.masked_lm import (
 )
 from vocab import word_memory
 
-# Number and documents: a list, or for a single shard a one-pass iterator.
-Shard = tuple[int, Iterable[formats.Document]]
+_NUM_EXAMPLES = 20  # Source: the release logs as many.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +52,7 @@ class Recipe:
     Attributes:
         vocab_file: one token per line.
         do_lower_case: must match the vocabulary.
+        strip_accents: None: as `do_lower_case`.
         options: for creating instances; with the seed of shard 0.
         rules: see `Text`.
         store: writes the records, see
@@ -61,6 +61,7 @@ class Recipe:
 
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None = None
     options: masked_pairs.InstanceOptions
     rules: formats.Rules | None
     store: Any
@@ -77,6 +78,7 @@ class Report:
             of "bytes" of text.
         dropped: the text that was dropped, by the words for it in the log.
         records: number of records per path.
+        examples: the first records of shard 0, as lines of the log.
     """
 
     counts: collections.Counter[str] = dataclasses.field(
@@ -86,23 +88,19 @@ class Report:
         default_factory=collections.Counter
     )
     records: dict[str, int] = dataclasses.field(default_factory=dict)
+    examples: tuple[str, ...] = ()
 
 
-def read_shards(text: Text) -> Iterator[Shard]:
-    """Yields the shards.
+def read_shards(text: Text) -> Iterator[tuple[int, Iterable[formats.Document]]]:
+    """Yields number and documents of each shard.
+
+    Documents are a list, or for a single shard a one-pass iterator.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is not in its format; names the file.
     """
-    documents = (
-        formats.read_documents(text.paths, text.rules)
-        if text.rules
-        else (
-            formats.Document(lines=sentences)
-            for sentences in encoded_corpus.read_documents(text.paths)
-        )
-    )
+    documents = _read(text)
     if not text.shard_documents:
         yield 0, documents
         return
@@ -113,9 +111,18 @@ def read_shards(text: Text) -> Iterator[Shard]:
         yield number, shard
 
 
+def _read(text: Text) -> Iterator[formats.Document]:
+    if text.rules is None:
+        return (
+            formats.Document(lines=sentences)
+            for sentences in encoded_corpus.read_documents(text.paths)
+        )
+    return formats.read_documents(text.paths, text.rules)
+
+
 def make_shard(
     recipe: Recipe,
-    shard: Shard,
+    shard: tuple[int, Iterable[formats.Document]],
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Report:
     """Creates the records of a shard, unless they exist already.
@@ -132,14 +139,14 @@ def make_shard(
     """
     number, documents = shard
     if isinstance(documents, list):
-        text = _Hash()
-        collections.deque(text.through(documents), maxlen=0)
-        if recipe.store.holds(number, text.digest.hexdigest()):
-            report = Report()
-            report.counts.update(shards=1, reused=1, bytes=text.num_bytes)
-            return report
+        held = find_shard(recipe, number, documents)
+        if held is not None:
+            return held
     tokenizer = _tokenizer(
-        recipe.vocab_file, recipe.do_lower_case, paths.sha256(recipe.vocab_file)
+        recipe.vocab_file,
+        recipe.do_lower_case,
+        recipe.strip_accents,
+        paths.sha256(recipe.vocab_file),
     )
     text, report = _Hash(), Report()
     corpus = encoded_corpus.encode_documents(
@@ -172,17 +179,34 @@ def make_shard(
     report.records = recipe.store.write(
         number, instances.batches(), text.digest.hexdigest()
     )
+    if number == 0:
+        report.examples = tuple(_examples(instances, tokenizer.definition))
     return report
+
+
+def find_shard(
+    recipe: Recipe, number: int, documents: Sequence[formats.Document]
+) -> Report | None:
+    """Returns the counts of an existing shard of these documents, or None."""
+    text = _Hash()
+    collections.deque(text.through(documents), maxlen=0)
+    if not recipe.store.holds(number, text.digest.hexdigest()):
+        return None
+    counts = {"shards": 1, "reused": 1, "bytes": text.num_bytes}
+    return Report(counts=collections.Counter(counts))
 
 
 @functools.lru_cache(maxsize=1)
 def _tokenizer(
-    vocab_file: str, do_lower_case: bool, sha256: str
+    vocab_file: str,
+    do_lower_case: bool,
+    strip_accents: bool | None,
+    sha256: str,
 ) -> word_memory.WordMemory:
     # One per process: its cache of words is valid for all shards while the
     # contents of the file are the same.
     del sha256
-    return word_memory.WordMemory(vocab_file, do_lower_case)
+    return word_memory.WordMemory(vocab_file, do_lower_case, strip_accents)
 
 
 def _sentences(
@@ -222,9 +246,21 @@ class _Hash:
             yield document
 
 
+def _examples(instances, definition) -> Iterator[str]:
+    arrays = instances.features(0, _NUM_EXAMPLES)
+    lengths = arrays["input_mask"].sum(axis=1).tolist()
+    for row, length in enumerate(lengths):
+        ids = arrays["input_ids"][row, :length].tolist()
+        tokens = " ".join(definition.convert_ids_to_tokens(ids))
+        yield "*** Example ***"
+        yield f"tokens: {tokens}"
+        for name, array in arrays.items():
+            yield f"{name}: {' '.join(map(str, array[row].tolist()))}"
+
+
 def log_reports(
     reports: Iterable[Report], text: Text, max_seq_length: int
-) -> None:
+) -> Report:
     """Logs the progress and the totals of shards.
 
     Args:
@@ -232,33 +268,29 @@ def log_reports(
         text: the input.
         max_seq_length: of the records.
 
+    Returns:
+        The sum of the reports, without examples.
+
     Raises:
         ValueError: the text has no sentence.
     """
+    for path in text.paths:
+        logging.debug("Reading %s", path)
     log_progress = progress.Progress()
     total = Report()
     for report in reports:
-        number = total.counts["shards"]
-        if report.counts["reused"] == report.counts["shards"] == 1:
-            logging.info("Shard %d exists already.", number)
-        for path, count in report.records.items():
-            logging.info("Wrote %d records to %s", count, path)
+        if report.counts["shards"] == 1:
+            _log_shard(report, total.counts["shards"], text)
         total.counts.update(report.counts)
         total.dropped.update(report.dropped)
+        total.records.update(report.records)
         if text.shard_documents:
             log_progress(
                 "shards",
                 total.counts["shards"],
                 detail=f"{total.counts['bytes'] / 1e6:,.0f} MB of text",
             )
-    counts = total.counts
-    if counts["reused"]:
-        logging.info(
-            "Kept %d of %d shards.", counts["reused"], counts["shards"]
-        )
-    if counts["documents"]:
-        _log_new(total, text, max_seq_length)
-    elif not counts["reused"]:
+    if not total.counts["documents"] and not total.counts["reused"]:
         logging.info("%s", preparation.describe_dropped(total.dropped))
         # Differs: the release writes files without a record, and only training
         # fails on them (docs/differences.md).
@@ -266,10 +298,29 @@ def log_reports(
             "The input must contain at least one sentence; got none in "
             f"{', '.join(text.paths)}."
         )
+    _log_total(total, text, max_seq_length)
+    return total
 
 
-def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
+def _log_shard(report: Report, number: int, text: Text) -> None:
+    for line in report.examples:
+        logging.debug("%s", line)
+    if report.counts["reused"]:
+        logging.info("Shard %d exists already.", number)
+    elif text.shard_documents and not report.counts["documents"]:
+        logging.warning("Shard %d has no sentence: no file is written.", number)
+    for path, count in report.records.items():
+        logging.info("Wrote %d records to %s", count, path)
+
+
+def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
     counts = total.counts
+    if counts["reused"]:
+        kept = f"Kept {counts['reused']} of {counts['shards']} shards."
+        others = " In the others:" if counts["documents"] else ""
+        logging.info("%s%s", kept, others)
+        if not others:
+            return
     logging.info(
         "Read %d files: %d documents, %d sentences.",
         len(text.paths),
@@ -277,11 +328,10 @@ def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
         counts["sentences"],
     )
     logging.info("%s", preparation.describe_dropped(total.dropped))
-    num_random, num_pairs = counts["random_next"], counts["instances"]
     logging.info(
         "Created %d instances, %.1f %% with a random next sentence.",
-        num_pairs,
-        100 * num_random / max(1, num_pairs),
+        counts["instances"],
+        100 * counts["random_next"] / max(1, counts["instances"]),
     )
     # The last one may be a rest.
     if counts["single"] > 1:
@@ -296,7 +346,7 @@ def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
     for warning in (
         *record_contents.corpus_warnings(counts["documents"]),
         *record_contents.balance_warnings(
-            num_random, num_pairs, max_seq_length
+            counts["random_next"], counts["instances"], max_seq_length
         ),
     ):
         logging.warning("%s", warning)

@@ -50,6 +50,7 @@ class Cell:
         paper: the paper's number, if any.
         dev: for a paper's number on a test set without public labels, what
             others report for the dev set.
+        step: of a figure, the step of pre-training.
     """
 
     row: str
@@ -57,6 +58,7 @@ class Cell:
     commands: tuple[running.Command, ...]
     paper: float | None = None
     dev: float | None = None
+    step: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,8 +292,9 @@ def _answers(task: recipes.Task) -> list[Column]:
 
 def table_3(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
     """SQuAD 2.0 (section 4.3)."""
+    flags = {"version_2_with_negative": True}
     task = scale.squad("2.0").but(
-        {"version_2_with_negative": True, "null_score_diff_threshold": "auto"}
+        {**flags, "null_score_diff_threshold": "auto"}
     )
     columns = [
         _best("EM", task, "exact", selected_by="f1"),
@@ -531,7 +534,8 @@ def figure_5(scale: recipes.Scale) -> Table:
     for name, objective in (("MLM", recipes.MLM_NSP), ("LTR", recipes.LTR)):
         for step, number in zip(steps, _FIGURE_5[name], strict=False):
             model = recipes.pretrained(scale, base, objective, step=step)
-            cells += _row(scale, f"{name} {step}", model, columns, [number])
+            row = _row(scale, f"{name} {step}", model, columns, [number])
+            cells += [dataclasses.replace(cell, step=step) for cell in row]
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(

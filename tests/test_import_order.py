@@ -23,6 +23,7 @@ _MAY_IMPORT = {
     },
     "serving": {
         *("files", "vocab", "modeling", "tasks"),
+        "training.model_files",
         "training.model_folder",
     },
     "paper": {"commands", "files"},

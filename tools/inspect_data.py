@@ -230,7 +230,7 @@ def run(options: Options) -> None:
         raise ValueError("Pass one of --input_file and --record_file.")
     names = paths.expand(options.input_file or options.record_file or "")
     tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
+        options.vocab_file, options.do_lower_case, options.strip_accents
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
     records: Sequence[_Record] = ()
@@ -253,9 +253,8 @@ def run(options: Options) -> None:
     for number, record in enumerate(records[: options.num_examples], start=1):
         text = record_contents.as_text(record, tokenizer.inv_vocab)
         sys.stdout.write(f"  {number}. {text}\n\n")
-    sys.stdout.write("WARNINGS\n")
-    for text in [f"! {each}" for each in warnings] or ["none"]:
-        sys.stdout.write(f"{messages.wrapped(f'  {text}', 79, '    ')}\n")
+    # One paragraph for each, or that there are none.
+    sys.stdout.write(f"WARNINGS\n{messages.paragraphs(warnings, '! ')}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The training loop: steps, reports, checkpoints and evaluations."""
 
 import contextlib
+import dataclasses
 import signal
 import sys
 import threading
@@ -28,6 +29,19 @@ class OutOfMemoryError(RuntimeError):
     """A step exceeded the available memory."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """The result of a training.
+
+    Attributes:
+        step: the number of completed steps.
+        metrics: the last held-out metrics; None if there were none.
+    """
+
+    step: int
+    metrics: Mapping[str, float] | None
+
+
 @input_pipeline.reading_errors()
 def train(
     trainer: steps.Trainer,
@@ -35,7 +49,7 @@ def train(
     options: training_flags.TrainingOptions,
     plan: initialization.Plan,
     first_step: int,
-) -> tuple[int, Mapping[str, float] | None]:
+) -> Result:
     """Trains from `first_step` to the end of the run or early stopping.
 
     After SIGTERM, SIGHUP or Ctrl-C the current step completes, a checkpoint is
@@ -48,10 +62,6 @@ def train(
         options: the flags of the run.
         plan: the other settings of the run.
         first_step: the number of steps that were made before.
-
-    Returns:
-        The number of completed steps, and the last held-out metrics; None if
-        there were none.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
@@ -97,7 +107,7 @@ def train(
     communicator.barrier()
     if stopped_by:
         _exit_by_signal(stopped_by, step)
-    return step, metrics
+    return Result(step=step, metrics=metrics)
 
 
 def _is_due(step: int, plan: initialization.Plan, *intervals: int) -> bool:
@@ -142,7 +152,6 @@ class _Recorder:
         first_step: int,
     ):
         self._state, self._options, self._plan = trainer.state, options, plan
-        self._strategy = trainer.strategy
         self._communicator = workers.Communicator(trainer.strategy)
         output_dir, self._is_chief = options.output_dir, workers.is_chief()
         self._best = None
@@ -180,9 +189,7 @@ class _Recorder:
                 step,
                 variables={**self._weights(), **self._state.optimizer.slots()},
                 state={
-                    **initialization.run_state(
-                        self._options, self._plan, self._strategy
-                    ),
+                    "identity": dict(self._plan.identity),
                     "loss_scale": self._state.loss_scale.state(),
                     "unreported": sums,
                 },

@@ -293,6 +293,7 @@ class Metadata:
         vocab_size: the size of the vocabulary: ids are below it.
         vocab_sha256: the `vocab_sha256` of the vocabulary.
         do_lower_case: whether text was lower-cased.
+        strip_accents: whether accents were removed; None: as `do_lower_case`.
         num_records: the records of this file.
         text_sha256: hash of their text; None if not known.
         flags: the flags of the program that created the file, as JSON values.
@@ -304,6 +305,7 @@ class Metadata:
     vocab_size: int
     vocab_sha256: str
     do_lower_case: bool
+    strip_accents: bool | None = None
     num_records: int
     text_sha256: str | None = None
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -220,7 +220,7 @@ def open_tokenizer(options: Any, *special_tokens: str) -> FullTokenizer:
     """Creates the tokenizer of a run and checks it.
 
     Args:
-        options: of the run: `vocab_file`, `do_lower_case` and
+        options: of the run: `vocab_file`, `do_lower_case`, `strip_accents` and
             `init_checkpoint`, whose path may identify the casing.
         *special_tokens: required tokens of the vocabulary; by default those
             of encoded text.
@@ -233,7 +233,9 @@ def open_tokenizer(options: Any, *special_tokens: str) -> FullTokenizer:
     validate_case_matches_checkpoint(
         options.do_lower_case, options.init_checkpoint
     )
-    tokenizer = FullTokenizer(options.vocab_file, options.do_lower_case)
+    tokenizer = FullTokenizer(
+        options.vocab_file, options.do_lower_case, options.strip_accents
+    )
     tokenizer.require_tokens(*(special_tokens or _TEXT_TOKENS))
     return tokenizer
 

@@ -414,7 +414,7 @@ def _options(tmp_path, **changes):
     path.write_text("[CLS]\n[SEP]\nWord\nword\n")
     defaults = {"do_lower_case": True, "init_checkpoint": None}
     return types.SimpleNamespace(
-        vocab_file=str(path), **{**defaults, **changes}
+        strip_accents=None, vocab_file=str(path), **{**defaults, **changes}
     )
 
 
