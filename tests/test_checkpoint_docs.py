@@ -1,6 +1,5 @@
 """The Python and the commands of docs/checkpoints.md work as written."""
 
-import json
 import pathlib
 import re
 import shlex
@@ -54,25 +53,20 @@ def test_python_examples_run(tmp_path, monkeypatch):
 def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
     _released_folder(tmp_path / _FOLDER)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mrpc_output").mkdir()
-    for path in (_GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
-        shutil.copy(path, tmp_path / "mrpc_output")
     for command in _blocks("Converting"):
-        text = command.replace("\\\n", "").replace("$BERT", _FOLDER)
-        arguments = shlex.split(text)
+        arguments = shlex.split(command.replace("\\\n", ""))
         assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
         convert_checkpoint.convert(
             programs.parse(convert_checkpoint.Options, *arguments[3:])
         )
     assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
     assert (tmp_path / "release/bert_model.ckpt.index").exists()
-    description = json.loads((tmp_path / "mrpc/task.json").read_text())
-    assert description["labels"] == ["0", "1"]
 
 
 def test_every_flag_of_the_manual_exists():
     values = programs.defined(convert_checkpoint.Options)
     manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
     table = manual.partition("| flag | meaning |")[2].partition("\n\n")[0]
-    named = set(re.findall(r"^\| `--(\w+)`", table, re.MULTILINE))
+    first = "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))
+    named = set(re.findall(r"`--(\w+)`", first))
     assert named | {"input", "output"} == set(values)
