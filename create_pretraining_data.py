@@ -15,7 +15,6 @@ grow with the text and all cores are used. Run the same command again to resume.
 
 import dataclasses
 import functools
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -95,11 +94,6 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
         """Paths listed in `output_file`."""
         return tuple(filter(None, map(str.strip, self.output_file.split(","))))
 
-    @property
-    def instances(self) -> masked_pairs.InstanceOptions:
-        """Options for creating the pairs."""
-        return flags.narrow(masked_pairs.InstanceOptions, self)
-
     def made_with(self) -> dict[str, Any]:
         """Returns the options that determine the records, for the sidecars."""
         values = dataclasses.asdict(self)
@@ -128,19 +122,15 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             the text is empty or not UTF-8, the vocabulary lacks a special
             token, or an output would overwrite an input.
     """
-    unexpected = [
-        argument
+    if any(
+        not (options.runner and argument.startswith("--"))
         for argument in beam_arguments
-        if not (options.runner and argument.startswith("--"))
-    ]
-    if unexpected:
+    ):
         raise ValueError(
             "Only flags are expected, and with --runner Apache Beam options "
             "after --, each as --NAME=VALUE with the equals sign; got "
-            f"{' '.join(unexpected)}."
+            f"{' '.join(beam_arguments)}."
         )
-    instances = options.instances
-    started = time.monotonic()
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case, options.strip_accents
     )
@@ -156,38 +146,28 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         *record_contents.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *record_contents.prediction_warnings(instances),
+        *record_contents.prediction_warnings(options),
     ):
         logging.warning("%s", warning)
-    if options.num_workers > 1 and not options.shard_documents:
-        logging.warning(
-            "--num_workers=%d has no effect: one process creates one shard. "
-            "Pass --shard_documents=10000.",
-            options.num_workers,
-        )
-    store = _record_files(options, tokenizer, text)
+    store = _record_files(options, tokenizer)
     writing.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strip_accents,
-        options=instances,
+        options=flags.narrow(masked_pairs.InstanceOptions, options),
         rules=text.rules,
         store=store,
     )
     with locking.lock_outputs(options.output_files):
-        total = pretraining_shards.log_reports(
+        pretraining_shards.log_reports(
             _reports(text, recipe, options, beam_arguments),
             text,
             options.max_seq_length,
         )
-        is_remote = paths.is_remote(store.paths_of(0)[0])
-        if options.shard_documents and not is_remote:
-            beam.remove_parts(recipe, total.counts["shards"])
-    logging.debug("Took %.1f seconds.", time.monotonic() - started)
 
 
-def _record_files(options, tokenizer, text):
+def _record_files(options, tokenizer):
     from training import pretraining_records, records
 
     made_with = options.made_with()
@@ -207,7 +187,7 @@ def _record_files(options, tokenizer, text):
             num_records=0,
             flags=made_with,
         ),
-        is_sharded=bool(text.shard_documents),
+        is_sharded=bool(options.shard_documents),
     )
 
 
@@ -215,6 +195,12 @@ def _reports(
     text, recipe, options, beam_arguments
 ) -> Iterator[pretraining_shards.Report]:
     shards = pretraining_shards.read_shards(text)
+    if options.num_workers > 1 and not options.shard_documents:
+        logging.warning(
+            "--num_workers=%d has no effect: one process creates one shard. "
+            "Pass --shard_documents=10000.",
+            options.num_workers,
+        )
     if options.runner:
         yield beam.make_shards(text, recipe, options.runner, beam_arguments)
     elif text.shard_documents:

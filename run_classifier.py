@@ -63,8 +63,6 @@ class SentenceClassification(predictions.LabeledTask):
         known = _known_labels(options)
         info = sentence_flags.find_dataset(options, known)
         self.label_set, self.metric_names = info.label_set, info.metrics
-        self.name = f"{info.name}, {self.label_set.problem_type}"
-        self.labels = self.label_set.to_dict()
         self._info = info
         self._files = {
             split: self._find_files(split) for split in options.needed_splits
@@ -103,13 +101,6 @@ class SentenceClassification(predictions.LabeledTask):
             )
             for file in files
         ]
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        return {
-            **super().identity,
-            "class_weights": list(self._class_weights),
-        }
 
     @property
     def description(self) -> Mapping[str, Any]:

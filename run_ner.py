@@ -25,12 +25,10 @@ from absl import logging
 from commands import flags, program
 from files import messages, paths, writing
 from tasks import task
-from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
 from training import (
     fine_tuning,
     model_folder,
-    option_checks,
     run_record,
 )
 from training import flags as training_flags
@@ -47,6 +45,14 @@ class Options(
     ner.NerOptions,
 ):
     """The flags of this script; see --help."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.features and self.bilstm_head:
+            raise ValueError(
+                "--features has a BiLSTM of its own; pass no --bilstm_head "
+                "with it."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,9 +90,6 @@ class Tagging(task.Task):
         train = self._files.get(task.TRAIN)
         self._names = _find_labels(options, train, self._scheme)
         logging.info("Labels: %s", ", ".join(self._names))
-        self.labels = labels.LabelSet(names=self._names).to_dict()
-        approach = options.features or "fine-tuned"
-        self.name = f"tags, {approach}: {' '.join(self._names)}"
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -251,7 +254,6 @@ def run(options: Options) -> None:
     options = fine_tuning.follow_model(
         options, model_folder.TAGGING, flags.given()
     )
-    option_checks.check_features(options)
     fine_tuning.run(Tagging, options, tokenization.open_tokenizer(options))
 
 

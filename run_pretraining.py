@@ -16,14 +16,21 @@ identical to that of an uninterrupted run.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from absl import logging
 
 from commands import program
-from files import result_files
+from files import paths, result_files, writing
+from modeling import config as config_lib
 from training import flags as training_flags
-from training import option_checks, run_record
+from training import model_folder, run_record
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from training import input_pipeline, objectives
 
 Options = training_flags.PretrainingOptions
 
@@ -35,36 +42,19 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints are incompatible.
     """
-    config = option_checks.check_pretraining(options)
+    config = check(options)
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
-    from training import (
-        checkpointing,
-        devices,
-        initialization,
-        loop,
-        objectives,
-        pretraining,
-        steps,
-        workers,
-    )
+    from training import devices, loop, objectives, pretraining, steps, workers
 
-    # Data: the batch of a step is a function of the seed and the step.
     train_records, held_out_records = pretraining.open_records(options, config)
     strategy = devices.prepare_training(options, [options])
-    batches = pretraining.training_batches(train_records, options, strategy)
-
-    # Model and objective.
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
+    logging.info("%s parameters", f"{model.count_params():,}")
     objective = objectives.Pretraining(model, options.objective)
-    logging.info(
-        "%s parameters, objective %s",
-        f"{model.count_params():,}",
-        options.objective,
-    )
     communicator = workers.Communicator(strategy)
     if workers.is_chief():
         pretraining.describe(options, config, train_records.files.paths[0])
@@ -76,32 +66,13 @@ def run(options: Options) -> None:
     def evaluate() -> Mapping[str, float]:
         return loop.evaluate(evaluator, held_out)
 
-    results = None
+    results: Mapping[str, float] | None = None
     if options.do_train:
-        # Optimizer, schedule and weights: those of the latest checkpoint.
-        plan = pretraining.plan(options, batches, evaluate).complete_identity(
-            options, strategy
+        step, results = _train(
+            strategy, objective, train_records, options, evaluate
         )
-        with strategy.scope():
-            state, step = initialization.initialize(objective, options, plan)
-        trainer = steps.Trainer(
-            strategy,
-            state,
-            jit_compile=devices.compiles_whole_steps(
-                strategy, options.jit_compile
-            ),
-        )
-        if step < plan.end:
-            pretraining.log_baselines(train_records)
-        trained = loop.train(trainer, batches, options, plan, step)
-        step, results = trained.step, trained.metrics
     else:
-        step = initialization.load_for_evaluation(
-            strategy,
-            model,
-            checkpointing.latest(options.output_dir),
-            options,
-        )
+        step = pretraining.load(strategy, model, options)
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
         if workers.is_chief():
@@ -114,6 +85,59 @@ def run(options: Options) -> None:
         )
     communicator.barrier()
     loop.warn_of_more_steps(step, options.num_train_steps)
+
+
+def check(options: Options) -> config_lib.BertConfig:
+    """Checks the files of a run; returns the configuration of the model.
+
+    Raises:
+        OSError: the configuration cannot be read, the output folder cannot be
+            written, or `--init_checkpoint` does not exist.
+        ValueError: the configuration is invalid, or no file matches.
+    """
+    trained_on = paths.expand(options.input_file)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config.check_length(options.max_seq_length)
+    held_out = paths.expand(options.eval_input_file or options.input_file)
+    if options.eval_input_file and options.do_train:
+        both = {*map(_real, held_out)} & {*map(_real, trained_on)}
+        if both:
+            logging.warning(
+                "--eval_input_file and --input_file overlap: %s. The "
+                "evaluation uses records of the training data.",
+                ", ".join(sorted(both)),
+            )
+    writing.check_folder(options.output_dir)
+    model_folder.check_weights(options)
+    return config
+
+
+def _real(path: str) -> str:
+    """Returns the same spelling for each path of a file."""
+    return path if paths.is_remote(path) else os.path.realpath(path)
+
+
+def _train(
+    strategy: "tf.distribute.Strategy",
+    objective: "objectives.Pretraining",
+    source: "input_pipeline.RecordSource",
+    options: Options,
+    evaluate: Callable[[], Mapping[str, float]],
+) -> tuple[int, Mapping[str, float] | None]:
+    """Trains; returns the last step and its held-out metrics, if any."""
+    from training import devices, initialization, loop, pretraining, steps
+
+    # The batch of a step is a function of the seed and the step.
+    batches = pretraining.training_batches(source, options, strategy)
+    plan = pretraining.plan(options, batches, evaluate)
+    # Optimizer, schedule and weights: those of the latest checkpoint, if any.
+    with strategy.scope():
+        state, step = initialization.initialize(objective, options, plan)
+    if step < plan.end:
+        pretraining.log_baselines(source)
+    whole = devices.compiles_whole_steps(strategy, options.jit_compile)
+    trainer = steps.Trainer(strategy, state, jit_compile=whole)
+    return loop.train(trainer, batches, options, plan, step)
 
 
 if __name__ == "__main__":

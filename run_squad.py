@@ -60,6 +60,7 @@ class Options(
 
     def __post_init__(self):
         squad_flags.check(self)
+        super().__post_init__()
 
 
 class QuestionAnswering(task.Task):
@@ -70,7 +71,6 @@ class QuestionAnswering(task.Task):
         ValueError: a file is not in SQuAD format, or has the wrong version.
     """
 
-    name = "squad"
     metric = "f1"  # Reported for both versions.
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):

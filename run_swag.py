@@ -16,7 +16,6 @@ resumes from the last checkpoint.
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import flags, program
@@ -80,13 +79,7 @@ class MultipleChoice(predictions.LabeledTask):
         FileNotFoundError: a file is missing.
     """
 
-    name = "multiple choice"
     metric_names = ("accuracy",)
-    # Without names of choices: the model scores any number of them.
-    labels: Mapping[str, object] = {
-        "problem_type": swag.PROBLEM_TYPE,
-        "labels": [],
-    }
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
@@ -97,7 +90,8 @@ class MultipleChoice(predictions.LabeledTask):
         }
 
     @property
-    def description(self) -> Mapping[str, Any]:
+    def description(self) -> dict[str, Any]:
+        # Without names of choices: the model scores any number of them.
         return {"task": model_folder.MULTIPLE_CHOICE}
 
     def data_sets(self, split: str) -> list[task.DataSet]:

@@ -99,23 +99,14 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The flag of a field; the field has its name, type and default.
-
-    Attributes:
-        help: the description for --help.
-        heading: its heading in --help.
-        choices: the allowed values; any if empty.
-        lower_bound: the least allowed number.
-        upper_bound: the greatest allowed number.
-        parser: replaces the parser of the field's type.
-    """
+    """The flag of a field; the field has its name, type and default."""
 
     help: str
     heading: Heading
-    choices: Sequence[str] = ()
+    choices: Sequence[str] = ()  # Any value if empty.
     lower_bound: float | None = None
     upper_bound: float | None = None
-    parser: flags.ArgumentParser | None = None
+    parser: flags.ArgumentParser | None = None  # Instead of the type's.
 
 
 def needed(value: _Value | None, name: str) -> _Value:

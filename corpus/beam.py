@@ -5,13 +5,10 @@ is needed only here, and imported only when used: requirements-beam.txt.
 """
 
 import functools
-import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from corpus import formats, pretraining_shards
-from files import paths, writing
+from corpus import pretraining_shards
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -29,8 +26,7 @@ def make_shards(
 ) -> pretraining_shards.Report:
     """Creates all shards, and waits until they are complete.
 
-    One worker reads the text and splits it into hidden files next to the
-    records, which are removed as records are completed.
+    One worker reads the text and passes the documents of each shard on.
 
     Args:
         text: the input, readable by all workers.
@@ -56,7 +52,7 @@ def make_shards(
     _ = (
         pipeline
         | "Text" >> beam.Create([text])
-        | "Cut" >> beam.FlatMap(functools.partial(_cut, recipe))
+        | "Cut" >> beam.FlatMap(pretraining_shards.read_shards)
         | "Spread shards" >> beam.Reshuffle()
         | "Make" >> beam.Map(functools.partial(_make, recipe))
     )
@@ -80,70 +76,20 @@ def _new_pipeline(runner: str, arguments: Sequence[str]) -> "beam.Pipeline":
         raise ValueError(f"--runner={runner}: {error}") from error
 
 
-def _cut(
-    recipe: pretraining_shards.Recipe, text: pretraining_shards.Text
-) -> Iterator[tuple[int, str]]:
-    """Writes the text of each missing shard to a file.
-
-    Runners may keep all data between two steps in memory, so only the names
-    of these files are passed.
-
-    Yields:
-        The number of the shard, and its file.
-    """
-    for number, documents in pretraining_shards.read_shards(text):
-        part = _part_of(recipe, number)
-        shard = list(documents)
-        held = pretraining_shards.find_shard(recipe, number, shard)
-        if held is None:
-            with writing.whole_file(part) as file:
-                file.writelines(f"{json.dumps(vars(each))}\n" for each in shard)
-            yield number, part
-        else:
-            _count(held)
-            paths.remove(part)  # Left over if a run was killed.
-
-
-def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
-    folder, name = os.path.split(recipe.store.paths_of(number)[0])
-    return os.path.join(folder, f".{name}.text")
-
-
-def remove_parts(recipe: pretraining_shards.Recipe, num_shards: int) -> None:
-    """Removes the text of completed shards that a killed run left."""
-    for number in range(num_shards):
-        paths.remove(_part_of(recipe, number))
-
-
-def _read_part(part: str) -> list[formats.Document]:
-    with paths.open_to_read(part) as file:
-        return [
-            formats.Document(**json.loads(line))
-            for line in file.read().splitlines()
-        ]
-
-
-def _make(recipe: pretraining_shards.Recipe, shard: tuple[int, str]) -> int:
-    """Creates a shard; returns its number."""
-    number, part = shard
-    if not paths.exists(part):
-        return number  # The runner repeated a completed task.
-    documents = _read_part(part)
-    _count(pretraining_shards.make_shard(recipe, (number, documents)))
-    paths.remove(part)
-    return number
-
-
-def _count(report: pretraining_shards.Report) -> None:
-    """Adds the counts of a shard to the metrics of the runner."""
+def _make(
+    recipe: pretraining_shards.Recipe, shard: pretraining_shards.Shard
+) -> int:
+    """Creates a shard, and adds its counts to the metrics of the runner."""
     from apache_beam import metrics
 
+    report = pretraining_shards.make_shard(recipe, shard)
     for namespace, counts in (
         (_COUNTS, report.counts),
         (_DROPPED, report.dropped),
     ):
         for name, value in counts.items():
             metrics.Metrics.counter(namespace, name).inc(value)
+    return shard[0]
 
 
 def _report(result) -> pretraining_shards.Report:

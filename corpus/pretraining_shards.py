@@ -12,7 +12,7 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from absl import logging
@@ -26,7 +26,8 @@ from tasks.masked_lm import (
 )
 from vocab import word_memory
 
-_NUM_EXAMPLES = 20  # Source: the release logs as many.
+# Number and documents: a list, or for a single shard a one-pass iterator.
+Shard = tuple[int, Iterable[formats.Document]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,6 @@ class Report:
             of "bytes" of text.
         dropped: the text that was dropped, by the words for it in the log.
         records: number of records per path.
-        examples: the first records of shard 0, as lines of the log.
     """
 
     counts: collections.Counter[str] = dataclasses.field(
@@ -88,19 +88,23 @@ class Report:
         default_factory=collections.Counter
     )
     records: dict[str, int] = dataclasses.field(default_factory=dict)
-    examples: tuple[str, ...] = ()
 
 
-def read_shards(text: Text) -> Iterator[tuple[int, Iterable[formats.Document]]]:
-    """Yields number and documents of each shard.
-
-    Documents are a list, or for a single shard a one-pass iterator.
+def read_shards(text: Text) -> Iterator[Shard]:
+    """Yields the shards.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is not in its format; names the file.
     """
-    documents = _read(text)
+    documents = (
+        formats.read_documents(text.paths, text.rules)
+        if text.rules
+        else (
+            formats.Document(lines=sentences)
+            for sentences in encoded_corpus.read_documents(text.paths)
+        )
+    )
     if not text.shard_documents:
         yield 0, documents
         return
@@ -111,18 +115,9 @@ def read_shards(text: Text) -> Iterator[tuple[int, Iterable[formats.Document]]]:
         yield number, shard
 
 
-def _read(text: Text) -> Iterator[formats.Document]:
-    if text.rules is None:
-        return (
-            formats.Document(lines=sentences)
-            for sentences in encoded_corpus.read_documents(text.paths)
-        )
-    return formats.read_documents(text.paths, text.rules)
-
-
 def make_shard(
     recipe: Recipe,
-    shard: tuple[int, Iterable[formats.Document]],
+    shard: Shard,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Report:
     """Creates the records of a shard, unless they exist already.
@@ -139,9 +134,12 @@ def make_shard(
     """
     number, documents = shard
     if isinstance(documents, list):
-        held = find_shard(recipe, number, documents)
-        if held is not None:
-            return held
+        text = _Hash()
+        collections.deque(text.through(documents), maxlen=0)
+        if recipe.store.holds(number, text.digest.hexdigest()):
+            report = Report()
+            report.counts.update(shards=1, reused=1, bytes=text.num_bytes)
+            return report
     tokenizer = _tokenizer(
         recipe.vocab_file,
         recipe.do_lower_case,
@@ -179,21 +177,7 @@ def make_shard(
     report.records = recipe.store.write(
         number, instances.batches(), text.digest.hexdigest()
     )
-    if number == 0:
-        report.examples = tuple(_examples(instances, tokenizer.definition))
     return report
-
-
-def find_shard(
-    recipe: Recipe, number: int, documents: Sequence[formats.Document]
-) -> Report | None:
-    """Returns the counts of an existing shard of these documents, or None."""
-    text = _Hash()
-    collections.deque(text.through(documents), maxlen=0)
-    if not recipe.store.holds(number, text.digest.hexdigest()):
-        return None
-    counts = {"shards": 1, "reused": 1, "bytes": text.num_bytes}
-    return Report(counts=collections.Counter(counts))
 
 
 @functools.lru_cache(maxsize=1)
@@ -246,21 +230,9 @@ class _Hash:
             yield document
 
 
-def _examples(instances, definition) -> Iterator[str]:
-    arrays = instances.features(0, _NUM_EXAMPLES)
-    lengths = arrays["input_mask"].sum(axis=1).tolist()
-    for row, length in enumerate(lengths):
-        ids = arrays["input_ids"][row, :length].tolist()
-        tokens = " ".join(definition.convert_ids_to_tokens(ids))
-        yield "*** Example ***"
-        yield f"tokens: {tokens}"
-        for name, array in arrays.items():
-            yield f"{name}: {' '.join(map(str, array[row].tolist()))}"
-
-
 def log_reports(
     reports: Iterable[Report], text: Text, max_seq_length: int
-) -> Report:
+) -> None:
     """Logs the progress and the totals of shards.
 
     Args:
@@ -268,29 +240,33 @@ def log_reports(
         text: the input.
         max_seq_length: of the records.
 
-    Returns:
-        The sum of the reports, without examples.
-
     Raises:
         ValueError: the text has no sentence.
     """
-    for path in text.paths:
-        logging.debug("Reading %s", path)
     log_progress = progress.Progress()
     total = Report()
     for report in reports:
-        if report.counts["shards"] == 1:
-            _log_shard(report, total.counts["shards"], text)
+        number = total.counts["shards"]
+        if report.counts["reused"] == report.counts["shards"] == 1:
+            logging.info("Shard %d exists already.", number)
+        for path, count in report.records.items():
+            logging.info("Wrote %d records to %s", count, path)
         total.counts.update(report.counts)
         total.dropped.update(report.dropped)
-        total.records.update(report.records)
         if text.shard_documents:
             log_progress(
                 "shards",
                 total.counts["shards"],
                 detail=f"{total.counts['bytes'] / 1e6:,.0f} MB of text",
             )
-    if not total.counts["documents"] and not total.counts["reused"]:
+    counts = total.counts
+    if counts["reused"]:
+        logging.info(
+            "Kept %d of %d shards.", counts["reused"], counts["shards"]
+        )
+    if counts["documents"]:
+        _log_new(total, text, max_seq_length)
+    elif not counts["reused"]:
         logging.info("%s", preparation.describe_dropped(total.dropped))
         # Differs: the release writes files without a record, and only training
         # fails on them (docs/differences.md).
@@ -298,29 +274,10 @@ def log_reports(
             "The input must contain at least one sentence; got none in "
             f"{', '.join(text.paths)}."
         )
-    _log_total(total, text, max_seq_length)
-    return total
 
 
-def _log_shard(report: Report, number: int, text: Text) -> None:
-    for line in report.examples:
-        logging.debug("%s", line)
-    if report.counts["reused"]:
-        logging.info("Shard %d exists already.", number)
-    elif text.shard_documents and not report.counts["documents"]:
-        logging.warning("Shard %d has no sentence: no file is written.", number)
-    for path, count in report.records.items():
-        logging.info("Wrote %d records to %s", count, path)
-
-
-def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
+def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
     counts = total.counts
-    if counts["reused"]:
-        kept = f"Kept {counts['reused']} of {counts['shards']} shards."
-        others = " In the others:" if counts["documents"] else ""
-        logging.info("%s%s", kept, others)
-        if not others:
-            return
     logging.info(
         "Read %d files: %d documents, %d sentences.",
         len(text.paths),
@@ -328,10 +285,11 @@ def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
         counts["sentences"],
     )
     logging.info("%s", preparation.describe_dropped(total.dropped))
+    num_random, num_pairs = counts["random_next"], counts["instances"]
     logging.info(
         "Created %d instances, %.1f %% with a random next sentence.",
-        counts["instances"],
-        100 * counts["random_next"] / max(1, counts["instances"]),
+        num_pairs,
+        100 * num_random / max(1, num_pairs),
     )
     # The last one may be a rest.
     if counts["single"] > 1:
@@ -346,7 +304,7 @@ def _log_total(total: Report, text: Text, max_seq_length: int) -> None:
     for warning in (
         *record_contents.corpus_warnings(counts["documents"]),
         *record_contents.balance_warnings(
-            counts["random_next"], counts["instances"], max_seq_length
+            num_random, num_pairs, max_seq_length
         ),
     ):
         logging.warning("%s", warning)

@@ -50,27 +50,6 @@ def read_lines(path: str) -> Iterator[str]:
         yield from decoded(_raw_lines(file, path), path)
 
 
-def numbered(
-    path: str, standard_input: Iterable[bytes]
-) -> Iterator[tuple[str, str]]:
-    """Yields the origin of each line, for messages, and the line.
-
-    Args:
-        path: of a UTF-8 file; - for standard input.
-        standard_input: its bytes.
-
-    Raises:
-        OSError, ValueError: as `read_lines`.
-    """
-    if path == "-":
-        path = "standard input"
-        found = decoded(standard_input, path)
-    else:
-        found = read_lines(path)
-    for number, line in enumerate(found, start=1):
-        yield f"{path}, line {number}", line
-
-
 def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
     """Yields lines of UTF-8 text, without their line ends.
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MOST_VALUES = 20
-_WIDTH = 79
 
 
 def short(value: Any) -> str:
@@ -121,18 +120,3 @@ def wrapped(text: str, width: int, indent: str = "") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def paragraphs(texts: Iterable[str], mark: str) -> str:
-    """Wraps texts as paragraphs with a leading mark; "none" if empty."""
-    wrapped = [
-        textwrap.fill(
-            text,
-            _WIDTH,
-            initial_indent=f"  {mark}",
-            subsequent_indent=" " * (2 + len(mark)),
-            break_long_words=False,
-        )
-        for text in texts
-    ]
-    return "\n".join(wrapped or ["  none"]) + "\n"

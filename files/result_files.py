@@ -1,7 +1,7 @@
 """Result files of runs, such as eval_results.txt: one `key = value` a line."""
 
 import contextlib
-import math
+import json
 from collections.abc import Mapping
 
 from absl import logging
@@ -40,8 +40,5 @@ def read(path: str) -> dict[str, float | str]:
 
 def _number(text: str) -> float | str:
     with contextlib.suppress(ValueError):
-        return int(text)
-    with contextlib.suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            return value
+        return json.loads(text)
     return text

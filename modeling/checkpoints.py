@@ -32,7 +32,7 @@ FORMATS = {RELEASE: release_format, HUGGINGFACE: huggingface}
 
 _SUPPORTED = (
     "Checkpoints of the release and of the TensorFlow Model Garden are read, "
-    f"and Hugging Face folders with {', '.join(huggingface.FILES)}; save "
+    f"and local Hugging Face folders with {', '.join(huggingface.FILES)}; save "
     "another kind in one of these with the program that wrote it, for example "
     "by transformers' save_pretrained."
 )
@@ -113,8 +113,7 @@ def find(path: str) -> Place:
         ValueError: the folder contains several checkpoints.
     """
     missing = FileNotFoundError(
-        f"There is no checkpoint {path!r}: it must be a prefix with a file "
-        f"{path + '.index'!r}, or a folder with a checkpoint."
+        f"There is no checkpoint at {path!r}. {_SUPPORTED}"
     )
     # A wrong path is reported before TensorFlow, which takes seconds to
     # import.
@@ -126,38 +125,19 @@ def find(path: str) -> Place:
         raise missing
     import tensorflow as tf
 
+    is_folder = tf.io.gfile.isdir(path)
     prefix = release_format.prefix_of(path)
+    if prefix is None and is_folder:
+        prefix = release_format.latest(path)
     if prefix is not None:
         return Place(RELEASE, prefix)
-    if tf.io.gfile.isdir(path):
-        return _find_in(path)
-    if not tf.io.gfile.exists(path):
+    for file in (path, *(os.path.join(path, n) for n in huggingface.FILES)):
+        if os.path.basename(file) in huggingface.FILES and os.path.exists(file):
+            return Place(HUGGINGFACE, file)
+    if is_folder or not tf.io.gfile.exists(path):
         raise missing
-    if os.path.basename(path) in huggingface.FILES:
-        return _huggingface(path)
     # A file without an index may be of the release's older format, "V1".
     return Place(RELEASE, path)
-
-
-def _find_in(folder: str) -> Place:
-    prefix = release_format.latest(folder)
-    if prefix is not None:
-        return Place(RELEASE, prefix)
-    for name in huggingface.FILES:
-        if paths.exists(path := os.path.join(folder, name)):
-            return _huggingface(path)
-    raise FileNotFoundError(
-        f"The folder {folder!r} contains no checkpoint. {_SUPPORTED}"
-    )
-
-
-def _huggingface(path: str) -> Place:
-    if paths.is_remote(path):
-        raise ValueError(
-            f"Hugging Face weights must be local files; got {path!r}. Copy "
-            "them to this machine."
-        )
-    return Place(HUGGINGFACE, path)
 
 
 def files(path: str) -> list[str]:
@@ -269,74 +249,66 @@ def load(
     """
     variables = variables_by_name(model)
     with opened(path) as source:
-        shapes = {name: held[0] for name, held in source.variables.items()}
-        wanted = {n: tuple(v.shape) for n, v in variables.items()}
-        check_variables(source.origin, wanted, shapes, new)
+        held = source.variables
+        check(source, {n: tuple(v.shape) for n, v in variables.items()}, new)
         if config := getattr(model, "config", None):
             config.check_checkpoint(source.origin, source.num_attention_heads)
-        common = [name for name in variables if name in shapes]
-        check_types(
-            source.origin, {name: source.variables[name][1] for name in common}
-        )
+        common = [name for name in variables if name in held]
         for name in common:
             value = source.read(name)
             variables[name].assign(
                 value.astype(variables[name].dtype, copy=False)
             )
         step = None
-        if source.variables.get(_GLOBAL_STEP, (None,))[0] == ():
+        if held.get(_GLOBAL_STEP, (None,))[0] == ():
             step = int(source.read(_GLOBAL_STEP))
     return LoadReport(
         origin=source.origin,
         step=step,
         loaded=tuple(sorted(common)),
-        missing=tuple(sorted(variables.keys() - shapes.keys())),
+        missing=tuple(sorted(variables.keys() - held.keys())),
         unexpected=tuple(
             sorted(
                 name
-                for name in shapes.keys() - variables.keys()
-                if not is_training_state(name, shapes)
+                for name in held.keys() - variables.keys()
+                if not is_training_state(name, held)
             )
         ),
     )
 
 
-def check_variables(
-    prefix: str,
-    wanted: Mapping[str, tuple[int, ...]],
-    held: Mapping[str, tuple[int, ...]],
-    new: Sequence[str],
+def check(
+    source: Source, wanted: Mapping[str, tuple[int, ...]], new: Sequence[str]
 ) -> None:
     """Checks that a checkpoint contains the variables of a model.
 
     Args:
-        prefix: of the checkpoint, for messages.
+        source: the open checkpoint.
         wanted: shapes by name in the model.
-        held: shapes by name in the checkpoint.
         new: regular expressions; names that fully match one may be missing.
 
     Raises:
         ValueError: no name is common, a variable that is not new is missing,
-            or shapes differ; the message names the config fields.
+            or shapes differ (the message names the config fields); or a
+            variable is not of floating-point numbers: quantized weights are
+            wrong without their scales.
     """
-    if not set(wanted) & set(held):
-        raise ValueError(
-            f"Checkpoint {prefix!r} has no variable of the model. It has "
-            f"{messages.names(sorted(held))}; the model has "
-            f"{messages.names(sorted(wanted))}."
-        )
+    held = source.variables
+    origin = f"Checkpoint {source.origin!r}"
     absent = [
         name
         for name in wanted
         if name not in held
         and not any(re.fullmatch(pattern, name) for pattern in new)
     ]
-    if absent:
+    common = [name for name in wanted if name in held]
+    if absent or not common:
         layers = name_tables.num_layers(wanted), name_tables.num_layers(held)
         exceptions = f" except new ones ({', '.join(new)})" if new else ""
         raise ValueError(
-            f"Checkpoint {prefix!r} must contain all variables of the model"
-            f"{exceptions}; {len(absent)} missing: {', '.join(absent)}."
+            f"{origin} must contain all variables of the model{exceptions}; "
+            f"{len(absent)} missing: {messages.names(absent)}. It has "
+            f"{messages.names(sorted(held))}."
             + (
                 f" num_hidden_layers is {layers[0]} in the model and "
                 f"{layers[1]} in the checkpoint."
@@ -344,15 +316,16 @@ def check_variables(
                 else ""
             )
         )
-    wrong, causes = [], {}
-    for name, want in wanted.items():
-        got = held.get(name)
-        if got is None or got == want:
+    wrong, causes, types = [], {}, []
+    for name in common:
+        want, (got, dtype) = wanted[name], held[name]
+        if not re.fullmatch(_FLOATS, dtype):
+            types.append(f"{name} ({dtype})")
+        if got == want:
             continue
         wrong.append(f"{name} {list(want)} (checkpoint: {list(got)})")
-        for field, ours, theirs in zip(
-            name_tables.axes_of(name), want, got, strict=False
-        ):
+        fields = name_tables.axes_of(name)
+        for field, ours, theirs in zip(fields, want, got, strict=False):
             if ours != theirs:
                 causes[field] = (
                     f"{field} is {ours} in the model and {theirs} in the "
@@ -360,34 +333,15 @@ def check_variables(
                 )
     if wrong:
         raise ValueError(
-            f"Checkpoint {prefix!r} has another size than the model: "
+            f"{origin} has another size than the model: "
             f"{'; '.join(causes.values()) or 'other axes'}. "
             f"Variables: {messages.names(wrong)}."
         )
-
-
-def check_types(prefix: str, held: Mapping[str, str]) -> None:
-    """Checks that weights are floating-point numbers.
-
-    Quantized weights are wrong without their scales.
-
-    Args:
-        prefix: of the checkpoint, for messages.
-        held: types by name.
-
-    Raises:
-        ValueError: a weight has another type.
-    """
-    wrong = [
-        f"{name} ({dtype})"
-        for name, dtype in held.items()
-        if not re.fullmatch(_FLOATS, dtype)
-    ]
-    if wrong:
+    if types:
         raise ValueError(
-            f"Checkpoint {prefix!r} must contain floating-point weights; these "
-            f"are not: {messages.names(wrong)}. Quantized weights are not "
-            "supported; convert the original model."
+            f"{origin} must contain floating-point weights; these are not: "
+            f"{messages.names(types)}. Quantized weights are not supported; "
+            "convert the original model."
         )
 
 

@@ -57,7 +57,7 @@ def released(name: str) -> Model:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Tuning:
     """The hyperparameters of fine-tuning.
 
@@ -108,7 +108,7 @@ class Task:
         return dataclasses.replace(self, tuning=tuning)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Phase:
     """Steps of pre-training at one length, on records of it."""
 
@@ -321,6 +321,12 @@ def pretrain(
     )
     last = len(scale.phases) - 1
     num_steps = sum(phase.num_steps for phase in scale.phases)
+    # Figure 5 needs their checkpoints.
+    is_of_figure = (
+        network == scale.sizes[BASE]
+        and objective in (MLM_NSP, LTR)
+        and masking == MASKING
+    )
     end, command = 0, None
     for number, phase in enumerate(scale.phases):
         end += phase.num_steps
@@ -348,7 +354,7 @@ def pretrain(
                 "max_eval_steps": 0,
                 "eval_batch_size": scale.scoring_batch_size,
             }
-        if is_kept(scale, network, objective, masking):
+        if is_of_figure:
             flags["keep_checkpoint_every_n_steps"] = scale.keep_every
         flags |= scale.training_flags
         command = running.Command(
@@ -357,18 +363,8 @@ def pretrain(
             flags=flags,
             resumes=command,
         )
-    if command is None:
-        raise ValueError("A scale has one or more phases; got none.")
+    assert command is not None  # A scale has one or more phases.
     return command
-
-
-def is_kept(scale: Scale, network: str, objective: str, masking: str) -> bool:
-    """Returns whether Figure 5 needs the checkpoints of a pre-training."""
-    return (
-        scale.networks[network] == scale.networks[scale.sizes[BASE]]
-        and objective in (MLM_NSP, LTR)
-        and masking == MASKING
-    )
 
 
 def _records(

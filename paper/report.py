@@ -3,8 +3,8 @@
 import math
 import os
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from files import json_text, result_files, run_files, writing
 from paper import running, tables
@@ -67,10 +67,6 @@ def _is_loss(metric: str) -> bool:
     return metric.endswith("_loss")
 
 
-def _selector(cell: tables.Cell) -> str:
-    return cell.column.selected_by or cell.column.metric
-
-
 def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
     """Reads the results of a command for a cell.
 
@@ -83,31 +79,24 @@ def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
     Raises:
         OSError: there is no result file.
     """
-    metric, selector = cell.column.metric, _selector(cell)
+    metric = cell.column.metric
+    selector = cell.column.selected_by or metric
     path = os.path.join(folder, run_files.TRIALS)
     if os.path.exists(path):
-        runs, selecting = (
-            _trials_of(json_text.read_object(path), each)
-            for each in (metric, selector)
-        )
+        runs = json_text.read_object(path)["trials"]
     else:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
-        runs = selecting = [result_files.read(path)]
+        runs = [{"flags": {}, "metrics": result_files.read(path)}]
     return [
         Trial(
-            run.get("learning_rate"),
-            shown(metric, float(run[metric])),
-            shown(selector, float(other[selector])),
+            run["flags"].get("learning_rate"),
+            shown(metric, float(run["metrics"][metric])),
+            shown(selector, float(run["metrics"][selector])),
         )
-        for run, other in zip(runs, selecting, strict=True)
-        if metric in run and selector in other
+        for run in runs
+        if {metric, selector} <= run["metrics"].keys()
     ]
-
-
-def _trials_of(content: Mapping, metric: str) -> list[Mapping]:
-    """Returns the trials of a data set, or all if the file has one."""
-    return content.get(metric.partition("_")[0], content)["trials"]
 
 
 def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:
@@ -139,7 +128,7 @@ def measure(
             if command.is_done(folders)
             for trial in read_trials(command.output(folders), cell)
         ]
-        is_loss = _is_loss(_selector(cell))
+        is_loss = _is_loss(cell.column.metric)
         found.append(
             summarize(trials, lower_is_better=is_loss) if trials else None
         )
@@ -170,7 +159,7 @@ def write(
     title = name.replace("-", " ").capitalize()
     lines = [f"# {title}, {scale} scale: {table.title}", ""]
     lines += [*_result_lines(table, found), ""]
-    if table.cells[0].step is not None and any(found):
+    if name.startswith("figure") and any(found):
         draw(table, found, path.removesuffix(".md") + ".png")
         lines += [f"![{table.title}]({name}-{scale}.png)", ""]
     lines += ["## Expected rankings", "", *_claim_lines(table, found), ""]
@@ -230,47 +219,30 @@ def _number(value: float | None, digits: int) -> str:
 def _claim_lines(
     table: tables.Table, found: Sequence[Summary | None]
 ) -> Iterator[str]:
-    """Yields a line for each claim and column, with the measured margin.
-
-    A margin below two standard errors of the two means may be chance.
-    """
-    places = {
-        (cell.row, cell.column.name): number
-        for number, cell in enumerate(table.cells)
+    """Yields a line for each claim, with the margins of its columns."""
+    measured = {
+        (cell.row, cell.column.name): -number
+        if _is_loss(cell.column.metric)
+        else number
+        for cell, summary in zip(table.cells, found, strict=True)
+        if summary
+        for number in [summary.compared(cell)]
     }
-    yield "| better | worse | on | source | margin | |"
-    yield "|---|---|---|---|---|---|"
     for claim in table.claims:
-        for column in claim.columns:
-            number = places[claim.better, column]
-            cell, better = table.cells[number], found[number]
-            worse = found[places[claim.worse, column]]
-            margin, verdict = _NOTHING, "not run"
-            if better and worse:
-                margin, verdict = _verdict(cell, better, worse)
-            yield (
-                f"| {claim.better} | {claim.worse} | {column} | "
-                f"{claim.source} | {margin} | {verdict} |"
-            )
-
-
-def _verdict(
-    cell: tables.Cell, better: Summary, worse: Summary
-) -> tuple[str, str]:
-    margin = better.compared(cell) - worse.compared(cell)
-    if _is_loss(cell.column.metric):
-        margin = -margin
-    verdict = "holds" if margin > 0 else "does not hold"
-    errors = [
-        summary.deviation / math.sqrt(len(summary.values))
-        for summary in (better, worse)
-    ]
-    error = math.hypot(*errors)
-    if math.isnan(error):
-        verdict += " (one run)"
-    elif abs(margin) <= 2 * error:
-        verdict += f", within 2 standard errors ({error:.2f})"
-    return f"{margin:+.2f}", verdict
+        places = [
+            (column, (claim.better, column), (claim.worse, column))
+            for column in claim.columns
+        ]
+        margins = [
+            f"{column} {measured[better] - measured[worse]:+.2f}"
+            if {better, worse} <= measured.keys()
+            else f"{column} not run"
+            for column, better, worse in places
+        ]
+        yield (
+            f"- {claim.better} above {claim.worse} ({claim.source}): "
+            f"{', '.join(margins)}."
+        )
 
 
 def draw(
@@ -284,26 +256,19 @@ def draw(
     axes = drawing.add_subplot()
     lines: dict[str, list[tuple[tables.Cell, Summary | None]]] = {}
     for cell, summary in zip(table.cells, found, strict=True):
-        name = cell.row.rpartition(" ")[0]
+        name, _, _ = cell.row.partition(" ")
         lines.setdefault(name, []).append((cell, summary))
     for number, (name, line) in enumerate(lines.items()):
-        steps = [(cell.step or 0) / 1000 for cell, _ in line]
+        color = f"C{number}"
+        # Rows are named by line and step.
+        steps = [int(cell.row.split()[1]) / 1000 for cell, _ in line]
         ours = [s.compared(cell) if s else math.nan for cell, s in line]
-        errors = [s.deviation if s else math.nan for _, s in line]
-        style: dict[str, Any] = {"color": f"C{number}", "label": name}
-        axes.errorbar(steps, ours, errors, marker="o", capsize=3, **style)
-        if line[0][0].paper is not None:
-            style["label"] += ", paper"
-            axes.plot(
-                steps,
-                [cell.paper or math.nan for cell, _ in line],
-                "--",
-                **style,
-            )
+        paper = [cell.paper or math.nan for cell, _ in line]
+        axes.plot(steps, ours, "o-", color=color, label=name)
+        axes.plot(steps, paper, "--", color=color)
     axes.set_title(table.title)
-    axes.set_xlabel("thousand steps of pre-training")
+    axes.set_xlabel("thousand steps of pre-training; dashed: the paper")
     axes.set_ylabel("score on the development set")
-    axes.grid(alpha=0.3)
-    drawing.legend(loc="outside right upper")
+    axes.legend()
     with writing.whole_file(path, "wb") as file:
         writing.save_png(drawing, file, 150)

@@ -32,37 +32,6 @@ def _texts(
     )
 
 
-def _phases(*numbers: tuple[int, int, int, int]) -> tuple[recipes.Phase, ...]:
-    """Returns phases of length, predictions, batch size and steps."""
-    return tuple(
-        recipes.Phase(
-            max_seq_length=max_seq_length,
-            max_predictions_per_seq=max_predictions_per_seq,
-            batch_size=batch_size,
-            num_steps=num_steps,
-        )
-        for max_seq_length, max_predictions_per_seq, batch_size, num_steps in (
-            numbers
-        )
-    )
-
-
-def _tuning(
-    max_seq_length: int,
-    batch_size: int,
-    num_epochs: float,
-    *learning_rates: float,
-    num_trials: int = 1,
-) -> recipes.Tuning:
-    return recipes.Tuning(
-        max_seq_length=max_seq_length,
-        batch_size=batch_size,
-        num_epochs=num_epochs,
-        learning_rates=learning_rates,
-        num_trials=num_trials,
-    )
-
-
 def full() -> recipes.Scale:
     """Returns the paper's scale."""
     configs = "modeling/configs"
@@ -87,7 +56,10 @@ def full() -> recipes.Scale:
         sizes={"base": "L-12 H-768 A-12", "large": "L-24 H-1024 A-16"},
         # Source: appendix A.2: a million steps of 256 sequences, nine in ten of
         # them of 128 tokens, then of 512.
-        phases=_phases((128, 20, 256, 900_000), (512, 77, 256, 100_000)),
+        phases=(
+            recipes.Phase(128, 20, 256, 900_000),
+            recipes.Phase(512, 77, 256, 100_000),
+        ),
         dupe_factor=5,
         learning_rate=1e-4,
         num_warmup_steps=10_000,
@@ -98,15 +70,19 @@ def full() -> recipes.Scale:
         tuning={
             # Source: section 4.1, and appendix A.3 for the rates; the length,
             # on which it is silent, is that of the release's README.
-            "glue": _tuning(128, 32, 3.0, 5e-5, 4e-5, 3e-5, 2e-5),
+            "glue": recipes.Tuning(128, 32, 3.0, (5e-5, 4e-5, 3e-5, 2e-5)),
             # Source: sections 4.2 to 4.4; lengths are the release's defaults.
-            "squad-1.1": _tuning(384, 32, 3.0, 5e-5),
-            "squad-2.0": _tuning(384, 48, 2.0, 5e-5),
-            "swag": _tuning(128, 16, 3.0, 2e-5),
+            "squad-1.1": recipes.Tuning(384, 32, 3.0, (5e-5,)),
+            "squad-2.0": recipes.Tuning(384, 48, 2.0, (5e-5,)),
+            "swag": recipes.Tuning(128, 16, 3.0, (2e-5,)),
             # Source: section 5.3 and the ranges of appendix A.3.
-            "ner": _tuning(512, 32, 4.0, 5e-5, 3e-5, 2e-5, num_trials=5),
+            "ner": recipes.Tuning(
+                512, 32, 4.0, (5e-5, 3e-5, 2e-5), num_trials=5
+            ),
             # The defaults of run_ner.py --features; the paper is silent.
-            "ner-features": _tuning(512, 32, 20.0, 1e-3, num_trials=5),
+            "ner-features": recipes.Tuning(
+                512, 32, 20.0, (1e-3,), num_trials=5
+            ),
         },
         num_restarts=5,
         num_members=7,
@@ -133,7 +109,7 @@ def small() -> recipes.Scale:
     )
     # Source: the largest rate of the grid that the release's README gives for
     # its miniatures. The networks know 128 positions.
-    few = _tuning(128, 32, 2.0, 3e-4, num_trials=2)
+    few = recipes.Tuning(128, 32, 2.0, (3e-4,), num_trials=2)
     squad = dataclasses.replace(few, flags={"doc_stride": 64})
     configs = "paper/configs/small"
     return recipes.Scale(
@@ -149,7 +125,10 @@ def small() -> recipes.Scale:
             "L-4 H-256": f"{configs}_L-4_H-256_A-4.json",
         },
         sizes={"base": "L-4 H-128", "large": "L-4 H-256"},
-        phases=_phases((32, 5, 256, 4_500), (128, 20, 64, 1_500)),
+        phases=(
+            recipes.Phase(32, 5, 256, 4_500),
+            recipes.Phase(128, 20, 64, 1_500),
+        ),
         dupe_factor=1,
         learning_rate=1e-3,
         num_warmup_steps=500,
@@ -158,7 +137,7 @@ def small() -> recipes.Scale:
         tuning={
             **dict.fromkeys(("glue", "swag", "ner"), few),
             **dict.fromkeys(("squad-1.1", "squad-2.0"), squad),
-            "ner-features": _tuning(128, 32, 2.0, 1e-3, num_trials=2),
+            "ner-features": recipes.Tuning(128, 32, 2.0, (1e-3,), num_trials=2),
         },
         num_restarts=2,
         num_members=3,

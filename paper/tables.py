@@ -50,7 +50,6 @@ class Cell:
         paper: the paper's number, if any.
         dev: for a paper's number on a test set without public labels, what
             others report for the dev set.
-        step: of a figure, the step of pre-training.
     """
 
     row: str
@@ -58,7 +57,6 @@ class Cell:
     commands: tuple[running.Command, ...]
     paper: float | None = None
     dev: float | None = None
-    step: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,9 +290,8 @@ def _answers(task: recipes.Task) -> list[Column]:
 
 def table_3(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
     """SQuAD 2.0 (section 4.3)."""
-    flags = {"version_2_with_negative": True}
     task = scale.squad("2.0").but(
-        {**flags, "null_score_diff_threshold": "auto"}
+        {"version_2_with_negative": True, "null_score_diff_threshold": "auto"}
     )
     columns = [
         _best("EM", task, "exact", selected_by="f1"),
@@ -534,8 +531,7 @@ def figure_5(scale: recipes.Scale) -> Table:
     for name, objective in (("MLM", recipes.MLM_NSP), ("LTR", recipes.LTR)):
         for step, number in zip(steps, _FIGURE_5[name], strict=False):
             model = recipes.pretrained(scale, base, objective, step=step)
-            row = _row(scale, f"{name} {step}", model, columns, [number])
-            cells += [dataclasses.replace(cell, step=step) for cell in row]
+            cells += _row(scale, f"{name} {step}", model, columns, [number])
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(

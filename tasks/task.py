@@ -62,8 +62,7 @@ class Data:
 
     Attributes:
         data_set: the source of the records.
-        source: the R records, as read by `training.input_pipeline`; None if
-            there are none, and `decode` gets no outputs.
+        source: the R records, as read by `training.input_pipeline`.
         rows_per_example: `[E]` int64, the number of records per example.
     """
 
@@ -88,22 +87,14 @@ class Data:
 class Task(abc.ABC):
     """A fine-tuning task: its data, model, answers and scores.
 
-    A subclass sets the attributes, and defines the abstract methods.
-
     Args:
         options: `training.flags.FineTuningOptions` of the run.
         tokenizer: the `vocab.tokenization.FullTokenizer` of the model.
 
     Attributes:
-        name: identifies the task; a folder of another task is rejected.
-        metric: the held-out metric that compares checkpoints and trials;
-            higher is better.
-        labels: meaning of the outputs, as in labels.json; None if there is
-            nothing to record.
+        metric: the held-out metric, of `metrics`, that compares checkpoints and
+            trials; higher is better.
     """
-
-    name: str
-    labels: Mapping[str, object] | None = None
 
     def __init__(self, options: Any, tokenizer: Any):
         self.options, self.tokenizer = options, tokenizer
@@ -113,25 +104,14 @@ class Task(abc.ABC):
     def metric(self) -> str: ...
 
     @property
-    def identity(self) -> Mapping[str, Any]:
-        """Values that must match when resuming, in addition to flags."""
-        return self.options.ablation
-
-    @property
-    def fixed(self) -> Sequence[str]:
-        """Names of `identity`, or "objective", on which the weights depend.
-
-        A checkpoint with other values is neither trained further nor evaluated.
-        """
-        return ()
-
-    @property
+    @abc.abstractmethod
     def description(self) -> Mapping[str, Any]:
         """The entries of task.json that predicting with the model needs.
 
-        The entries of all tasks, such as the casing, are added.
+        `task` names the kind of the task, and `labels` the outputs, if they
+        have names. Those of all tasks, such as the casing, are added. A folder
+        with a model of another task or of other labels is refused.
         """
-        return {"task": self.name}
 
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:
@@ -172,23 +152,12 @@ class Task(abc.ABC):
         """Writes the files of evaluated or predicted data."""
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
-        """Returns the entries of a data set in the results file."""
+        """Returns the entries of a data set in the results file.
+
+        They are the metrics, with `eval_` or `test_` before their names.
+        """
         data_set = data.data_set
         return {
             f"{RESULTS_PREFIX[data_set.split]}_{name}{data_set.suffix}": value
             for name, value in self.metrics(data, answers).items()
         }
-
-    def make_data(self, setup: Any, data_set: DataSet) -> Data:
-        """Creates the records of a data set, unless they exist.
-
-        Args:
-            setup: the `training.task_data.Setup` of the run.
-            data_set: one of `data_sets`.
-        """
-        return setup.make_data(data_set)
-
-    @property
-    def init_checkpoint(self) -> str | None:
-        """The weights that training starts from."""
-        return self.options.init_checkpoint

@@ -19,8 +19,9 @@ def test_a_left_to_right_model_with_a_bilstm_learns(tmp_path):
     held = checkpoints.list_variables(str(out))
     assert held["output_weights"][0] == (2, 64)  # Twice the width of 32.
     assert "bert/pooler/dense/kernel" in held
-    state = json.loads(next(out.glob("*.state.json")).read_text())
-    assert state["identity"]["attention"] == "causal"
-    # It is not used in another way afterwards.
-    with pytest.raises(ValueError, match="trained with causal attention"):
-        toy.run(tmp_path, do_predict=True)
+    there = json.loads((out / "task.json").read_text())
+    assert there["attention"] == "causal" and there["bilstm_head"]
+    # It is used in this way afterwards.
+    toy.run(tmp_path, do_predict=True)
+    with pytest.raises(ValueError, match="attention is 'causal' there and"):
+        toy.run(tmp_path, do_train=True)

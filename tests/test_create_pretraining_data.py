@@ -164,8 +164,8 @@ def test_flags_become_options():
     given = {"input_file": "x", "output_file": "a, b,", "vocab_file": "v"}
     options = _options(**given, masked_lm_prob=0.2, masking="100,0,0")
     assert options.output_files == ("a", "b")
-    assert options.instances.masked_lm_prob == 0.2
-    assert options.instances.masking_rates == (100.0, 0.0, 0.0)
+    assert options.masked_lm_prob == 0.2
+    assert options.masking_rates == (100.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -320,11 +320,9 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         "--max_seq_length=16",
         "--max_predictions_per_seq=3",
         "--dupe_factor=30",
-        "--verbosity=1",
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
-    assert f"Reading {text}" in done.stderr
     assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
     files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
     count = len(files[0]) + len(files[1])
@@ -333,11 +331,6 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
             done.stderr
         )
-    assert done.stderr.count("*** Example ***") == 20
-    assert done.stderr.count("tokens: [CLS] ") == 20
-    assert done.stderr.count("input_ids: 4 ") == 20
-    assert done.stderr.count("next_sentence_labels: ") == 20
-    assert "seconds." in done.stderr
 
 
 def test_options_of_beam_need_a_runner():
@@ -349,5 +342,5 @@ def test_options_of_beam_need_a_runner():
 def test_arguments_that_are_no_options_of_beam_are_refused():
     given = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
     options = _options(**given, runner="DirectRunner")
-    with pytest.raises(ValueError, match=r"equals sign; got False\."):
+    with pytest.raises(ValueError, match=r"equals sign; got False --x=1\."):
         create_pretraining_data.run(options, ["False", "--x=1"])

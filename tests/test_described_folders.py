@@ -43,7 +43,7 @@ def pretrained(tmp_path_factory):
 
 def _fine_tune(pretrained, folder, words=toy_sentences.WORDS, **changes):
     model = toy_sentences.write_model(folder / "model")
-    shutil.copy(pretrained / "config.json", model / "bert_config.json")
+    shutil.copy(pretrained / "bert_config.json", model)
     (model / "vocab.txt").write_text("\n".join(words) + "\n")
     return toy_sentences.run(
         folder,

@@ -23,7 +23,6 @@ _MAY_IMPORT = {
     },
     "serving": {
         *("files", "vocab", "modeling", "tasks"),
-        "training.model_files",
         "training.model_folder",
     },
     "paper": {"commands", "files"},

@@ -1,6 +1,5 @@
 """Bidirectional programs refuse a left-to-right model."""
 
-import json
 import pathlib
 import shutil
 
@@ -8,23 +7,20 @@ import pytest
 
 from modeling import checkpoints
 from tests import programs, toy_pretraining
-from training import checkpointing, model_files
-from training import flags as training_flags
+from training import model_folder
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
 _CONFIG = str(_GOLDEN / "inputs/bert_config.json")
 _VOCAB = str(_GOLDEN / "inputs/vocab.txt")
 
 
-@pytest.fixture(params=[{"objective": "ltr"}, {"attention": "causal"}])
-def model(tmp_path, request):
-    """Names a checkpoint whose state says that it reads left to right."""
+@pytest.fixture
+def model(tmp_path):
+    """Names a checkpoint whose folder says that it reads left to right."""
     for path in (_GOLDEN / "model").glob("tiny.ckpt*"):
         shutil.copy(path, tmp_path)
-    prefix = tmp_path / "tiny.ckpt"
-    identity = {"identity": request.param, "loss_scale": None}
-    (tmp_path / "tiny.ckpt.state.json").write_text(json.dumps(identity))
-    return str(prefix)
+    (tmp_path / "task.json").write_text('{"attention": "causal"}')
+    return str(tmp_path / "tiny.ckpt")
 
 
 # Commands, of which {0} is the folder of the model.
@@ -59,29 +55,17 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, command):
 def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
     tmp_path, model
 ):
-    with pytest.raises(ValueError, match=r"attention, and this run"):
+    with pytest.raises(ValueError, match="attention is 'causal' there and"):
         toy_pretraining.run(tmp_path / "new", init_checkpoint=model)
 
 
 def test_the_folder_of_a_left_to_right_model_is_refused(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
-        model_files.check_bidirectional(str(tmp_path))
-    (tmp_path / "tiny.ckpt.state.json").unlink()
+        model_folder.check_bidirectional(str(tmp_path))
+    (tmp_path / "task.json").unlink()
     # Made elsewhere: nothing is known.
-    model_files.check_bidirectional(str(tmp_path))
-    model_files.check_bidirectional(str(tmp_path / "absent"))
-
-
-def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
-    import tensorflow as tf
-
-    best = checkpointing.BestCheckpoint(
-        str(tmp_path), "f1", identity={"attention": training_flags.CAUSAL}
-    )
-    best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
-    saved = checkpointing.latest(str(tmp_path / "best"))
-    with pytest.raises(ValueError, match="trained from left to right"):
-        model_files.check_bidirectional(saved)
+    model_folder.check_bidirectional(str(tmp_path))
+    model_folder.check_bidirectional(str(tmp_path / "absent"))
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
@@ -89,4 +73,4 @@ def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)
-    assert "has a BiLSTM below its output layer" in _refusal(_CONVERT, tmp_path)
+    assert "nor a BiLSTM" in _refusal(_CONVERT, tmp_path)

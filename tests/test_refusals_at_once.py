@@ -55,7 +55,8 @@ _TABLES = {
 --max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
 """,
     f"{_MRPC} {_LENGTH} --do_train": """
---init_checkpoint=nothing  | There is no checkpoint 'nothing': it must be a
+--init_checkpoint=cased    | do_lower_case is False there and True here
+--init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --output_dir=text.txt/out  | so text.txt/out cannot be created.
 --window_stride=4          | is for --long_text=windows; got --long_text=head.
@@ -116,7 +117,7 @@ _TABLES = {
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
---train_file=text.txt --features=last --bilstm_head | a BiLSTM of its own
+--features=last --init_checkpoint=x --bilstm_head | a BiLSTM of its own
 --packing --use_tpu | --packing creates batches of different
 """,
     # Pre-training, and vectors.
@@ -129,7 +130,7 @@ _TABLES = {
 --do_train --input_file=empty --num_train_steps=-3 | positive
 """,
     _EXTRACT: """
-                           | There is no checkpoint 'nothing'
+                           | There is no checkpoint at 'nothing'
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --align=word --pooling=mean | pass one of them
@@ -190,8 +191,9 @@ def folder(tmp_path_factory):
     toy_sentences.write_data(folder / "reviews", reviews)
     toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
     toy_config.write(folder / "small.json", vocab_size=9)
-    for name in ("folder", "swag", "MRPC"):
+    for name in ("folder", "swag", "MRPC", "cased"):
         (folder / name).mkdir()
+    (folder / "cased/task.json").write_text('{"do_lower_case": false}')
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
     for name in ("train.tsv", "dev.tsv"):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
@@ -226,7 +228,7 @@ def told(folder):
 # Mistakes that people make, and how the message begins.
 _WRONG = {
     f"{_MRPC} {_LENGTH} --do_train --vocab_file=none": "none: No such file or",
-    _EXTRACT: "There is no checkpoint 'nothing'",
+    _EXTRACT: "There is no checkpoint at 'nothing'",
     f"{_CREATE} --runner=x --num_workers=2": "num_workers has no effect with",
     f"{_PRETRAIN} --do_train --input_file=x.*": "No file matches 'x.*'.",
     "tools.learn_vocab --input_file=x --output_file=y": "No file matches 'x'.",

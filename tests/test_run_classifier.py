@@ -164,7 +164,7 @@ def test_other_training_data_and_weights_are_warned_of(
         class_weights="1,9",
     )
     assert "records_fingerprint was" in caplog.text
-    assert "class_weights was [] and is [1.0, 9.0]" in caplog.text
+    assert "class_weights was [] and is ['1', '9']" in caplog.text
 
 
 def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
@@ -182,7 +182,6 @@ def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
             output_format="huggingface",
         )
     )
-    assert not (theirs / "labels.json").exists()
     toy.run(trained, output_dir=again, init_checkpoint=theirs, do_predict=True)
     assert (again / "predictions.jsonl").read_text() == predictions
 
@@ -319,7 +318,7 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
     )
     assert found["eval_accuracy"] == want["eval_accuracy"]
     assert found["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
-    with pytest.raises(ValueError, match=r"\['yes', 'no'\]} there"):
+    with pytest.raises(ValueError, match=r"\['yes', 'no'\] there"):
         _evaluated(
             trained,
             label_names="no,yes",
@@ -335,7 +334,7 @@ def test_outputs_of_other_labels_are_not_evaluated(trained, tmp_path):
     data = toy.write_data(tmp_path / "data")
     toy.write_tsv(data / "dev.tsv", renamed)
     for number, start in enumerate((out, out / "best")):
-        with pytest.raises(ValueError, match=r"not that of this run: .* there"):
+        with pytest.raises(ValueError, match=r"labels is .* there and"):
             _evaluated(
                 trained,
                 data_dir=data,
@@ -344,7 +343,7 @@ def test_outputs_of_other_labels_are_not_evaluated(trained, tmp_path):
                 output_dir=str(tmp_path / f"evaluated-{number}"),
             )
     # Vocabulary and casing are compared with the best checkpoint's too.
-    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+    with pytest.raises(ValueError, match="do_lower_case is True there and"):
         _evaluated(
             trained,
             data_dir=data,
@@ -380,6 +379,9 @@ def _trials(trained, out, **grid):
     return json.loads((out / "trials.json").read_text())
 
 
+_RATES = ("1e+30", "0.001")
+
+
 @pytest.mark.parametrize(
     "num_runs", [1, pytest.param(2, marks=pytest.mark.slow)]
 )
@@ -391,25 +393,25 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
         tmp_path,
         **programs.STAGES,
         num_train_epochs=0.5,
-        learning_rates="1e30,1e-3",
+        learning_rates=",".join(_RATES),
         save_checkpoints_steps=1,
     )
+    bad, good = (f"trial-lr{rate}-bs16-ep0.5-seed12345" for rate in _RATES)
     # Trials that resume fail again.
     for _ in range(num_runs):
         caplog.clear()
         toy.run(tmp_path, **named)
         failures = [r for r in caplog.messages if "has failed" in r]
-        assert [r.partition(" ")[0] for r in failures] == ["trial-1"]
+        assert [r.partition(" ")[0] for r in failures] == [bad]
         assert all("The loss of step" in r for r in failures)
         summary = json.loads((out / "trials.json").read_text())
-        assert summary["best_trial"] == "trial-2"
-        assert (summary["num_trials"], summary["num_scored"]) == (2, 1)
-        assert "eval_accuracy" not in summary["trials"][0]
-    assert not (out / "trial-1/eval_results.txt").exists()
-    assert (out / "trial-1/model.ckpt-1.index").exists()
-    assert [path.parent.name for path in out.glob("*/predictions.jsonl")] == [
-        "trial-2"
-    ]
+        assert summary["best_trial"] == good
+        metrics = [trial["metrics"] for trial in summary["trials"]]
+        assert metrics[0] == {} and "eval_accuracy" in metrics[1]
+    assert not (out / bad / "eval_results.txt").exists()
+    assert (out / bad / "model.ckpt-1.index").exists()
+    answers = out.glob("*/predictions.jsonl")
+    assert [path.parent.name for path in answers] == [good]
 
 
 @pytest.mark.slow
@@ -422,7 +424,7 @@ def test_a_run_whose_trials_all_fail_ends_with_the_last_error(tmp_path):
             num_train_epochs=1,
             learning_rates="1e30,1e29",
         )
-    assert (tmp_path / "out/trial-2").is_dir()
+    assert len(list((tmp_path / "out").glob("trial-*"))) == 2
     assert not (tmp_path / "out/trials.json").exists()
 
 
@@ -438,16 +440,13 @@ def test_trials_of_a_grid(trained, tmp_path):
         num_train_epochs=2,
         random_seed=12345,
     )
-    assert summary["best_trial"] in ("trial-1", "trial-2")
-    rates = [trial["learning_rate"] for trial in summary["trials"]]
-    assert rates == [1e-3, 1e-3, 1e-9, 1e-9]
-    assert [t["random_seed"] for t in summary["trials"]] == [12345, 12346] * 2
+    scores = [trial["metrics"]["eval_accuracy"] for trial in summary["trials"]]
     # At a rate of nearly nothing, nothing is learnt.
-    assert summary["by_learning_rate"][1]["median"] < summary["best"]
+    assert max(scores[2:]) < max(scores[:2])
     best = out / summary["best_trial"]
-    assert summary["best"] == pytest.approx(toy.results(best)["eval_accuracy"])
+    assert toy.results(best)["eval_accuracy"] == max(scores)
     assert len((best / "predictions.jsonl").read_text().splitlines()) == 11
-    assert not (out / "trial-3/predictions.jsonl").exists()
+    assert len(list(out.glob("*/predictions.jsonl"))) == 1
     # Trials share a network, and are as if each were alone.
     toy.run(
         trained,
@@ -458,12 +457,13 @@ def test_trials_of_a_grid(trained, tmp_path):
         num_train_epochs=2,
         random_seed=12346,
     )
-    alone, fourth = (
+    fourth = out / summary["trials"][3]["name"]
+    alone, in_grid = (
         checkpoints.read(checkpointing.latest(str(folder)))
-        for folder in (tmp_path / "alone", out / "trial-4")
+        for folder in (tmp_path / "alone", fourth)
     )
-    np.testing.assert_equal(alone, fourth)
-    assert toy.results(tmp_path / "alone") == toy.results(out / "trial-4")
+    np.testing.assert_equal(alone, in_grid)
+    assert toy.results(tmp_path / "alone") == toy.results(fourth)
 
 
 def test_stops_early_and_uses_the_best(tmp_path):
@@ -569,19 +569,3 @@ def test_models_that_do_not_fit_are_refused(tmp_path):
     shutil.rmtree(tmp_path / "x")
     with pytest.raises(ValueError, match="output_weights, output_bias"):
         toy.run(tmp_path, **{**named, "do_eval": True})
-
-
-def test_stable_sets_what_is_not_given():
-    needed = dict.fromkeys(
-        ("task_name", "data_dir", "vocab_file", "bert_config_file"), "x"
-    )
-    options = toy.parse(
-        {**needed, "output_dir": "x", "stable": True, "num_train_epochs": 5}
-    )
-    assert [setting["learning_rate"] for setting in options.grid] == [2e-5]
-    assert options.adam_bias_correction
-    assert options.num_train_epochs == 5
-    plain = toy.parse({**needed, "output_dir": "x"})
-    assert [setting["learning_rate"] for setting in plain.grid] == [5e-5]
-    assert plain.num_train_epochs == 3
-    assert not plain.adam_bias_correction

@@ -18,6 +18,7 @@ from tests import toy_pretraining as toy
 from training import (
     checkpointing,
     initialization,
+    loop,
     optimization,
     records,
     reporting,
@@ -113,6 +114,27 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     toy.check_same_run(tmp_path, unbroken, 13)
 
 
+def test_a_checkpoint_is_saved_before_an_evaluation_begins(
+    tmp_path, monkeypatch
+):
+    saved = []
+    evaluate = loop.evaluate
+
+    def seen(*args):
+        prefix = checkpointing.latest(str(tmp_path / "out"))
+        saved.append(prefix and checkpointing.step_of(prefix))
+        return evaluate(*args)
+
+    monkeypatch.setattr(loop, "evaluate", seen)
+    toy.run(
+        tmp_path,
+        num_train_steps=5,
+        eval_every_steps=2,
+        save_checkpoints_steps=100,
+    )
+    assert saved == [2, 4, 5]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -161,7 +183,7 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
             toy.run(stopped, **_FLAGS)
     toy.run(stopped, **_FLAGS)
     toy.check_same_run(stopped, whole, 13)
-    assert "different settings" not in caplog.text
+    assert "other settings" not in caplog.text
     toy.write_unmasked_records(whole / "records", masked_lm_prob=0.4)
     toy.run(whole, **_FLAGS)
     assert "masking was [0.15, False, " in caplog.text
@@ -240,7 +262,7 @@ def test_other_records_are_warned_of(tmp_path, unbroken, caplog, seq_length):
         max_seq_length=seq_length,
     )
     for warning in (
-        *("with different settings", "records_fingerprint was "),
+        *("with other settings", "records_fingerprint was "),
         "max_seq_length was 10 and is 12",
     ):
         assert (warning in caplog.text) == (seq_length == 12)
@@ -399,7 +421,8 @@ def test_training_of_an_encoder_starts_with_new_heads(
     toy.run(
         tmp_path, init_checkpoint=encoder, num_train_steps=1, learning_rate=0
     )
-    assert "7 new, as initialized: cls/predictions/output_bias" in caplog.text
+    log = " ".join(caplog.text.split())
+    assert "7 new, as initialized: cls/predictions/output_bias" in log
     found = toy.weights(tmp_path, 1)
     name = "bert/embeddings/word_embeddings"
     np.testing.assert_array_equal(found[name], held[name])

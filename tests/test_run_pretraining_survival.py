@@ -186,8 +186,8 @@ def _cut(path):
 @pytest.mark.parametrize(
     ("part", "damage"),
     [
-        (".index", _cut),
         (".data-00000-of-00001", _flip_a_bit),
+        pytest.param(".index", _cut, marks=pytest.mark.slow),
         pytest.param(".index", _flip_a_bit, marks=pytest.mark.slow),
         pytest.param(".data-00000-of-00001", _cut, marks=pytest.mark.slow),
         pytest.param(".state.json", _cut, marks=pytest.mark.slow),

@@ -184,7 +184,9 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
 
 def test_defaults_are_the_papers():
     names = ("data_dir", "output_dir", "vocab_file", "bert_config_file")
-    options = programs.parse(run_swag.Options, **dict.fromkeys(names, "x"))
+    options = programs.parse(
+        run_swag.Options, do_eval=True, **dict.fromkeys(names, "x")
+    )
     assert options.train_batch_size == 16
     (setting,) = options.grid
     assert setting["learning_rate"] == 2e-5

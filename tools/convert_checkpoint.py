@@ -17,8 +17,6 @@ program can use the output:
 """
 
 import dataclasses
-import json
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +25,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, run_files, writing
+from files import messages, paths, writing
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
 from tasks import task as task_lib
@@ -107,79 +105,19 @@ class Options:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Model:
-    """A model to be converted.
-
-    Attributes:
-        variables: arrays by the release's name.
-        config: its sizes.
-        vocab_file: its vocabulary, or None.
-        description: the entries of its `task.json`.
-    """
-
-    variables: Mapping[str, np.ndarray]
-    config: config_lib.BertConfig
-    vocab_file: str | None
-    description: Mapping[str, Any]
-
-    @property
-    def architectures(self) -> list[str]:
-        """Hugging Face's classes; see `name_tables.architectures`."""
-        is_tagger = self.description.get("task") == model_folder.TAGGING
-        hint = name_tables.TOKEN_CLASSIFICATION if is_tagger else None
-        return name_tables.architectures(self.variables, hint)
-
-
 def convert(options: Options) -> None:
     """Reads a model and writes it into a new folder.
 
     Raises:
-        OSError: a file is missing, or cannot be read or written; or the output
-            exists.
+        OSError: a file is missing, or cannot be read or written.
         ValueError: the input is broken, unsupported, or contradicts its
-            configuration, vocabulary or description; or the description lacks
-            an entry.
+            configuration, vocabulary or description; the description lacks an
+            entry; or the output is not a new local folder.
     """
-    if paths.is_remote(options.output):
+    if paths.is_remote(options.output) or os.path.lexists(options.output):
         raise ValueError(
-            f"--output must be a local folder; got {options.output}."
+            f"--output must be a new local folder; got {options.output}."
         )
-    if os.path.lexists(options.output):
-        raise FileExistsError(
-            f"--output must be a new folder; {options.output} exists."
-        )
-    writing.check_folder(os.path.dirname(os.path.abspath(options.output)))
-    model = _read(options)
-    with writing.whole_folder(options.output) as folder:
-        os.makedirs(folder)
-        if options.output_format == checkpoints.RELEASE:
-            checkpoints.save(os.path.join(folder, _WEIGHTS), model.variables)
-        else:
-            _write_huggingface(folder, model)
-            _write_card(options, folder, model)
-        with writing.whole_file(os.path.join(folder, config_lib.FILE)) as file:
-            file.write(model.config.to_json_string())
-        if model.vocab_file is not None:
-            writing.copy_file(
-                model.vocab_file, os.path.join(folder, run_files.VOCABULARY)
-            )
-        if model.description:
-            _write_json(folder, run_files.TASK, model.description)
-    logging.info(
-        "Wrote %s: %s, %d variables, %s numbers.",
-        options.output,
-        " and ".join(model.architectures) or "a model without an encoder",
-        len(model.variables),
-        f"{sum(math.prod(v.shape) for v in model.variables.values()):,}",
-    )
-
-
-# ---------------------------------------------------------------- The input
-
-
-def _read(options: Options) -> _Model:
-    """Reads a checkpoint, and checks it against the files next to it."""
     folder = config_lib.folder_of(options.input)
     if options.bert_config_file is None:
         config = config_lib.BertConfig.from_checkpoint(options.input)
@@ -191,10 +129,8 @@ def _read(options: Options) -> _Model:
         size = len(tokenization.load_vocab(vocab_file))
         config.check_vocabulary(size, vocab_file)
     with checkpoints.opened(options.input) as source:
-        logging.info(
-            "%s is a checkpoint in the %s format.", source.origin, source.kind
-        )
-        _check(source, config)
+        config.check_checkpoint(source.origin, source.num_attention_heads)
+        checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
         description = _describe(options, source, vocab_file)
         variables = {
             name: _widened(source.read(name))
@@ -202,34 +138,29 @@ def _read(options: Options) -> _Model:
             if not options.strip_optimizer
             or not checkpoints.is_training_state(name, source.variables)
         }
-    return _Model(
-        variables=variables,
-        config=config,
-        vocab_file=vocab_file,
-        description=description,
+    with writing.whole_folder(options.output) as made:
+        os.makedirs(made)
+        if options.output_format == checkpoints.RELEASE:
+            checkpoints.save(os.path.join(made, _WEIGHTS), variables)
+        else:
+            _write_huggingface(made, variables, config, description, vocab_file)
+            name = os.path.basename(os.path.abspath(options.output))
+            card = model_card.text_of(folder, name, description)
+            with writing.whole_file(os.path.join(made, model_card.FILE)) as out:
+                out.write(card)
+        model_folder.write(made, config.to_dict(), description, vocab_file)
+    logging.info(
+        "Wrote %s: %d variables of %s (%s format).",
+        options.output,
+        len(variables),
+        source.origin,
+        source.kind,
     )
 
 
 def _widened(value: np.ndarray) -> np.ndarray:
     is_half = value.dtype.name in ("float16", "bfloat16")
     return value.astype(np.float32) if is_half else value
-
-
-def _check(source: checkpoints.Source, config: config_lib.BertConfig) -> None:
-    config.check_checkpoint(source.origin, source.num_attention_heads)
-    held = {name: shape for name, (shape, _) in source.variables.items()}
-    checkpoints.check_types(
-        source.origin,
-        {
-            name: source.variables[name][1]
-            for name in held
-            if name.startswith(("bert/", "cls/", "output_"))
-        },
-    )
-    if name_tables.WORD_EMBEDDINGS in held:
-        checkpoints.check_variables(
-            source.origin, config.encoder_shapes(), held, [name_tables.POOLER]
-        )
 
 
 # -------------------------------------------------------------- The description
@@ -239,23 +170,19 @@ def _describe(
     options: Options, source: checkpoints.Source, vocab_file: str | None
 ) -> dict[str, Any]:
     """Joins what the folder of the input says and what the flags say."""
-    folder = config_lib.folder_of(options.input)
-    found = _told_by_weights(source) | model_folder.read(folder)
+    found = _told_by_weights(source)
+    found |= model_folder.read(config_lib.folder_of(options.input))
     if vocab_file is not None:
         vocab = tokenization.load_vocab(vocab_file)
         found["vocab_sha256"] = records.vocab_sha256(vocab)
         if "do_lower_case" not in found:
             shown = model_folder.is_vocabulary_lower_case(vocab_file)
             found |= {} if shown is None else {"do_lower_case": shown}
-    for name, value in _told_by_flags(options).items():
-        if found.get(name, value) != value:
-            logging.warning(
-                "%s is %s in %s; the flags say %s, which is written.",
-                *(name, messages.short(found[name]), folder),
-                messages.short(value),
-            )
-        found[name] = value
-    if found.get("do_lower_case") is not None:
+    told = _told_by_flags(options)
+    for change in messages.changes(found, told).values():
+        logging.warning("%s, as the flags say.", change)
+    found |= told
+    if "do_lower_case" in found:
         found.setdefault("strip_accents", found["do_lower_case"])
     _check_description(options, source, found)
     return found
@@ -264,9 +191,7 @@ def _describe(
 def _told_by_weights(source: checkpoints.Source) -> dict[str, Any]:
     if name_tables.TOKEN_CLASSIFICATION in source.architectures:
         return {"task": model_folder.TAGGING}
-    if _OUTPUTS in source.variables:
-        if source.variables[_OUTPUTS][0] != (1,):
-            return {}
+    if source.variables.get(_OUTPUTS, (None,))[0] == (1,):
         return {
             "task": model_folder.CLASSIFICATION,
             "problem_type": task_lib.REGRESSION,
@@ -277,24 +202,24 @@ def _told_by_weights(source: checkpoints.Source) -> dict[str, Any]:
 
 
 def _told_by_flags(options: Options) -> dict[str, Any]:
-    names = ("task", "max_seq_length", "version_2_with_negative")
-    told = {name: getattr(options, name) for name in (*names, "do_lower_case")}
-    if options.do_lower_case is not None:
-        tokenization.validate_case_matches_checkpoint(
-            options.do_lower_case, options.input
-        )
+    told: dict[str, Any] = {
+        "task": options.task,
+        "name": options.task_name,
+        "max_seq_length": options.max_seq_length,
+        "version_2_with_negative": options.version_2_with_negative,
+        "do_lower_case": options.do_lower_case,
+    }
     if options.task_name is not None:
         told["task"] = options.task or model_folder.CLASSIFICATION
-        told["name"] = options.task_name
-        if options.labels is None:
-            info = glue.find_dataset(options.task_name)
-            told["name"] = info.name
-            told["problem_type"] = info.label_set.problem_type
-            told["labels"] = list(info.label_set.names)
     if options.labels is not None:
         told["labels"] = list(options.labels)
         if options.task != model_folder.TAGGING:
             told["problem_type"] = task_lib.SINGLE_LABEL
+    elif options.task_name is not None:
+        info = glue.find_dataset(options.task_name)
+        told["name"] = info.name
+        told["problem_type"] = info.label_set.problem_type
+        told["labels"] = list(info.label_set.names)
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -316,36 +241,46 @@ def _check_description(
         or source.kind == huggingface.Reader.kind
     ):
         return
-    needed: tuple[str, ...] = _NEEDED.get(found.get("task", ""), ())
+    needed = _NEEDED.get(found.get("task", ""), ())
     if num_outputs and "task" not in found:
         needed = ("task", "labels", "max_seq_length")
-    missing = [name for name in needed if name not in found]
+    missing = [f"--{name}" for name in needed if name not in found]
     if missing:
         raise ValueError(
             f"{source.origin} does not say how it is used. Pass "
-            f"{', '.join(f'--{name}' for name in missing)} of its training"
-            + (
-                " (--task_name of GLUE has labels)"
-                if "labels" in missing
-                else ""
-            )
-            + ". They are written to task.json."
+            f"{', '.join(missing)} of its training, for task.json; --task_name "
+            "of GLUE has labels."
         )
 
 
 # ---------------------------------------------------------------- The output
 
 
-def _write_huggingface(folder: str, model: _Model) -> None:
+def _write_huggingface(
+    folder: str,
+    variables: Mapping[str, np.ndarray],
+    config: config_lib.BertConfig,
+    description: Mapping[str, Any],
+    vocab_file: str | None,
+) -> None:
     """Writes weights, `config.json` and `tokenizer_config.json`."""
-    _check_is_theirs(model)
+    if description.get("attention") == training_flags.CAUSAL or any(
+        name.startswith(_BILSTM) for name in variables
+    ):
+        raise ValueError(
+            "Hugging Face's BERT supports neither models trained from left to "
+            "right nor a BiLSTM (--bilstm_head)."
+        )
+    is_tagger = description.get("task") == model_folder.TAGGING
+    hint = name_tables.TOKEN_CLASSIFICATION if is_tagger else None
+    architectures = name_tables.architectures(variables, hint)
     weights = {
         name: value
-        for name, value in model.variables.items()
-        if not checkpoints.is_training_state(name, model.variables)
+        for name, value in variables.items()
+        if not checkpoints.is_training_state(name, variables)
     }
     others = huggingface.write(
-        folder, weights, model.config.num_hidden_layers, model.architectures
+        folder, weights, config.num_hidden_layers, architectures
     )
     if others:
         logging.warning(
@@ -355,61 +290,32 @@ def _write_huggingface(folder: str, model: _Model) -> None:
             messages.names(others),
         )
     pad_token_id = 0
-    if model.vocab_file is None:
-        logging.warning(
-            "There is no vocabulary next to --input and no --vocab_file: the "
-            "folder will have no tokenizer."
-        )
-    else:
-        vocab = tokenization.load_vocab(model.vocab_file)
-        pad_token_id = vocab.get("[PAD]", 0)
-        if "do_lower_case" not in model.description:
+    if vocab_file is not None:
+        pad_token_id = tokenization.load_vocab(vocab_file).get("[PAD]", 0)
+        if "do_lower_case" not in description:
             raise ValueError(
                 "It is unknown whether the model reads lower-cased text: pass "
                 "--do_lower_case or --nodo_lower_case."
             )
-        _write_json(
-            folder,
-            huggingface_config.TOKENIZER,
+        writing.write_json(
+            os.path.join(folder, huggingface_config.TOKENIZER),
             huggingface_config.tokenizer(
-                do_lower_case=model.description["do_lower_case"],
-                strip_accents=model.description["strip_accents"],
-                model_max_length=model.config.max_position_embeddings,
+                do_lower_case=description["do_lower_case"],
+                strip_accents=description["strip_accents"],
+                model_max_length=config.max_position_embeddings,
             ),
         )
-    labels = dict(model.description)
+    labels = dict(description)
     if _OUTPUTS in weights:
         labels["labels"] = _label_names(
             len(weights[_OUTPUTS]), labels.get("labels", [])
         )
-    _write_json(
-        folder,
-        huggingface_config.CONFIG,
+    writing.write_json(
+        os.path.join(folder, huggingface_config.CONFIG),
         huggingface_config.from_release(
-            model.config.to_dict(), model.architectures, labels, pad_token_id
+            config.to_dict(), architectures, labels, pad_token_id
         ),
     )
-
-
-def _write_card(options: Options, folder: str, model: _Model) -> None:
-    name = os.path.basename(os.path.abspath(options.output))
-    origin = config_lib.folder_of(options.input)
-    text = model_card.text_of(origin, name, model.description)
-    with writing.whole_file(os.path.join(folder, model_card.FILE)) as file:
-        file.write(text)
-
-
-def _check_is_theirs(model: _Model) -> None:
-    if any(name.startswith(_BILSTM) for name in model.variables):
-        raise ValueError(
-            "The model has a BiLSTM below its output layer (--bilstm_head), "
-            "which Hugging Face's models do not support."
-        )
-    if model.description.get("attention") == training_flags.CAUSAL:
-        raise ValueError(
-            "The model was trained from left to right, which Hugging Face's "
-            "BERT does not support."
-        )
 
 
 def _label_names(num_labels: int, names: list[str]) -> list[str]:
@@ -420,11 +326,6 @@ def _label_names(num_labels: int, names: list[str]) -> list[str]:
             num_labels,
         )
     return huggingface_config.label_names(num_labels, names)
-
-
-def _write_json(folder: str, name: str, value: Mapping[str, Any]) -> None:
-    with writing.whole_file(os.path.join(folder, name)) as file:
-        file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

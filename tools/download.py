@@ -30,22 +30,18 @@ ARGUMENTS = "NAME ..."
 # Addresses that the authors publish: in the release's README and
 # multilingual.md, in GLUE's own list, on the sites of SQuAD, XNLI and SWAG.
 _MODELS = "https://storage.googleapis.com/bert_models"
-_GLUE = "https://dl.fbaipublicfiles.com/glue/data"
-_MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data"
-_SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
-_XNLI = "https://dl.fbaipublicfiles.com/XNLI"
-_SWAG = "https://raw.githubusercontent.com/rowanz/swagaf/master/data"
+_SITES = {
+    "glue": "https://dl.fbaipublicfiles.com/glue/data",
+    "mrpc": "https://dl.fbaipublicfiles.com/senteval/senteval_data",
+    "squad": "https://rajpurkar.github.io/SQuAD-explorer/dataset",
+    "xnli": "https://dl.fbaipublicfiles.com/XNLI",
+    "swag": "https://raw.githubusercontent.com/rowanz/swagaf/master/data",
+}
 
-_ZIP = ".zip"
 _JUNK = "__MACOSX"
-# The sources of MRPC; GLUE's files made from them, with their first lines.
+# The sources of MRPC.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
-_MRPC_HEADERS = {
-    "train.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-    "dev.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-    "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,50 +138,39 @@ def _checkpoints() -> dict[str, Item]:
     return items
 
 
+# Names, folders, addresses and descriptions of data.
+_DATA = """
+cola | glue/CoLA | glue/CoLA.zip | GLUE
+sst-2 | glue/SST-2 | glue/SST-2.zip | GLUE
+sts-b | glue/STS-B | glue/STS-B.zip | GLUE
+qqp | glue/QQP | glue/QQP-clean.zip | GLUE
+mnli | glue/MNLI | glue/MNLI.zip | GLUE
+qnli | glue/QNLI | glue/QNLIv2.zip | GLUE
+rte | glue/RTE | glue/RTE.zip | GLUE
+wnli | glue/WNLI | glue/WNLI.zip | GLUE
+mrpc | glue/MRPC | mrpc/msr_paraphrase_train.txt \
+mrpc/msr_paraphrase_test.txt glue/mrpc_dev_ids.tsv \
+| GLUE, made from the corpus and GLUE's list of held-back pairs
+diagnostic | glue/diagnostic | glue/AX.tsv | GLUE's AX
+squad_v1.1 | squad | squad/train-v1.1.json squad/dev-v1.1.json | SQuAD 1.1
+squad_v2.0 | squad | squad/train-v2.0.json squad/dev-v2.0.json | SQuAD 2.0
+xnli_1.0 | xnli/XNLI-1.0 | xnli/XNLI-1.0.zip | XNLI
+xnli_mt_1.0 | xnli/XNLI-MT-1.0 | xnli/XNLI-MT-1.0.zip \
+| XNLI's machine translations to train on
+swag | swag | swag/train.csv swag/val.csv swag/test.csv | SWAG
+"""
+
+
 def _data_sets() -> dict[str, Item]:
-    archives = {"QQP": "QQP-clean", "QNLI": "QNLIv2"}
-    items = {
-        name.lower(): Item(
-            folder=f"glue/{name}",
-            about="GLUE",
-            urls=(f"{_GLUE}/{archives.get(name, name)}.zip",),
+    items = {}
+    for row in _DATA.strip().splitlines():
+        name, folder, files, about = row.split(" | ")
+        places = [file.split("/") for file in files.split()]
+        items[name] = Item(
+            folder=folder,
+            about=about,
+            urls=tuple(f"{_SITES[site]}/{file}" for site, file in places),
         )
-        for name in ("CoLA", "SST-2", "STS-B", "QQP", "MNLI", "QNLI", "RTE")
-    }
-    items["wnli"] = Item(
-        folder="glue/WNLI", about="GLUE", urls=(f"{_GLUE}/WNLI.zip",)
-    )
-    items["mrpc"] = Item(
-        folder="glue/MRPC",
-        about="GLUE, made from the corpus and GLUE's list of held-back pairs",
-        urls=(
-            f"{_MRPC}/{_MRPC_TRAIN}",
-            f"{_MRPC}/{_MRPC_TEST}",
-            f"{_GLUE}/{_MRPC_DEV_IDS}",
-        ),
-    )
-    items["diagnostic"] = Item(
-        folder="glue/diagnostic", about="GLUE's AX", urls=(f"{_GLUE}/AX.tsv",)
-    )
-    for version in ("1.1", "2.0"):
-        items[f"squad_v{version}"] = Item(
-            folder="squad",
-            about=f"SQuAD {version}",
-            urls=tuple(
-                f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")
-            ),
-        )
-    for archive in ("XNLI-1.0", "XNLI-MT-1.0"):
-        items[archive.lower().replace("-", "_")] = Item(
-            folder=f"xnli/{archive}",
-            about="XNLI; MT has the machine translations to train on",
-            urls=(f"{_XNLI}/{archive}.zip",),
-        )
-    items["swag"] = Item(
-        folder="swag",
-        about="SWAG",
-        urls=tuple(f"{_SWAG}/{part}.csv" for part in ("train", "val", "test")),
-    )
     return items
 
 
@@ -233,15 +218,12 @@ def run(options: Options, names: Sequence[str]) -> None:
     if options.list:
         sys.stdout.write(listing())
         return
-    if not names:
+    output_dir = options.output_dir
+    if not names or not output_dir or paths.is_remote(output_dir):
         raise ValueError(
-            "Name what to fetch, for example bert_base_uncased; --list lists "
-            "everything."
-        )
-    if not options.output_dir or paths.is_remote(options.output_dir):
-        raise ValueError(
-            "Give the local folder to write to with --output_dir; got "
-            f"{options.output_dir}."
+            "Name what to fetch, for example bert_base_uncased (--list lists "
+            "everything), and give the local folder to write to with "
+            f"--output_dir; got {output_dir}."
         )
     wanted = [
         found
@@ -250,9 +232,9 @@ def run(options: Options, names: Sequence[str]) -> None:
     ]
     for name in dict.fromkeys(wanted):
         if name.startswith(fetching.HUB):
-            folder = fetching.fetch_model(name, options.output_dir)
+            folder = fetching.fetch_model(name, output_dir)
         else:
-            folder = os.path.join(options.output_dir, ITEMS[name].folder)
+            folder = os.path.join(output_dir, ITEMS[name].folder)
             install(name, folder)
         logging.info("%s: in %s", name, folder)
 
@@ -260,16 +242,14 @@ def run(options: Options, names: Sequence[str]) -> None:
 def install(name: str, folder: str) -> None:
     """Fetches and unpacks an item, except for what is there."""
     item = ITEMS[name]
-    if item.requirement or item.urls[0].endswith(_ZIP):
+    if item.requirement or item.urls[0].endswith(".zip"):
         if not os.path.isdir(folder):
             _install_archive(item, folder)
         return
     for url in item.urls:
-        path = os.path.join(folder, url.rpartition("/")[2])
-        if not os.path.exists(path):
-            fetching.fetch(url, path)
+        fetching.fetch(url, os.path.join(folder, url.rpartition("/")[2]))
     if name == "mrpc" and not os.path.exists(os.path.join(folder, "test.tsv")):
-        logging.info("Rows: %s", make_mrpc(folder))
+        make_mrpc(folder)
 
 
 def _install_archive(item: Item, folder: str) -> None:
@@ -277,17 +257,26 @@ def _install_archive(item: Item, folder: str) -> None:
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".") as work:
-        path = os.path.join(work, f"archive{_ZIP}")
         if item.requirement:
-            _fetch_wheel(item.requirement, path)
-            if paths.sha256(path) != item.sha256:
-                raise ValueError(
-                    f"{item.requirement}: its wheel must have the SHA-256 "
-                    f"{item.sha256}; got {paths.sha256(path)}."
-                )
+            path = _fetch_wheel(item, work)
         else:
+            path = os.path.join(work, "archive.zip")
             fetching.fetch(item.urls[0], path)
-        unpacked = _unpack(path, os.path.join(work, "unpacked"), item.inside)
+        unpacked = os.path.join(work, "unpacked")
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+                kept = [name for name in names if not name.startswith(_JUNK)]
+                archive.extractall(unpacked, kept)
+        except zipfile.BadZipFile as error:
+            raise ValueError(
+                "The downloaded file is not a zip file, or damaged "
+                f"({error}). Run the same command again."
+            ) from error
+        unpacked = os.path.join(unpacked, item.inside)
+        only = [*os.scandir(unpacked)]
+        if len(only) == 1 and only[0].is_dir():
+            unpacked = only[0].path
         if item.do_lower_case is not None:
             description = {
                 "task": model_folder.PRETRAINING,
@@ -300,45 +289,30 @@ def _install_archive(item: Item, folder: str) -> None:
         os.rename(unpacked, folder)
 
 
-def _unpack(path: str, folder: str, inside: str) -> str:
-    """Unpacks a zip file; returns the folder of its files."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if not n.startswith(_JUNK)]
-            archive.extractall(folder, names)
-    except zipfile.BadZipFile as error:
-        raise ValueError(
-            f"The downloaded file is not a zip file, or damaged ({error}). Run "
-            "the same command again."
-        ) from error
-    folder = os.path.join(folder, inside)
-    while len(names := os.listdir(folder)) == 1:
-        only = os.path.join(folder, names[0])
-        if not os.path.isdir(only):
-            break
-        folder = only
-    return folder
-
-
-def _fetch_wheel(requirement: str, path: str) -> None:
-    """Fetches the wheel of a package into a file, by pip."""
-    folder = f"{path}.wheels"
-    os.makedirs(folder)
+def _fetch_wheel(item: Item, folder: str) -> str:
+    """Fetches the wheel of a package by pip; returns its path."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps"]
     done = subprocess.run(
-        [*command, "--dest", folder, requirement],
+        [*command, "--dest", folder, item.requirement],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["no message"]
-        raise OSError(f"pip could not download {requirement}: {said[-1]}")
-    (wheel,) = os.listdir(folder)
-    os.replace(os.path.join(folder, wheel), path)
+        raise OSError(
+            f"pip could not download {item.requirement}: "
+            f"{done.stderr.strip()[-300:]}"
+        )
+    path = os.path.join(folder, os.listdir(folder)[0])
+    if paths.sha256(path) != item.sha256:
+        raise ValueError(
+            f"{item.requirement}: its wheel must have the SHA-256 "
+            f"{item.sha256}; got {paths.sha256(path)}."
+        )
+    return path
 
 
-def make_mrpc(folder: str) -> dict[str, int]:
+def make_mrpc(folder: str) -> None:
     """Makes GLUE's files of MRPC from Microsoft's in the same folder.
 
     GLUE cannot redistribute Microsoft's MRPC corpus. GLUE holds out some of its
@@ -346,9 +320,6 @@ def make_mrpc(folder: str) -> dict[str, int]:
     rows is kept. Differs: GLUE's own dev.tsv begins with a byte-order mark,
     which has no use. As in GLUE, the test file has numbers in place of its
     labels.
-
-    Returns:
-        The number of rows of each file.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -373,10 +344,10 @@ def make_mrpc(folder: str) -> dict[str, int]:
         "test.tsv": [[str(i), *row[1:]] for i, row in enumerate(test)],
     }
     for name, part in parts.items():
+        first = "index" if name == "test.tsv" else "Quality"
         with writing.whole_file(os.path.join(folder, name)) as file:
-            file.write(f"{_MRPC_HEADERS[name]}\n")
+            file.write(f"{first}\t#1 ID\t#2 ID\t#1 String\t#2 String\n")
             file.writelines("\t".join(row) + "\n" for row in part)
-    return {name: len(part) for name, part in parts.items()}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import lines, paths, run_files, writing
+from files import lines, messages, paths, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from training import flags as training_flags
@@ -34,7 +34,6 @@ _VOCABULARY = flags.Heading("Vocabulary")
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
 _MAX_WORDS_HELD = 4_000_000
-_MOST_SHOWN = 20
 _FREE = re.compile(r"\[unused\d+\]")
 
 
@@ -69,30 +68,13 @@ class Options:
         20, "Skip words with fewer occurrences: a model could not learn them."
     )
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NewWord:
-    """A word that the vocabulary splits into pieces.
-
-    Attributes:
-        word: as `BasicTokenizer` gives it.
-        count: its occurrences in the text; 0 if unknown.
-        pieces: its pieces in the old vocabulary; `[UNK]` if it has none.
-    """
-
-    word: str
-    count: int
-    pieces: tuple[str, ...]
-
-    @property
-    def num_saved(self) -> int:
-        """The number of pieces that the text saves with the word as an entry.
-
-        An unknown word counts as if it were split into letters.
-        """
-        if self.pieces == ("[UNK]",):
-            return self.count * len(self.word)
-        return self.count * (len(self.pieces) - 1)
+    def __post_init__(self):
+        if bool(self.input_file) == bool(self.words_file):
+            raise ValueError("Pass one of --input_file and --words_file.")
+        if bool(self.init_checkpoint) != bool(self.output_checkpoint):
+            raise ValueError(
+                "Pass --init_checkpoint and --output_checkpoint together."
+            )
 
 
 def free_places(entries: Sequence[str]) -> list[int]:
@@ -106,10 +88,11 @@ def choose_words(
     *,
     num_words: int,
     min_count: int,
-) -> list[NewWord]:
+) -> list[str]:
     """Chooses the words that save a text the most pieces.
 
-    Words without a letter, such as numbers, are not chosen.
+    Words without a letter, such as numbers, are not chosen. An unknown word
+    counts as if it were split into letters.
 
     Args:
         counts: of words, as from `BasicTokenizer`.
@@ -120,16 +103,18 @@ def choose_words(
     Returns:
         The words by pieces saved, most first, then by the alphabet.
     """
-    candidates = [
-        NewWord(word=word, count=count, pieces=tuple(tokenizer.tokenize(word)))
-        for word, count in counts.items()
-        if count >= min_count
-        and word not in tokenizer.vocab
-        and any(map(str.isalpha, word))
-        and len(word) <= tokenizer.max_input_chars_per_word
-    ]
-    candidates.sort(key=lambda found: (-found.num_saved, found.word))
-    return candidates[:num_words]
+    saved = {}
+    for word, count in counts.items():
+        if (
+            count >= min_count
+            and word not in tokenizer.vocab
+            and any(map(str.isalpha, word))
+            and len(word) <= tokenizer.max_input_chars_per_word
+        ):
+            pieces = tokenizer.tokenize(word)
+            is_unknown = pieces == ["[UNK]"]
+            saved[word] = count * (len(word) if is_unknown else len(pieces) - 1)
+    return sorted(saved, key=lambda word: (-saved[word], word))[:num_words]
 
 
 def check_words(
@@ -192,102 +177,39 @@ def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
     return filled
 
 
-def _choose(
-    options: Options,
-    text_files: Sequence[str],
-    tokenizer: tokenization.FullTokenizer,
-    num_free: int,
-) -> list[NewWord]:
-    """Returns the words of --words_file, or of --input_file, to add."""
-    text = itertools.chain.from_iterable(map(lines.read_lines, text_files))
-    pieces = tokenizer.wordpiece_tokenizer
-    if options.words_file:
-        given = check_words(text, tokenizer)
-        return [
-            NewWord(word=word, count=0, pieces=tuple(pieces.tokenize(word)))
-            for word in given
-        ]
-    counts = learning.count_words(
-        text,
-        learning.Options(
-            do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
-        ),
-    )
-    return choose_words(
-        counts.words,
-        pieces,
-        num_words=min(options.num_words, num_free),
-        min_count=options.min_count,
-    )
-
-
-def _extended(
+def _write_model(
     source: str,
+    target: str,
     tokenizer: tokenization.FullTokenizer,
-    words: Sequence[NewWord],
-    places: Sequence[int],
-) -> dict[str, np.ndarray]:
-    """Reads a model without the state of its optimizer, and adds words.
-
-    The rows of new words, in the places, are the mean of those of their pieces.
-    """
+    places: Mapping[int, str],
+    vocab_file: str,
+) -> None:
+    """Writes a model whose rows of new words are the mean of their pieces'."""
     names = checkpoints.list_variables(source)
     tensors = checkpoints.read(
         source,
         [n for n in names if not checkpoints.is_training_state(n, names)],
     )
-    held = tensors.get(_EMBEDDINGS)
-    if held is None or len(held) < tokenizer.vocab_size:
-        raise ValueError(
-            f"{source} must have word embeddings for the "
-            f"{tokenizer.vocab_size} entries of {tokenizer.vocab_file}; it has "
-            f"{0 if held is None else len(held)}. Is this its vocabulary?"
-        )
-    for name in (_EMBEDDINGS, _OUTPUT_BIAS):
-        if name not in tensors:
-            continue
+    for name in {_EMBEDDINGS, _OUTPUT_BIAS} & tensors.keys():
         before = tensors[name]  # [V, D] or [V]
         tensors[name] = np.array(before)
-        for place, word in zip(places, words, strict=True):
-            ids = tokenizer.convert_tokens_to_ids(word.pieces)
+        for place, word in places.items():
+            pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
+            ids = tokenizer.convert_tokens_to_ids(pieces)
             tensors[name][place] = before[ids].mean(axis=0)
-    return tensors
-
-
-def _write_model(
-    source: str,
-    target: str,
-    vocab_text: str,
-    tensors: Mapping[str, np.ndarray],
-) -> None:
-    """Writes a model into a new folder, with the description of its source."""
     config = config_lib.BertConfig.from_checkpoint(source)
     description = model_folder.read(config_lib.folder_of(source))
+    if description:
+        vocab = tokenization.load_vocab(vocab_file)
+        description["vocab_sha256"] = records.vocab_sha256(vocab)
     folder, name = os.path.split(target)
     with writing.whole_folder(folder) as made:
-        os.makedirs(made)
         checkpoints.save(os.path.join(made, name), tensors)
-        vocab_file = os.path.join(made, run_files.VOCABULARY)
-        for path, text in (
-            (os.path.join(made, config_lib.FILE), config.to_json_string()),
-            (vocab_file, vocab_text),
-        ):
-            with writing.whole_file(path) as file:
-                file.write(text)
-        if description:
-            vocab = tokenization.load_vocab(vocab_file)
-            description["vocab_sha256"] = records.vocab_sha256(vocab)
-            path = os.path.join(made, run_files.TASK)
-            writing.write_json(path, description)
-    logging.info("Wrote the model to %s.", target)
+        model_folder.write(made, config.to_dict(), description, vocab_file)
 
 
 def _check(options: Options, text_files: Sequence[str]) -> None:
     source, target = options.init_checkpoint, options.output_checkpoint
-    if bool(source) != bool(target):
-        raise ValueError(
-            "Pass --init_checkpoint and --output_checkpoint together."
-        )
     inputs = [options.vocab_file, *text_files]
     if source and target:
         folder = os.path.dirname(target)
@@ -298,6 +220,9 @@ def _check(options: Options, text_files: Sequence[str]) -> None:
             )
         text = {"do_lower_case": options.do_lower_case}
         model_folder.check_start(source, text, options.vocab_file)
+        config_lib.BertConfig.from_checkpoint(source).check_vocabulary(
+            len(tokenization.load_vocab(options.vocab_file)), options.vocab_file
+        )
         inputs += checkpoints.files(source)
     writing.check_files([options.output_file], inputs)
 
@@ -310,41 +235,47 @@ def run(options: Options) -> None:
             exists.
         ValueError: the flags contradict each other, or words do not fit in.
     """
-    if bool(options.input_file) == bool(options.words_file):
-        raise ValueError("Pass one of --input_file and --words_file.")
     text_files = paths.expand(options.words_file or options.input_file or "")
     _check(options, text_files)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
-    tokenizer.require_tokens("[UNK]")
     entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
     places = free_places(entries)
-    words = _choose(options, text_files, tokenizer, len(places))
+    text = itertools.chain.from_iterable(map(lines.read_lines, text_files))
+    if options.words_file:
+        words = check_words(text, tokenizer)
+    else:
+        counts = learning.count_words(
+            text,
+            learning.Options(
+                do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
+            ),
+        )
+        words = choose_words(
+            counts.words,
+            tokenizer.wordpiece_tokenizer,
+            num_words=min(options.num_words, len(places)),
+            min_count=options.min_count,
+        )
     if not words:
         raise ValueError(
             "There is no word to add: the vocabulary has all of them, or no "
             "[unused] entry, or no word occurs --min_count times."
         )
-    filled = fill(entries, [word.word for word in words])
-    vocab_text = "".join(f"{entry}\n" for entry in filled)
-    if options.init_checkpoint and options.output_checkpoint:
-        source, places = options.init_checkpoint, places[: len(words)]
-        tensors = _extended(source, tokenizer, words, places)
-        _write_model(source, options.output_checkpoint, vocab_text, tensors)
+    filled = fill(entries, words)
     with writing.whole_file(options.output_file) as file:
-        file.write(vocab_text)
-    for word in words[:_MOST_SHOWN]:
-        times = f"{word.count} times, " if word.count else ""
-        logging.info("%s: %swas %s", word.word, times, " ".join(word.pieces))
-    num_saved = sum(word.num_saved for word in words)
+        file.writelines(f"{entry}\n" for entry in filled)
+    source, target = options.init_checkpoint, options.output_checkpoint
+    if source and target:
+        new = dict(zip(places, words, strict=False))
+        _write_model(source, target, tokenizer, new, options.output_file)
     logging.info(
-        "%d new words (%d shown)%s; %d [unused] entries are left. Wrote %s.",
-        len(words),
-        min(len(words), _MOST_SHOWN),
-        f", {num_saved} pieces saved" if num_saved else "",
-        len(free_places(filled)),
+        "Wrote %s with %d new words: %s. %d [unused] entries are left.",
         options.output_file,
+        len(words),
+        messages.names(words),
+        len(places) - len(words),
     )
 
 

@@ -10,19 +10,24 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from files import json_text, run_files, writing
 from modeling import config as config_lib
 from modeling import huggingface, huggingface_config
+from training import model_folder
 
 HUB = "hf://"
-_ENDPOINT = "https://huggingface.co"
-_WEIGHTS = (huggingface.WEIGHTS, "pytorch_model.bin")
 _TOKENIZER = "tokenizer.json"
+# Files of which a model needs one; the first that it has is fetched. The
+# configuration comes before the weights, so that another network is refused.
+_NEEDED = (
+    (huggingface_config.CONFIG,),
+    (huggingface.WEIGHTS, "pytorch_model.bin"),
+    (run_files.VOCABULARY, _TOKENIZER),
+)
 _TRUE = ("1", "ON", "TRUE", "YES")
-_ATTEMPTS_AGAIN = 2
 
 
 def fetch(
@@ -43,34 +48,22 @@ def fetch(
         headers: of the request.
 
     Raises:
-        OSError: the server refuses, or the connection fails repeatedly.
-        ValueError: the hash differs, or the server sent a web page.
+        OSError: the server refuses, or the connection fails.
+        ValueError: the hash differs.
     """
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    load = pooch.HTTPDownloader(
-        progressbar=sys.stderr.isatty(), headers=dict(headers or {})
-    )
-
-    def checked(url: str, output_file: str, fetcher: Any) -> None:
-        load(url, output_file, fetcher)
-        with open(output_file, "rb") as file:
-            if file.read(200).lstrip().startswith(b"<"):
-                raise ValueError(
-                    f"{url}: the server sent a web page. Does the network "
-                    "require a login?"
-                )
-
     folder, name = os.path.split(path)
-    fetcher = pooch.create(
+    pooch.retrieve(
+        url,
+        sha256,
+        fname=name,
         path=folder or ".",
-        base_url="",
-        registry={name: sha256},
-        urls={name: url},
-        retry_if_failed=_ATTEMPTS_AGAIN,
+        downloader=pooch.HTTPDownloader(
+            progressbar=sys.stderr.isatty(), headers=dict(headers or {})
+        ),
     )
-    fetcher.fetch(name, downloader=checked)
 
 
 # ------------------------------------------------------------------- The hub
@@ -81,16 +74,16 @@ class _Snapshot:
     """A model of the hub at one commit.
 
     Attributes:
-        name: `ORGANISATION/NAME`.
-        commit: of its repository.
+        folder: in the cache, which may be missing.
+        url: of its files.
+        headers: of requests.
         files: the hashes of its files, None if unknown.
-        folder: of this commit in the cache, which may be missing.
     """
 
-    name: str
-    commit: str
-    files: Mapping[str, str | None]
     folder: str
+    url: str
+    headers: Mapping[str, str]
+    files: Mapping[str, str | None]
 
     def copy(self, file: str, target: str) -> None:
         """Copies a file of the cache, or else downloads it."""
@@ -98,8 +91,8 @@ class _Snapshot:
         if os.path.exists(cached):
             shutil.copyfile(cached, target)
             return
-        url = f"{_endpoint()}/{self.name}/resolve/{self.commit}/{file}"
-        fetch(url, target, sha256=self.files[file], headers=_headers())
+        url, sha256 = f"{self.url}/{file}", self.files[file]
+        fetch(url, target, sha256=sha256, headers=self.headers)
 
 
 def fetch_model(address: str, output_dir: str) -> str:
@@ -121,41 +114,43 @@ def fetch_model(address: str, output_dir: str) -> str:
     if os.path.isdir(folder):
         return folder
     snapshot = _find(name, revision or "main")
+    wanted = _wanted(address, snapshot.files)
     with writing.whole_folder(folder) as made:
         os.makedirs(made)
-        _require(snapshot, [huggingface_config.CONFIG])
-        config_file = os.path.join(made, huggingface_config.CONFIG)
-        snapshot.copy(huggingface_config.CONFIG, config_file)
-        config = config_lib.BertConfig.from_json_file(config_file)
-        with writing.whole_file(os.path.join(made, config_lib.FILE)) as file:
-            file.write(config.to_json_string())
-        wanted = [
-            _require(snapshot, _WEIGHTS),
-            _require(snapshot, [run_files.VOCABULARY, _TOKENIZER]),
-            huggingface_config.TOKENIZER,
-            _TOKENIZER,
-        ]
-        for file_name in dict.fromkeys(wanted):
-            if file_name in snapshot.files:
-                snapshot.copy(file_name, os.path.join(made, file_name))
-        if run_files.VOCABULARY not in snapshot.files:
+        for file in wanted:
+            path = os.path.join(made, file)
+            snapshot.copy(file, path)
+            if file == huggingface_config.CONFIG:
+                config = config_lib.BertConfig.from_json_file(path)
+                model_folder.write(made, config.to_dict(), {})
+        if run_files.VOCABULARY not in wanted:
             _write_vocabulary(made)
     return folder
 
 
-def _require(snapshot: _Snapshot, names: list[str] | tuple[str, ...]) -> str:
-    """Returns the first of some files that a model has."""
-    found = [name for name in names if name in snapshot.files]
-    if not found:
-        raise ValueError(
-            f"{HUB}{snapshot.name} must have a file {' or '.join(names)}; it "
-            f"has {', '.join(sorted(snapshot.files)) or 'no files'}."
-        )
-    return found[0]
+def _wanted(address: str, files: Collection[str]) -> list[str]:
+    wanted = []
+    for names in _NEEDED:
+        found = [name for name in names if name in files]
+        if not found:
+            raise ValueError(
+                f"{address} must have a file {' or '.join(names)}; it has "
+                f"{', '.join(sorted(files)) or 'no files'}."
+            )
+        wanted.append(found[0])
+    more = [huggingface_config.TOKENIZER, _TOKENIZER]
+    return [*wanted, *(n for n in more if n in files and n not in wanted)]
 
 
 def _find(name: str, revision: str) -> _Snapshot:
-    cache = os.path.join(_cache(), f"models--{name.replace('/', '--')}")
+    site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
+    cache = os.path.join(
+        *(os.path.expanduser(home), "hub", f"models--{name.replace('/', '--')}")
+    )
+    files: dict[str, str | None]
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
         commit = revision
         reference = os.path.join(cache, "refs", revision)
@@ -165,40 +160,27 @@ def _find(name: str, revision: str) -> _Snapshot:
         folder = os.path.join(cache, "snapshots", commit)
         if not os.path.isdir(folder):
             raise FileNotFoundError(
-                f"{HUB}{name} at {revision} is not in {_cache()}, and "
+                f"{HUB}{name} at {revision} is not in {cache}, and "
                 "HF_HUB_OFFLINE is set. Download it once with network."
             )
-        held = dict.fromkeys(os.listdir(folder))
-        return _Snapshot(name=name, commit=commit, files=held, folder=folder)
-    with tempfile.TemporaryDirectory() as work:
-        path = os.path.join(work, "model.json")
-        url = f"{_endpoint()}/api/models/{name}/revision/{revision}?blobs=true"
-        fetch(url, path, headers=_headers())
-        told = json_text.read_object(path)
-    files = {
-        each["rfilename"]: (each.get("lfs") or {}).get("sha256")
-        for each in told["siblings"]
-    }
-    folder = os.path.join(cache, "snapshots", told["sha"])
-    return _Snapshot(name=name, commit=told["sha"], files=files, folder=folder)
-
-
-def _endpoint() -> str:
-    return os.environ.get("HF_ENDPOINT", _ENDPOINT).rstrip("/")
-
-
-def _headers() -> dict[str, str]:
-    token = os.environ.get("HF_TOKEN")
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def _cache() -> str:
-    """Returns the folder of the hub's cache, as its library finds it."""
-    home = os.environ.get("HF_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
-        "huggingface",
+        files = dict.fromkeys(os.listdir(folder))
+    else:
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "model.json")
+            url = f"{site}/api/models/{name}/revision/{revision}?blobs=true"
+            fetch(url, path, headers=headers)
+            told = json_text.read_object(path)
+        commit = told["sha"]
+        files = {
+            each["rfilename"]: (each.get("lfs") or {}).get("sha256")
+            for each in told["siblings"]
+        }
+    return _Snapshot(
+        folder=os.path.join(cache, "snapshots", commit),
+        url=f"{site}/{name}/resolve/{commit}",
+        headers=headers,
+        files=files,
     )
-    return os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
 
 
 def _write_vocabulary(folder: str) -> None:
@@ -207,6 +189,7 @@ def _write_vocabulary(folder: str) -> None:
     ids: Any = json_text.read_object(path).get("model", {}).get("vocab")
     if not isinstance(ids, dict) or sorted(ids.values()) != [*range(len(ids))]:
         raise ValueError(f"{path} must have a WordPiece vocabulary.")
-    pieces = [f"{piece}\n" for piece in sorted(ids, key=ids.__getitem__)]
     with writing.whole_file(os.path.join(folder, run_files.VOCABULARY)) as file:
-        file.writelines(pieces)
+        file.writelines(
+            f"{piece}\n" for piece in sorted(ids, key=ids.__getitem__)
+        )

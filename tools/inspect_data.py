@@ -253,8 +253,9 @@ def run(options: Options) -> None:
     for number, record in enumerate(records[: options.num_examples], start=1):
         text = record_contents.as_text(record, tokenizer.inv_vocab)
         sys.stdout.write(f"  {number}. {text}\n\n")
-    # One paragraph for each, or that there are none.
-    sys.stdout.write(f"WARNINGS\n{messages.paragraphs(warnings, '! ')}")
+    sys.stdout.write("WARNINGS\n")
+    for text in [f"! {each}" for each in warnings] or ["none"]:
+        sys.stdout.write(f"{messages.wrapped(f'  {text}', 79, '    ')}\n")
 
 
 if __name__ == "__main__":

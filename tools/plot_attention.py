@@ -21,17 +21,13 @@ from absl import logging
 
 from commands import flags, program
 from files import writing
-from modeling import checkpoints
 from modeling import config as config_lib
 from tasks import features
 from training import flags as training_flags
 from vocab import tokenization
 
 _DISPLAY = flags.Heading("Display")
-# Inches; the least for a legible label.
-_TOKEN_INCHES = 0.16
-_SMALL_PANEL_INCHES = 1.3
-_LEAST_PANEL_INCHES = 2.0
+_PANEL_INCHES = 2.0
 _MOST_FIGURE_INCHES = 40.0
 _DOTS_PER_INCH = 110
 # With a higher one, a few squares set the scale and all others look white.
@@ -50,11 +46,10 @@ class Options(training_flags.ModelOptions):
     heads: str = _DISPLAY.flag("all", "As --layers.")
 
 
-def chosen(flag: str, text: str, count: int) -> list[int]:
+def chosen(text: str, count: int) -> list[int]:
     """Parses the numbers of layers or heads.
 
     Args:
-        flag: its name, for messages.
         text: numbers separated by commas, negative ones from the end; "all".
         count: the number of layers or heads.
 
@@ -64,18 +59,12 @@ def chosen(flag: str, text: str, count: int) -> list[int]:
     if text == "all":
         return list(range(count))
     try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError as error:
+        return [range(count)[int(part)] for part in text.split(",")]
+    except (ValueError, IndexError) as error:
         raise ValueError(
-            f"--{flag} must be numbers separated by commas, or all; "
-            f"got {text!r}."
+            f"--layers and --heads must be numbers from {-count} to "
+            f"{count - 1}, separated by commas, or all; got {text!r}."
         ) from error
-    wrong = [n for n in numbers if not -count <= n < count]
-    if wrong:
-        raise ValueError(
-            f"--{flag} must be from {-count} to {count - 1}; got {wrong[0]}."
-        )
-    return [n % count for n in numbers]
 
 
 def draw(
@@ -94,14 +83,11 @@ def draw(
     from matplotlib.figure import Figure
 
     num_layers, num_heads, length, _ = probs.shape
-    size = max(_LEAST_PANEL_INCHES, _TOKEN_INCHES * length)
+    size = max(_PANEL_INCHES, 0.16 * length)  # So that labels are legible.
     has_labels = size * max(num_layers, num_heads) <= _MOST_FIGURE_INCHES
-    if not has_labels:
-        size = _SMALL_PANEL_INCHES
-    margin = _TOKEN_INCHES * max(map(len, tokens)) / 2 if has_labels else 0.3
+    size = size if has_labels else _PANEL_INCHES
     figure = Figure(
-        (size * num_heads + margin + 1, size * num_layers + margin + 0.5),
-        layout="constrained",
+        (size * num_heads + 2, size * num_layers + 1), layout="constrained"
     )
     panels = figure.subplots(
         num_layers, num_heads, squeeze=False, sharex=True, sharey=True
@@ -113,12 +99,9 @@ def draw(
             probs[row, column], cmap="Blues", vmin=0, vmax=darkest
         )
         axis.set_title(names[row][column], fontsize=8)
-        if has_labels:
-            axis.set_yticks(range(length), tokens, fontsize=7)
-            axis.set_xticks(range(length), tokens, fontsize=7, rotation=90)
-        else:
-            axis.set_xticks([])
-            axis.set_yticks([])
+        labels = tokens if has_labels else [""] * length
+        axis.set_yticks(range(length), labels, fontsize=7)
+        axis.set_xticks(range(length), labels, fontsize=7, rotation=90)
     figure.colorbar(image, ax=panels, shrink=0.5, label="attention")
     figure.supylabel("from", fontsize=9)
     figure.supxlabel("to", fontsize=9)
@@ -133,24 +116,17 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint is
             invalid, or they do not fit together.
     """
-    writing.check_files(
-        [options.output_file], [options.vocab_file, options.bert_config_file]
-    )
-    checkpoints.find(options.init_checkpoint)
+    inputs = [options.vocab_file, options.bert_config_file]
+    writing.check_files([options.output_file], inputs)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    writing.check_files(
-        [options.output_file], checkpoints.files(options.init_checkpoint)
-    )
-    layers = chosen("layers", options.layers, config.num_hidden_layers)
-    heads = chosen("heads", options.heads, config.num_attention_heads)
+    layers = chosen(options.layers, config.num_hidden_layers)
+    heads = chosen(options.heads, config.num_attention_heads)
     tokens, segment_ids = features.encode(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
     # Late: these import TensorFlow, and the checks above are quick.
-    from matplotlib.backends import backend_agg
-
     from modeling import bert
     from training import initialization
 
@@ -166,7 +142,6 @@ def run(options: Options) -> None:
         tokens,
         [[f"layer {n}, head {h}" for h in heads] for n in layers],
     )
-    backend_agg.FigureCanvasAgg(figure)
     with writing.whole_file(options.output_file, "wb") as file:
         writing.save_png(figure, file, _DOTS_PER_INCH)
     logging.info("Wrote %s.", options.output_file)

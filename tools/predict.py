@@ -85,7 +85,10 @@ def run(
         sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
         _prompt(session, standard_output)
         return
-    found = lines.numbered(options.input_file or "-", standard_input)
+    name, read = "standard input", lines.decoded(standard_input, "input")
+    if options.input_file not in (None, "-"):
+        name, read = options.input_file, lines.read_lines(options.input_file)
+    found = ((f"{name}, line {i}", line) for i, line in enumerate(read, 1))
     if texts:
         found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
     examples = _examples(session, found)

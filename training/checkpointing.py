@@ -24,11 +24,8 @@ from modeling import config as config_lib
 
 _NAME = "model.ckpt"
 _BEST = "best"
-# The files with which `model_files` describes a model.
-_COMPANIONS = (
-    *(config_lib.FILE, run_files.VOCABULARY, run_files.TASK),
-    *(run_files.TOKENIZER, run_files.LABELS),
-)
+# The files with which `model_folder` describes a model.
+_COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
 _MOST_NAMES_SHOWN = 6
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")

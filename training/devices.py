@@ -14,7 +14,7 @@ from absl import logging
 
 from commands import flags
 from training import flags as training_flags
-from training import input_pipeline, model_files, workers
+from training import input_pipeline, workers
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -68,10 +68,9 @@ def prepare_training(
         stages: the options of each setting of a grid.
 
     Raises:
-        ValueError: as in `prepare`; or a checkpoint has another attention, or a
-            batch does not divide among the devices.
+        ValueError: as in `prepare`, or a batch does not divide among the
+            devices.
     """
-    model_files.check_attention(options)
     strategy = prepare(options)
     for stage in stages if options.do_train else ():
         input_pipeline.check_batch_size(

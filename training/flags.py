@@ -5,6 +5,7 @@ A flag that the release has too keeps its name and default.
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,26 +14,23 @@ from tasks import task
 
 _PAIRS = flags.Heading("Masked pairs")
 DISTRIBUTION_STRATEGIES = (
-    *("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
+    "auto",
+    "one_device",
+    "mirrored",
+    "multi_worker_mirrored",
+    "tpu",
 )
 # Source: Devlin et al. 2019, table 7, "Feature-based approach".
 FEATURE_LAYERS = (
-    *("embeddings", "second_to_last", "last"),
-    *("sum_last_four", "concat_last_four", "sum_all"),
+    "embeddings",
+    "second_to_last",
+    "last",
+    "sum_last_four",
+    "concat_last_four",
+    "sum_all",
 )
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 
-# Defaults set by `--stable`; a flag on the command line takes precedence.
-# Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT", section
-# 6: a small rate with bias correction and a warm-up, and many more epochs;
-# Zhang et al. 2021, "Revisiting Few-sample BERT Fine-tuning", section 4, finds
-# the missing correction to be the main cause of failed runs.
-STABLE = {
-    "learning_rate": 2e-5,
-    "num_train_epochs": 20.0,
-    "warmup_proportion": 0.1,
-    "adam_bias_correction": True,
-}
 # Defaults set by `--features`; a flag on the command line takes precedence. A
 # randomly initialized BiLSTM needs a higher learning rate and more steps than a
 # trained encoder. The paper does not report them.
@@ -230,12 +228,11 @@ class TrainingOptions(TpuOptions):
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
 
-    causal_flag: ClassVar[str] = f"--attention={CAUSAL}"
-
     @property
     def is_causal(self) -> bool:
         """Whether each token attends only to itself and preceding tokens."""
-        return False
+        # Only some of the scripts have the flag of `AblationOptions`.
+        return getattr(self, "attention", BIDIRECTIONAL) == CAUSAL
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -294,8 +291,6 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "Keep the weights with the lowest held-out loss in best/; needs "
         "--eval_every_steps, and is needed by --early_stopping_patience."
     )
-
-    causal_flag = "--objective=ltr"
 
     def __post_init__(self):
         if not self.do_train and not self.do_eval:
@@ -373,19 +368,51 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
         "Numbers of epochs to try instead of --num_train_epochs, each with "
         "every rate and batch size; the paper's are 2,3,4.",
     )
-    stable: bool = flags.Group.TRIALS.switch(
-        "Change defaults for small data sets, whose runs may collapse: "
-        + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
-        + ". Source: Mosbach et al. 2021."
-    )
-
     # The flag of the batch size of evaluation.
     eval_batch_flag: ClassVar[str] = "predict_batch_size"
 
-    @property
-    def ablation(self) -> Mapping[str, Any]:
-        """The values of an ablated model that a resumed run must keep."""
-        return {}
+    def __post_init__(self):
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise ValueError(
+                "At least one of `do_train`, `do_eval` or `do_predict` must be "
+                "True."
+            )
+        if self.packing and wants_tpu(self):
+            raise ValueError(
+                "--packing creates batches of different shapes; a TPU needs a "
+                "fixed shape. Pass one of --packing and --use_tpu (or "
+                "--distribution_strategy=tpu)."
+            )
+        if math.inf in [each["num_train_epochs"] for each in self.grid]:
+            raise ValueError(
+                "The number of epochs must be finite, because the learning "
+                "rate falls to 0 over them. --early_stopping_patience ends a "
+                "run before."
+            )
+        if self.has_several_runs and not self.do_eval:
+            raise ValueError(
+                "Several runs (--num_trials, --learning_rates and the like) "
+                "are compared on held-out data; pass --do_eval too."
+            )
+        self._check_evaluations()
+
+    def _check_evaluations(self) -> None:
+        is_evaluated = self.evaluates_while_training
+        if self.eval_every_epoch and self.eval_every_steps:
+            raise ValueError(
+                "Pass one of --eval_every_epoch and --eval_every_steps; got "
+                "both."
+            )
+        if self.early_stopping_patience and not is_evaluated:
+            raise ValueError(
+                "--early_stopping_patience counts evaluations; it needs "
+                "--eval_every_epoch or --eval_every_steps."
+            )
+        if self.use_best_checkpoint and self.do_train and not is_evaluated:
+            raise ValueError(
+                "--use_best_checkpoint needs evaluations during training: "
+                "--eval_every_epoch or --eval_every_steps."
+            )
 
     @property
     def grid(self) -> list[dict[str, Any]]:
@@ -424,11 +451,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
             task.PREDICT: self.do_predict,
         }
         return [split for split, is_wanted in wanted.items() if is_wanted]
-
-    @classmethod
-    def presets(cls, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the defaults that `--stable` changes."""
-        return STABLE if chosen["stable"] else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -469,16 +491,23 @@ class TaggingOptions(SequenceOptions):
         choices=FEATURE_LAYERS,
     )
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.features and self.do_train and not self.init_checkpoint:
+            raise ValueError(
+                "--features are computed by the encoder of --init_checkpoint; "
+                "--init_checkpoint must be given."
+            )
+
     @classmethod
     def presets(cls, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the defaults that `--features` and `--stable` change."""
-        features = FEATURE_BASED if chosen["features"] else {}
-        return {**features, **super().presets(chosen)}
+        """Returns the defaults that `--features` changes."""
+        return FEATURE_BASED if chosen["features"] else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AblationOptions:
-    """The ablated models of Table 5.
+    """Options of the ablated models of Table 5.
 
     Source: Devlin et al. 2019, section 5.1.
     """
@@ -496,27 +525,10 @@ class AblationOptions:
     )
 
     @property
-    def is_causal(self) -> bool:
-        """Whether each token attends only to itself and preceding tokens."""
-        return self.attention == CAUSAL
-
-    @property
-    def is_ablated(self) -> bool:
-        """Whether the model differs from BERT."""
-        return self.is_causal or self.bilstm_head
-
-    @property
-    def ablation(self) -> dict[str, Any]:
-        """The values that a resumed run must keep; nothing for BERT."""
-        if not self.is_ablated:
-            return {}
-        return {"attention": self.attention, "bilstm_head": self.bilstm_head}
-
-    @property
     def head_arguments(self) -> dict[str, bool]:
         """The arguments of `modeling.heads.BertWithHead`."""
         return {
-            "causal": self.is_causal,
+            "causal": self.attention == CAUSAL,
             "bilstm_head": self.bilstm_head,
         }
 

@@ -1,11 +1,12 @@
 """Plan and initialization of a run: random, from weights, or resumed."""
 
 import dataclasses
+import json
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -18,40 +19,49 @@ from modeling import config as config_lib
 from training import (
     checkpointing,
     devices,
-    model_files,
+    model_folder,
     objectives,
     optimization,
     steps,
 )
 from training import flags as training_flags
 
-_OUTPUT_LAYER = ("output_weights", "output_bias")
-# Models with the same variables.
-_TWINS = {name_tables.SEQUENCE_CLASSIFICATION, name_tables.TOKEN_CLASSIFICATION}
-# Hugging Face's classes without a pooler.
+# Tasks, and Hugging Face's classes, of models that have no pooler.
 _WITHOUT_POOLER = {
+    model_folder.QUESTION_ANSWERING,
+    model_folder.TAGGING,
     "BertForMaskedLM",
     "BertForQuestionAnswering",
     name_tables.TOKEN_CLASSIFICATION,
 }
-
-# Settings that distribute a batch over devices; its examples do not depend on
-# them.
-_BATCH_SPLIT = {
-    "num_replicas",
+# The flags on which the result of a resumed run depends.
+_RESULT_FLAGS = (
+    "task_name",
+    "objective",
+    "max_seq_length",
+    "max_predictions_per_seq",
+    "num_train_steps",
+    "num_warmup_steps",
+    "num_train_epochs",
+    "warmup_proportion",
+    "train_batch_size",
     "num_accumulation_steps",
-}
-# Options of any run that must stay the same when it resumes.
-_IDENTITY = (
-    *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
-    *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
-    *("end_learning_rate", "weight_decay", "adam_beta_1", "adam_beta_2"),
-    *("adam_epsilon", "max_grad_norm", "max_seq_length"),
+    "learning_rate",
+    "end_learning_rate",
+    "lr_schedule",
+    "optimizer",
+    "weight_decay",
+    "adam_beta_1",
+    "adam_beta_2",
+    "adam_epsilon",
+    "adam_bias_correction",
+    "max_grad_norm",
+    "freeze_layers",
+    "packing",
+    "class_weights",
+    "random_seed",
+    "precision",
 )
-# Values that earlier versions saved only if they were others.
-_DEFAULTS: Mapping[str, object] = {
-    "class_weights": [],
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,10 +71,8 @@ class Plan:
     Attributes:
         num_train_steps: the step at which the run ends.
         num_warmup_steps: the steps of the learning rate's warm-up.
-        identity: the values that must stay the same for an exact resume; saved
-            with each checkpoint.
-        fixed: names of `identity`. A checkpoint with other values of them
-            belongs to another run.
+        data: identifies the training data, as JSON. A resumed run with other
+            data or flags is not exact.
         new_variables: patterns of variables that may be missing from
             `--init_checkpoint` or have another shape there, such as the output
             layer of a task.
@@ -81,8 +89,7 @@ class Plan:
 
     num_train_steps: int
     num_warmup_steps: int = 0
-    identity: Mapping[str, object]
-    fixed: Collection[str] = ("objective",)
+    data: Mapping[str, object]
     new_variables: Sequence[str] = ()
     frozen_variables: Sequence[str] = ()
     evaluate: Callable[[], Mapping[str, float]] | None = None
@@ -108,19 +115,19 @@ class Plan:
             kind=options.lr_schedule,
         )
 
-    def complete_identity(
-        self,
-        options: training_flags.TrainingOptions,
-        strategy: tf.distribute.Strategy,
-    ) -> "Plan":
-        """Adds the flags of every training, and the devices, to `identity`."""
-        identity = {
-            **{name: getattr(options, name) for name in _IDENTITY},
-            **self.identity,
-            "precision": devices.precision_in_use(),
-            "num_replicas": strategy.num_replicas_in_sync,
-        }
-        return dataclasses.replace(self, identity=identity)
+
+def run_state(
+    options: training_flags.TrainingOptions,
+    plan: Plan,
+    strategy: tf.distribute.Strategy,
+) -> dict[str, Any]:
+    """Returns the flags and the data of a run, which each checkpoint stores."""
+    flags = {
+        **dataclasses.asdict(options),
+        "precision": devices.precision_in_use(),
+    }
+    data = {**plan.data, "num_replicas": strategy.num_replicas_in_sync}
+    return json.loads(json.dumps({"flags": flags, "data": data}))
 
 
 def initialize(
@@ -152,17 +159,18 @@ def initialize(
         state = earlier.renewed(plan.schedule(options), options.random_seed)
     logging.info("Learning rate: %s.", state.schedule.describe())
     if checkpointing.latest(options.output_dir):
-        return state, _resume(state, options, plan)
+        now = run_state(options, plan, tf.distribute.get_strategy())
+        return state, _resume(state, options, now)
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
         origin = config_lib.folder_of(options.init_checkpoint)
-        labels = model_files.labels(options.output_dir)
+        there = model_folder.read(origin)
+        here = model_folder.read(options.output_dir)
         load_weights(
             objective.model,
             options.init_checkpoint,
             new=plan.new_variables,
-            encoder_only=labels is not None
-            and model_files.answers_differ(origin, labels),
+            encoder_only=model_folder.outputs_differ(there, here),
         )
     elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -243,8 +251,8 @@ def load_for_evaluation(
         released.
 
     Raises:
-        ValueError: there is no checkpoint, it lacks a weight, its output layer
-            belongs to another task, or a weight is not finite.
+        ValueError: there is no checkpoint, it lacks a weight, or a weight is
+            not finite.
     """
     path = prefix or options.init_checkpoint
     if not path:
@@ -252,13 +260,8 @@ def load_for_evaluation(
             f"There is nothing to evaluate: {options.output_dir} holds no "
             "checkpoint and --init_checkpoint is not given."
         )
-    order = None
-    if prefix is None:
-        order = _output_order(model, path, options.output_dir)
     with strategy.scope():
         load_weights(model, path)
-        if order is not None:
-            _reorder_outputs(model, order)
     checkpoints.check_finite(model, path)
     return checkpointing.load_step(prefix) if prefix else 0
 
@@ -277,43 +280,15 @@ def load_pretrained(
             vocabulary or casing, lacks a weight, or has one that is not finite.
     """
     path = options.init_checkpoint
-    model_files.check_bidirectional(path)
-    folder = config_lib.folder_of(path)
-    model_files.check_casing(
-        folder, options.do_lower_case, options.strips_accents
-    )
-    model_files.check_vocabulary(folder, options.vocab_file)
+    model_folder.check_bidirectional(path)
+    text = {
+        "do_lower_case": options.do_lower_case,
+        "strip_accents": options.strips_accents,
+    }
+    model_folder.check_start(path, text, options.vocab_file)
     report = checkpoints.load(model, path, new=model.optional_variables)
     checkpoints.check_finite(model, path)
     logging.info("%s: %s", path, report)
-
-
-def _output_order(
-    model: keras.Model, path: str, output_dir: str
-) -> list[int] | None:
-    """Finds the output of a checkpoint for each label of a run."""
-    labels = model_files.labels(output_dir)
-    names = checkpoints.variables_by_name(model).keys()
-    if labels is None or not names >= {*_OUTPUT_LAYER}:
-        return None
-    folder = config_lib.folder_of(path)
-    if model_files.labels(folder) is None:
-        logging.warning(
-            "No file beside %s names its labels; they are assumed to be %s.",
-            path,
-            labels,
-        )
-    return model_files.output_order(folder, labels)
-
-
-def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
-    logging.info(
-        "The outputs are reordered to the labels of this run: %s.", order
-    )
-    variables = checkpoints.variables_by_name(model)
-    for name in _OUTPUT_LAYER:
-        rows = variables[name].value.numpy()
-        variables[name].assign(rows[list(order)])
 
 
 def load_weights(
@@ -332,39 +307,26 @@ def load_weights(
             such as the output layer of another task; they keep their initial
             values.
         encoder_only: load only the encoder.
-
-    Raises:
-        ValueError: `new` is empty, and the output layer labels words instead
-            of sentences or sentences instead of words.
     """
     variables = checkpoints.variables_by_name(model)
     with checkpoints.opened(path) as source:
-        architectures = model_files.architectures(source)
-        held = source.variables
-    ours, theirs = {type(model).__name__} & _TWINS, {*architectures} & _TWINS
-    is_of_twin = bool(ours and theirs and ours != theirs)
+        held, classes = source.variables, {*source.architectures}
     has_other_shapes = any(
         name in held and held[name][0] != tuple(variable.shape)
         for name, variable in variables.items()
         if _matches(name, new)
     )
     optional = model.optional_variables
-    if new and architectures and {*architectures} <= _WITHOUT_POOLER:
+    task = model_folder.read(config_lib.folder_of(path)).get("task")
+    if new and (classes or {f"{task}"}) <= _WITHOUT_POOLER:
         optional = (*optional, name_tables.POOLER)
-    if is_of_twin and not new:
-        raise ValueError(
-            f"The output layer of {path} belongs to "
-            f"{', '.join(architectures)}; this run needs that of "
-            f"{type(model).__name__} and does not train one. Evaluate the "
-            "checkpoint with the script that trained it."
-        )
-    if encoder_only or is_of_twin or has_other_shapes:
+    if encoder_only or has_other_shapes:
         report = checkpoints.load(model.bert, path, new=optional)
         head = [name for name in variables if not name.startswith("bert/")]
         progress.log_paragraph(
             f"Initialized the encoder from {path}: {report}. The output layer "
-            f"is new ({', '.join(head)}): that of the checkpoint "
-            "belongs to another task."
+            f"is new ({', '.join(head)}): that of the checkpoint belongs to "
+            "another task."
         )
         return
     report = checkpoints.load(model, path, new=(*new, *optional))
@@ -375,7 +337,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _resume(state: steps.TrainState, options, plan) -> int:
+def _resume(state: steps.TrainState, options, now) -> int:
     """Restores the latest checkpoint; if it is damaged, the one before.
 
     Returns:
@@ -400,7 +362,7 @@ def _resume(state: steps.TrainState, options, plan) -> int:
                     "its --output_dir. To start from these weights, pass them "
                     "as --init_checkpoint with another --output_dir."
                 )
-            _check_identity(prefix, saved.get("identity", {}), plan)
+            _warn_of_changes(prefix, saved, now)
             state.loss_scale.restore(saved["loss_scale"])
         logging.info("Resumed from %s at step %d.", prefix, step)
         if options.init_checkpoint:
@@ -413,31 +375,25 @@ def _resume(state: steps.TrainState, options, plan) -> int:
     raise faults[0]
 
 
-def _check_identity(
-    prefix: str, saved: Mapping[str, object], plan: Plan
+def _warn_of_changes(
+    prefix: str, saved: Mapping[str, Any], now: Mapping[str, Any]
 ) -> None:
-    saved = {**_DEFAULTS, **saved}
-    # Runs of earlier versions did not save all of these values.
-    differing = messages.changes(saved, plan.identity)
-    described = ", ".join(differing.values())
-    if not differing.keys().isdisjoint(plan.fixed):
-        raise ValueError(
-            f"{prefix} belongs to another run: {described}. Choose another "
-            "--output_dir, or pass it as --init_checkpoint."
-        )
-    if differing and differing.keys() <= _BATCH_SPLIT:
+    """Warns if a resumed run has other flags or data than before."""
+    differing = {
+        **messages.changes(
+            {
+                name: value
+                for name, value in saved.get("flags", {}).items()
+                if name in _RESULT_FLAGS
+            },
+            now["flags"],
+        ),
+        **messages.changes(saved.get("data", {}), now["data"]),
+    }
+    if differing:
         logging.warning(
-            "Resuming from %s with a different distribution of the batch: %s. "
-            "Each step has the same examples and learning rate. Dropout masks "
-            "and rounding differ, so the result will not be identical to that "
-            "of an uninterrupted run.",
+            "Resuming from %s with other settings: %s. The result will not be "
+            "that of an uninterrupted run.",
             prefix,
-            described,
-        )
-    elif differing:
-        logging.warning(
-            "Resuming from %s with different settings: %s. The result will not "
-            "be that of an uninterrupted run.",
-            prefix,
-            described,
+            ", ".join(differing.values()),
         )

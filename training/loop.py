@@ -1,7 +1,6 @@
 """The training loop: steps, reports, checkpoints and evaluations."""
 
 import contextlib
-import dataclasses
 import signal
 import sys
 import threading
@@ -29,19 +28,6 @@ class OutOfMemoryError(RuntimeError):
     """A step exceeded the available memory."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Result:
-    """The result of a training.
-
-    Attributes:
-        step: the number of completed steps.
-        metrics: the last held-out metrics; None if there were none.
-    """
-
-    step: int
-    metrics: Mapping[str, float] | None
-
-
 @input_pipeline.reading_errors()
 def train(
     trainer: steps.Trainer,
@@ -49,7 +35,7 @@ def train(
     options: training_flags.TrainingOptions,
     plan: initialization.Plan,
     first_step: int,
-) -> Result:
+) -> tuple[int, Mapping[str, float] | None]:
     """Trains from `first_step` to the end of the run or early stopping.
 
     After SIGTERM, SIGHUP or Ctrl-C the current step completes, a checkpoint is
@@ -62,6 +48,10 @@ def train(
         options: the flags of the run.
         plan: the other settings of the run.
         first_step: the number of steps that were made before.
+
+    Returns:
+        The number of completed steps, and the last held-out metrics; None if
+        there were none.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
@@ -107,7 +97,7 @@ def train(
     communicator.barrier()
     if stopped_by:
         _exit_by_signal(stopped_by, step)
-    return Result(step=step, metrics=metrics)
+    return step, metrics
 
 
 def _is_due(step: int, plan: initialization.Plan, *intervals: int) -> bool:
@@ -152,6 +142,7 @@ class _Recorder:
         first_step: int,
     ):
         self._state, self._options, self._plan = trainer.state, options, plan
+        self._strategy = trainer.strategy
         self._communicator = workers.Communicator(trainer.strategy)
         output_dir, self._is_chief = options.output_dir, workers.is_chief()
         self._best = None
@@ -189,7 +180,9 @@ class _Recorder:
                 step,
                 variables={**self._weights(), **self._state.optimizer.slots()},
                 state={
-                    "identity": dict(self._plan.identity),
+                    **initialization.run_state(
+                        self._options, self._plan, self._strategy
+                    ),
                     "loss_scale": self._state.loss_scale.state(),
                     "unreported": sums,
                 },

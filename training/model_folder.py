@@ -97,8 +97,10 @@ def read(folder: str) -> dict[str, Any]:
     config_file = os.path.join(folder, huggingface_config.CONFIG)
     config = _read_json(folder, huggingface_config.CONFIG)
     labels = huggingface_config.labels_of(config, config_file) or {}
-    if not huggingface_config.are_placeholders(labels.get("labels", [])):
-        found |= labels
+    names = labels.get("labels")
+    if names and huggingface_config.are_placeholders(names):
+        labels = {"problem_type": labels["problem_type"]}
+    found |= labels
     for name in config.get("architectures") or []:
         found["task"] = _TASK_OF_CLASS.get(name)
     return {key: value for key, value in found.items() if value is not None}
@@ -217,11 +219,31 @@ def describe(
             check_vocabulary(folder, vocab_file, may_replace_unused=False)
     if not (is_training or (has_checkpoint and not is_ours)):
         return
-    writing.write_json(os.path.join(folder, config_lib.FILE), dict(config))
+    write(folder, config, description, vocab_file)
+
+
+def write(
+    folder: str,
+    config: Mapping[str, Any],
+    description: Mapping[str, Any],
+    vocab_file: str | None = None,
+) -> None:
+    """Writes the files that describe a model beside its weights.
+
+    Args:
+        folder: of the model, created if missing.
+        config: the contents of `bert_config.json`.
+        description: the contents of `task.json`; it is not written if empty.
+        vocab_file: the vocabulary to copy, if any.
+    """
     writing.write_json(
-        os.path.join(folder, run_files.TASK),
-        {key: _json_value(value) for key, value in description.items()},
+        os.path.join(folder, config_lib.FILE), dict(sorted(config.items()))
     )
+    if description:
+        writing.write_json(
+            os.path.join(folder, run_files.TASK),
+            {key: _json_value(value) for key, value in description.items()},
+        )
     target = os.path.join(folder, run_files.VOCABULARY)
     if vocab_file and os.path.abspath(vocab_file) != os.path.abspath(target):
         writing.copy_file(vocab_file, target)
@@ -274,8 +296,10 @@ def _differences(
 
 
 def check_start(
-    checkpoint: str, description: Mapping[str, Any], vocab_file: str | None
-) -> bool:
+    checkpoint: str,
+    description: Mapping[str, Any],
+    vocab_file: str | None = None,
+) -> None:
     """Checks that weights fit the text and the attention of a run.
 
     Args:
@@ -283,9 +307,6 @@ def check_start(
             folder's description is compared, if there is one.
         description: of the run, in the form of `task.json`.
         vocab_file: of the run. Words may replace `[unusedN]` entries.
-
-    Returns:
-        Whether its output layer has another meaning than that of the run.
 
     Raises:
         ValueError: the vocabulary, the casing or the attention differs.
@@ -307,15 +328,53 @@ def check_start(
     if differing:
         raise ValueError(
             f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
-            "Pass the values there (--vocab_file, --do_lower_case, "
-            "--attention), or choose another checkpoint."
+            "Pass the values there, or choose another checkpoint."
         )
-    return bool(_differences(there, description, _OUTPUTS))
 
 
-def outputs(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of a description that its output layer depends on."""
-    return {key: description[key] for key in _OUTPUTS if key in description}
+def check_bidirectional(path: str) -> None:
+    """Checks that a checkpoint has bidirectional attention.
+
+    For programs without a causal mode.
+    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
+    BERT, so its weights do not show the attention. Checkpoints of other
+    programs are not checked.
+
+    Args:
+        path: a prefix, one of its files, or a folder.
+
+    Raises:
+        ValueError: it was trained from left to right.
+    """
+    there = read(config_lib.folder_of(path)).get("attention")
+    if there == training_flags.CAUSAL:
+        raise ValueError(
+            f"{path} was trained from left to right (--objective=ltr, "
+            "--attention=causal): each word attends only to earlier words. "
+            "This program needs bidirectional attention. Only the fine-tuning "
+            "scripts with --attention accept it."
+        )
+
+
+def check_outputs(checkpoint: str, description: Mapping[str, Any]) -> None:
+    """Checks that the output layer of weights is that of a run.
+
+    Raises:
+        ValueError: it belongs to another task, or to other labels.
+    """
+    there = read(config_lib.folder_of(checkpoint))
+    if differing := _differences(there, description, _OUTPUTS):
+        raise ValueError(
+            f"The output layer of {checkpoint} is another one: "
+            f"{'; '.join(differing)}. Evaluate it with the script and the "
+            "labels of its training. If labels have the same meaning, name "
+            f"them alike in its folder's {run_files.TASK}."
+        )
+
+
+def outputs_differ(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Returns whether the output layers of two descriptions differ."""
+    return bool(_differences(there, here, _OUTPUTS))
 
 
 def check_vocabulary(
@@ -368,6 +427,34 @@ def check_vocabulary(
         )
 
 
+def check_weights(options: training_flags.TrainingOptions) -> None:
+    """Checks that the weights that a run needs exist.
+
+    Call this check last: for an existing path it imports TensorFlow, for which
+    other errors need not wait.
+
+    Raises:
+        FileNotFoundError: `--init_checkpoint` does not exist.
+        ValueError: its format is not supported; or the run does not train and
+            there is no checkpoint to evaluate.
+    """
+    folder = options.output_dir
+    if run_files.checkpoints_in(folder):
+        return
+    if options.init_checkpoint:
+        # Late, for a quick --help: this import takes 10 ms.
+        from modeling import checkpoints
+
+        checkpoints.find(options.init_checkpoint)
+    elif not options.do_train and not (
+        run_files.checkpoints_in(folder, in_trials=True)
+    ):
+        raise ValueError(
+            f"There is nothing to evaluate: {folder} holds no checkpoint and "
+            "--init_checkpoint is not given."
+        )
+
+
 # ------------------------------------------------------------------- Following
 
 
@@ -375,8 +462,8 @@ def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
     """Returns the description of the model that a run does not train.
 
     Args:
-        options: of the run. The model is in `output_dir`, else at
-            `init_checkpoint`.
+        options: of the run. The model is in `output_dir` or its trials, else
+            at `init_checkpoint`.
 
     Returns:
         The contents of `task.json`, as `read` returns them, and `folder`, the
@@ -387,8 +474,12 @@ def known(options: training_flags.TrainingOptions) -> dict[str, Any]:
     folder = options.output_dir
     if getattr(options, "use_best_checkpoint", False):
         folder = os.path.join(folder, run_files.BEST)
-    if not run_files.checkpoints_in(folder) and options.init_checkpoint:
-        folder = config_lib.folder_of(options.init_checkpoint)
+    if not run_files.checkpoints_in(folder):
+        trials = run_files.checkpoints_in(options.output_dir, in_trials=True)
+        if trials:  # Their models differ in their weights alone.
+            folder = os.path.dirname(trials[0])
+        elif options.init_checkpoint:
+            folder = config_lib.folder_of(options.init_checkpoint)
     return {**read(folder), "folder": folder}
 
 

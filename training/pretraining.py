@@ -34,13 +34,6 @@ _HEADS = ("cls/predictions/", "cls/seq_relationship/")
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
-_IDENTITY = (
-    "objective",
-    "num_train_steps",
-    "num_warmup_steps",
-    "max_predictions_per_seq",
-    "packing",
-)
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -247,8 +240,7 @@ def plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
         stop_at_step=options.stop_at_step,
-        identity={
-            **{name: getattr(options, name) for name in _IDENTITY},
+        data={
             "num_records": len(source.files),
             "records_fingerprint": source.files.fingerprint(),
             "masking": masking,
@@ -259,6 +251,16 @@ def plan(
         best_metric="loss" if options.keep_best_checkpoint else None,
         higher_is_better=False,
     )
+
+
+def load(
+    strategy: tf.distribute.Strategy,
+    model: heads.BertForPreTraining,
+    options: training_flags.PretrainingOptions,
+) -> int:
+    """Loads the latest checkpoint for evaluation; returns its step."""
+    prefix = checkpointing.latest(options.output_dir)
+    return initialization.load_for_evaluation(strategy, model, prefix, options)
 
 
 def _new_heads(init_checkpoint: str | None) -> list[str]:

@@ -1,15 +1,16 @@
-"""The model of a task: its training, evaluation and prediction."""
+"""The model of a task: its records, training, evaluation and prediction."""
 
 import dataclasses
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 from absl import logging
 
-from files import messages, result_files, run_files, writing
+from files import paths, result_files, run_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -18,199 +19,168 @@ from training import (
     initialization,
     input_pipeline,
     loop,
-    model_files,
     model_folder,
-    objectives,
     prediction,
+    record_files,
+    record_order,
     records,
     steps,
-    task_data,
     workers,
 )
 from training import flags as training_flags
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
-# Options of fine-tuning that must stay the same when a run resumes.
-_IDENTITY = (
-    *("num_train_epochs", "warmup_proportion"),
-    *("freeze_layers", "packing"),
-)
+_STEP_LIMIT = 2**63  # Steps are int64.
+# The data sets by split.
+_Data = Mapping[str, Sequence[task_lib.Data]]
 
 
-def prepare(
-    task: task_lib.Task, config: config_lib.BertConfig
-) -> task_data.Setup:
-    """Chooses devices and sets up the run; see `devices.prepare_training`."""
-    options: training_flags.FineTuningOptions = task.options
-    strategy = devices.prepare_training(
-        options,
-        [dataclasses.replace(options, **each) for each in options.grid],
-    )
-    return task_data.Setup(
-        options=options,
-        config=config,
-        text={
-            "vocab_sha256": records.vocab_sha256(task.tokenizer.vocab),
-            "do_lower_case": options.do_lower_case,
-            "strip_accents": options.strips_accents,
-        },
-        vocab_size=task.tokenizer.vocab_size,
-        strategy=strategy,
-    )
+class TaskModel:
+    """The network of a task, and what is done with it.
 
-
-class FineTuner:
-    """The training, evaluation and prediction of the trials of a run.
-
-    The trials share one network, because compilation takes much of the time of
-    a short training. Each trial has options with its own `output_dir`,
+    All trials of a run share the network, because compilation takes much of the
+    time of a short training. Each trial has options with its own `output_dir`,
     `random_seed` and setting of the grid.
 
     Args:
         task: the task.
-        setup: the setup of the run.
+        config: the configuration of the model.
     """
 
-    _objective: objectives.FineTuning
-    _predictor: prediction.Predictor
-
-    def __init__(self, task: task_lib.Task, setup: task_data.Setup):
-        self._task, self._setup = task, setup
-        self._strategy = setup.strategy
-        self._communicator = workers.Communicator(setup.strategy)
-        self._has_network = False
+    def __init__(self, task: task_lib.Task, config: config_lib.BertConfig):
+        self._task, self._config, self._options = task, config, task.options
+        self._strategy = devices.prepare_training(
+            self._options,
+            [
+                dataclasses.replace(self._options, **setting)
+                for setting in self._options.grid
+            ],
+        )
+        self._communicator = workers.Communicator(self._strategy)
+        self._objective: Any = None  # An `objectives.FineTuning`.
         self._trainer: steps.Trainer | None = None
+
+    # ------------------------------------------------------------- Description
 
     @property
     def _description(self) -> dict[str, Any]:
-        options = self._setup.options
+        options = self._options
         return {
-            **self._setup.text,
+            **self._task.description,
+            "vocab_sha256": records.vocab_sha256(self._task.tokenizer.vocab),
+            "do_lower_case": options.do_lower_case,
+            "strip_accents": options.strips_accents,
             "max_seq_length": options.max_seq_length,
             "attention": model_folder.attention(is_causal=options.is_causal),
-            **options.ablation,
-            **self._task.description,
+            "bilstm_head": getattr(options, "bilstm_head", False),
         }
 
-    def check_trained(self, options: training_flags.FineTuningOptions) -> None:
-        """Checks that this run would train the checkpoint of its folder alike.
+    def _describe(self, options: training_flags.FineTuningOptions) -> None:
+        """Describes the model in the folder of a trial, or compares it."""
+        config, description = self._config.to_dict(), self._description
+        start, vocab_file = options.init_checkpoint, options.vocab_file
+        if start and not run_files.checkpoints_in(options.output_dir):
+            model_folder.check_start(start, description, vocab_file)
+            if not options.do_train:
+                model_folder.check_outputs(start, description)
+        model_folder.describe(
+            options.output_dir,
+            config,
+            description,
+            vocab_file,
+            is_training=options.do_train,
+        )
 
-        Args:
-            options: the options of the trial.
+    # ----------------------------------------------------------------- Records
+
+    def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
+        """Writes the records of a data set, or reuses existing ones.
+
+        They are reused if they were created from the same text with the same
+        vocabulary, length and so on. The chief writes, and the others wait.
 
         Raises:
-            ValueError: a value that the task fixes differs.
+            OSError: another worker cannot see the file of the chief.
+            ValueError: the data set is empty.
         """
-        latest = next(checkpointing.readable_states(options.output_dir), None)
-        if latest is None:
-            return
-        prefix, saved = latest[0], model_files.identity(latest[0])
-        identity = self._identity_of_weights()
-        now = {name: identity[name] for name in self._task.fixed}
-        differing = messages.changes(saved, now)
-        if differing:
-            raise ValueError(
-                f"{prefix} was trained with other flags: "
-                f"{', '.join(differing.values())}. Pass those of its training "
-                "(encoder_sha256 depends on --init_checkpoint), or choose "
-                "another --output_dir."
+        name = f"{data_set.name}.tf_record"
+        path = os.path.join(self._options.output_dir, name)
+        made_from = self._metadata(data_set)
+        if workers.is_chief() and not _is_up_to_date(path, made_from):
+            _write_records(path, made_from, data_set)
+        self._communicator.barrier()
+        made = records.read_metadata(path)
+        if made is None:
+            raise OSError(
+                f"This worker cannot see {path}, made by the chief. All "
+                "workers must read and write the same folder."
             )
+        files = record_files.RecordFiles([path])
+        counts = made.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+        return task_lib.Data(
+            data_set=data_set,
+            source=input_pipeline.RecordSource(
+                files=files,
+                features=data_set.features,
+                vocab_size=self._task.tokenizer.vocab_size,
+            ),
+            rows_per_example=np.asarray(counts, np.int64),
+        )
+
+    def _metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
+        """Returns the expected sidecar of the records of a data set."""
+        description, flags = self._description, dict(data_set.made_from)
+        if description["strip_accents"] != description["do_lower_case"]:
+            flags["strip_accents"] = description["strip_accents"]
+        return records.Metadata(
+            kind=data_set.kind,
+            max_seq_length=self._options.max_seq_length,
+            vocab_size=self._task.tokenizer.vocab_size,
+            vocab_sha256=description["vocab_sha256"],
+            do_lower_case=self._options.do_lower_case,
+            num_records=0,  # Filled in when they are written.
+            flags=flags,
+        )
+
+    # ---------------------------------------------------------------- Training
 
     def start(self, options: training_flags.FineTuningOptions) -> None:
         """Starts a trial with new weights, and describes the model.
 
-        The configuration, vocabulary and so on are written to the folders of
-        the trial and of the run.
-
         Raises:
-            ValueError: a folder contains another model, or `init_checkpoint`
+            ValueError: the folder contains another model, or `init_checkpoint`
                 was trained with other text options.
         """
         if workers.is_chief():
-            self._validate_folders(options.output_dir)
+            self._describe(options)
         self._communicator.barrier()
         devices.set_seed(
             options.random_seed, deterministic=options.deterministic
         )
         with self._strategy.scope():
-            new = self._task.make_objective(self._setup.config)
-            if self._has_network:
-                _copy_weights(new.model, self._objective.model)
-                # Now, since a model is in reference cycles: otherwise those of
-                # several trials are in memory at once.
-                del new
-                gc.collect()
-                return
-        self._has_network, self._objective = True, new
-        self._predictor = prediction.Predictor(self._strategy, new)
-        logging.info("%s parameters", f"{new.model.count_params():,}")
-
-    def _validate_folders(self, output_dir: str) -> None:
-        """Checks the folders of a trial and of the run; describes the model."""
-        whole, text = self._setup.options, self._setup.text
-        if whole.init_checkpoint:
-            origin = config_lib.folder_of(whole.init_checkpoint)
-            model_files.check_text(origin, text, whole.vocab_file)
-            now = self._description
-            is_other = model_folder.check_start(
-                whole.init_checkpoint, now, whole.vocab_file
-            )
-            has_own = run_files.checkpoints_in(output_dir)
-            if is_other and not (whole.do_train or has_own):
-                there = model_folder.outputs(model_folder.read(origin))
-                raise ValueError(
-                    f"The output layer of {whole.init_checkpoint} is not that "
-                    f"of this run: {there} there, {model_folder.outputs(now)} "
-                    "here. Evaluate it with the script and the labels of its "
-                    "training. If the labels have the same meaning, name them "
-                    f"alike in the folder's {run_files.TASK}."
-                )
-        for folder in dict.fromkeys((output_dir, whole.output_dir)):
-            model_folder.describe(
-                folder,
-                self._setup.config.to_dict(),
-                self._description,
-                whole.vocab_file,
-                is_training=whole.do_train,
-            )
-            if whole.do_train:
-                path = os.path.join(folder, run_files.TOKENIZER)
-                writing.write_json(path, dict(text))
-            if whole.do_train and self._task.labels:
-                path = os.path.join(folder, run_files.LABELS)
-                writing.write_json(path, dict(self._task.labels))
+            new = self._task.make_objective(self._config)
+        if self._objective is None:
+            self._objective = new
+            self._predictor = prediction.Predictor(self._strategy, new)
+            logging.info("%s parameters", f"{new.model.count_params():,}")
+            return
+        with self._strategy.scope():
+            _copy_weights(new.model, self._objective.model)
+        # Now, since a model is in reference cycles: otherwise those of several
+        # trials are in memory at once.
+        del new
+        gc.collect()
 
     def train(
-        self,
-        options: training_flags.FineTuningOptions,
-        data: Mapping[str, Sequence[task_lib.Data]],
+        self, options: training_flags.FineTuningOptions, data: _Data
     ) -> None:
         """Trains on the data of `TRAIN`, resuming from the folder's checkpoint.
 
         Raises:
-            ValueError: there are too few examples for one step, or the folder
-                contains another run.
+            ValueError: there are too few examples for one step.
         """
         (train,) = data[task_lib.TRAIN]
-        length = task_data.length(task_data.num_examples(train), options)
-        evaluates = options.evaluates_while_training
-        every = options.eval_every_steps
-        if options.eval_every_epoch:
-            every = length.steps_per_epoch
-        plan = initialization.Plan(
-            num_train_steps=length.num_train_steps,
-            num_warmup_steps=length.num_warmup_steps,
-            identity=self._identity(options, train),
-            fixed=self._fixed(options),
-            new_variables=(_OUTPUT_LAYER,),
-            frozen_variables=(
-                *self._objective.model.frozen_variables,
-                *frozen_variables(options.freeze_layers),
-            ),
-            evaluate=(lambda: self._metrics(data)) if evaluates else None,
-            eval_every_steps=every,
-            best_metric=self._task.metric if evaluates else None,
-        ).complete_identity(options, self._strategy)
+        plan = self._plan(options, train, data)
         with self._strategy.scope():
             state, first_step = initialization.initialize(
                 self._objective,
@@ -218,11 +188,40 @@ class FineTuner:
                 plan,
                 self._trainer.state if self._trainer else None,
             )
-        self._trainer = self._trainer_of(state, options)
-        batches = task_data.training_batches(train.source, options)
-        loop.train(self._trainer, batches, options, plan, first_step)
+        self._trainer = self._trainer_of(state)
+        batches = training_batches(train.source, options)
+        step, _ = loop.train(self._trainer, batches, options, plan, first_step)
+        loop.warn_of_more_steps(step, plan.num_train_steps)
 
-    def _trainer_of(self, state: steps.TrainState, options) -> steps.Trainer:
+    def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
+        run = length(num_examples(train), options)
+        every = options.eval_every_steps
+        if options.eval_every_epoch:
+            every = run.steps_per_epoch
+        evaluates = options.evaluates_while_training
+
+        def evaluate() -> Mapping[str, float]:
+            held_out = data[task_lib.EVAL][0]
+            return self._task.metrics(held_out, self._answer(held_out))
+
+        return initialization.Plan(
+            num_train_steps=run.num_train_steps,
+            num_warmup_steps=run.num_warmup_steps,
+            data={
+                "num_records": len(train.source.files),
+                "records_fingerprint": train.source.files.fingerprint(),
+            },
+            new_variables=(_OUTPUT_LAYER,),
+            frozen_variables=(
+                *self._objective.model.frozen_variables,
+                *frozen_variables(options.freeze_layers),
+            ),
+            evaluate=evaluate if evaluates else None,
+            eval_every_steps=every,
+            best_metric=self._task.metric if evaluates else None,
+        )
+
+    def _trainer_of(self, state: steps.TrainState) -> steps.Trainer:
         """Returns compiled steps; the same if schedules differ in their peak.
 
         The length of a run is compiled into its steps.
@@ -235,60 +234,33 @@ class FineTuner:
             self._strategy,
             state,
             jit_compile=devices.compiles_whole_steps(
-                self._strategy, options.jit_compile
+                self._strategy, self._options.jit_compile
             ),
         )
 
-    def _identity(self, options, train) -> dict[str, object]:
-        """Returns the values that must stay the same when a run resumes."""
-        return {
-            **self._identity_of_weights(),
-            "num_records": len(train.source.files),
-            "records_fingerprint": train.source.files.fingerprint(),
-            **{name: getattr(options, name) for name in _IDENTITY},
-        }
-
-    def _identity_of_weights(self) -> dict[str, object]:
-        return {"objective": self._task.name, **self._task.identity}
-
-    def _fixed(self, options) -> list[str]:
-        """Returns the values that identify a trial, whose folder is numbered.
-
-        With another grid a folder may have the number of another trial.
-        """
-        is_trial = options.output_dir != self._setup.options.output_dir
-        of_trial = ["random_seed", *options.grid[0]] if is_trial else []
-        return ["objective", *of_trial]
-
-    def _metrics(self, data) -> Mapping[str, float]:
-        """Evaluates the first held-out data set with the current weights."""
-        held_out = data[task_lib.EVAL][0]
-        return self._task.metrics(held_out, self._answer(held_out))
+    # -------------------------------------------------------------- Evaluation
 
     def evaluate(
         self,
         options: training_flags.FineTuningOptions,
-        data: Mapping[str, Sequence[task_lib.Data]],
-        *,
-        predicts: bool,
+        data: _Data,
+        splits: Sequence[str],
     ) -> dict[str, float]:
-        """Evaluates and predicts according to the options; writes the results.
+        """Evaluates and predicts; writes answers and results.
 
         Args:
-            options: the options of the trial.
-            data: the data sets by split; missing splits are skipped.
-            predicts: whether to predict, if the options request it.
+            options: the options of the trial. Its best or latest checkpoint is
+                used, or else `init_checkpoint`.
+            data: the data sets by split.
+            splits: `EVAL` for scores of held-out data, `PREDICT` for answers.
 
         Returns:
             The contents of the result files.
         """
+        if not splits:
+            return {}
+        step = self._restore(options)
         results: dict[str, float] = {}
-        wanted = {
-            task_lib.EVAL: options.do_eval,
-            task_lib.PREDICT: options.do_predict and predicts,
-        }
-        splits = [split for split in wanted if wanted[split] and split in data]
-        step = self._restore(options) if splits else 0
         answers: dict[str, Any] = {}  # By data set.
         for split in splits:
             scores: dict[str, float] = {}
@@ -297,55 +269,42 @@ class FineTuner:
                 # Once, for evaluation and prediction.
                 if name not in answers:
                     answers[name] = self._answer(each)
-                scores |= self._results(each, answers[name], options.output_dir)
+                if workers.is_chief():
+                    self._task.write_answers(
+                        each, answers[name], options.output_dir
+                    )
+                if each.data_set.has_labels:
+                    scores |= self._task.results(each, answers[name])
             if scores and workers.is_chief():
+                name = f"{task_lib.RESULTS_PREFIX[split]}_results.txt"
                 result_files.write(
-                    os.path.join(
-                        options.output_dir,
-                        f"{task_lib.RESULTS_PREFIX[split]}_results.txt",
-                    ),
+                    os.path.join(options.output_dir, name),
                     {**scores, "global_step": step},
                 )
             results |= scores
         return results
 
-    def _results(
-        self, data: task_lib.Data, answers: Any, folder: str
-    ) -> Mapping[str, float]:
-        """Writes the files of a data set and returns its results."""
-        if workers.is_chief():
-            self._task.write_answers(data, answers, folder)
-        if data.data_set.has_labels:
-            return self._task.results(data, answers)
-        return {}
-
-    def _answer(self, data: task_lib.Data) -> Any:
-        """Answers a data set with the current weights."""
-        options, outputs = self._setup.options, {}
-        batch_flag = "predict_batch_size"
-        if data.data_set.split == task_lib.EVAL:
-            batch_flag = options.eval_batch_flag
-        if data.source is not None:
-            with input_pipeline.reading_errors():
-                outputs = self._predictor.predict(
-                    data.source,
-                    batch_size=getattr(options, batch_flag),
-                    by_length=options.packing,
-                )
-        return self._task.decode(data, outputs)
-
     def _restore(self, options: training_flags.FineTuningOptions) -> int:
-        """Loads the best or latest checkpoint, or else `init_checkpoint`.
-
-        Returns:
-            The step of the checkpoint; 0 for `init_checkpoint`, as released.
-        """
+        """Loads the weights; returns their step, 0 for `init_checkpoint`."""
         prefix = checkpointing.best_or_latest(
             options.output_dir, best=options.use_best_checkpoint
         )
         return initialization.load_for_evaluation(
             self._strategy, self._objective.model, prefix, options
         )
+
+    def _answer(self, data: task_lib.Data) -> Any:
+        """Answers a data set with the current weights."""
+        batch_flag = "predict_batch_size"
+        if data.data_set.split == task_lib.EVAL:
+            batch_flag = self._options.eval_batch_flag
+        with input_pipeline.reading_errors():
+            outputs = self._predictor.predict(
+                data.source,
+                batch_size=getattr(self._options, batch_flag),
+                by_length=self._options.packing,
+            )
+        return self._task.decode(data, outputs)
 
 
 def _copy_weights(source: keras.Model, target: keras.Model) -> None:
@@ -359,3 +318,122 @@ def frozen_variables(num_layers: int) -> tuple[str, ...]:
         return ()
     numbers = "|".join(map(str, range(num_layers)))
     return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
+
+
+# --------------------------------------------------------------------- Records
+
+
+def _is_up_to_date(path: str, made_from: records.Metadata) -> bool:
+    """Returns whether a record file is whole and was made from this data."""
+    try:
+        held = records.read_metadata(path)
+        if held is None or not paths.exists(path):
+            return False
+        files = record_files.RecordFiles([path])
+    except (OSError, ValueError) as error:
+        logging.warning("%s is damaged, and is made again: %s", path, error)
+        return False
+    counts = held.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+    if not (
+        records.is_same_data(held, made_from)
+        and sum(counts) == len(files) == held.num_records
+    ):
+        return False
+    logging.info("%s: reusing %d records", path, len(files))
+    return True
+
+
+def _write_records(
+    path: str, made_from: records.Metadata, data_set: task_lib.DataSet
+) -> None:
+    """Writes a record file, then its sidecar."""
+    counts: list[int] = []
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for example in data_set.examples():
+            counts.append(len(example))
+            yield from example
+
+    records.remove_metadata(path)
+    records.write_records(path, rows(), data_set.features)
+    flags = dict(made_from.flags)
+    if any(count != 1 for count in counts):
+        flags[records.ROWS_PER_EXAMPLE] = counts
+    records.write_metadata(
+        path,
+        dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
+    )
+
+
+# ------------------------------------------------------------ Steps and batches
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Length:
+    """The length of a run in steps, as the release counts it."""
+
+    num_train_steps: int
+    num_warmup_steps: int
+    steps_per_epoch: int
+
+
+def length(
+    num_examples: int, options: training_flags.FineTuningOptions
+) -> Length:
+    """Counts the steps of a run.
+
+    As released: fractions of a training step and of a warm-up step are dropped.
+
+    Args:
+        num_examples: the examples of one epoch.
+        options: the options of the run.
+
+    Raises:
+        ValueError: there is less than one step, or too many to count.
+    """
+    batch_size = options.train_batch_size
+    num_train_epochs = options.num_train_epochs
+    num_batches = num_examples / batch_size * num_train_epochs
+    if num_batches >= _STEP_LIMIT:
+        raise ValueError(
+            f"--num_train_epochs={num_train_epochs:g} makes more steps than a "
+            "64-bit integer can count. Choose a smaller number."
+        )
+    num_train_steps = int(num_batches)
+    if num_train_steps < 1:
+        raise ValueError(
+            f"{num_examples} examples in batches of {batch_size} for "
+            f"{num_train_epochs:g} epochs make less than one step. Choose a "
+            "smaller --train_batch_size or a larger --num_train_epochs."
+        )
+    return Length(
+        num_train_steps=num_train_steps,
+        num_warmup_steps=int(num_train_steps * options.warmup_proportion),
+        # Rounded up, so that the last epoch ends with the run.
+        steps_per_epoch=-(-num_examples // batch_size),
+    )
+
+
+def num_examples(train: task_lib.Data) -> int:
+    """Counts the examples of an epoch."""
+    if train.data_set.counts_examples:
+        return len(train.rows_per_example)
+    return len(train.source.files)
+
+
+def training_batches(
+    source: input_pipeline.Source, options: training_flags.FineTuningOptions
+) -> input_pipeline.TrainingBatches:
+    """Orders the records of a run: all are shuffled in each epoch."""
+    step = input_pipeline.TRAINING_LENGTH_STEP
+    if options.packing:
+        source = dataclasses.replace(
+            source,
+            packed_length=-(-int(source.lengths().max()) // step) * step,
+            num_parts=options.num_accumulation_steps,
+        )
+    return input_pipeline.TrainingBatches(
+        source=source,
+        batch_size=options.train_batch_size,
+        order=record_order.RecordOrder(len(source.files), options.random_seed),
+    )

@@ -88,7 +88,7 @@ class SentenceOptions:
     class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
         (),
         "Label weights in the loss: one number per label, in the order of "
-        "labels.json, or `balanced`, which gives all labels the same total "
+        "task.json, or `balanced`, which gives all labels the same total "
         "weight.",
     )
     dev_fraction: float = flags.Group.FILES.flag(

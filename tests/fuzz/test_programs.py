@@ -154,11 +154,11 @@ def _defined(options):
     )
     rng = random.Random(options.random_seed)
     instances = plain_masked_pairs.create_training_instances(
-        documents, list(tokenizer.vocab), options.instances, rng
+        documents, list(tokenizer.vocab), options, rng
     )
     return [
         plain_masked_pairs.instance_features(
-            each, tokenizer.convert_tokens_to_ids, options.instances
+            each, tokenizer.convert_tokens_to_ids, options
         )
         for each in instances
     ]

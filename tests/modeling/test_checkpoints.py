@@ -68,9 +68,9 @@ def test_a_folder_may_be_given_relative_to_the_current_one(
 
 
 def test_no_checkpoint_and_several_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*nowhere"):
         checkpoints.find(str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="contains no checkpoint"):
+    with pytest.raises(FileNotFoundError, match="There is no checkpoint at"):
         checkpoints.find(str(tmp_path))
     _copy(tmp_path, "a")
     _copy(tmp_path, "b")
@@ -260,7 +260,7 @@ def test_wrong_number_of_labels_is_named(tmp_path):
 def test_checkpoint_of_something_else_is_refused(tmp_path):
     prefix = str(tmp_path / "c")
     checkpoints.save(prefix, {"dense/kernel": np.zeros([2, 3])})
-    with pytest.raises(ValueError, match=r"no variable .* has dense/kernel;"):
+    with pytest.raises(ValueError, match="It has dense/kernel"):
         checkpoints.load(_pretraining(), prefix, new=[".*"])
 
 

@@ -164,9 +164,13 @@ def _by_definition(model, question, context):
     return *best, null - best[0]
 
 
-@pytest.mark.parametrize("do_lower_case", [False, True])
 @pytest.mark.parametrize(
-    "num_questions", [25, pytest.param(400, marks=pytest.mark.slow)]
+    ("do_lower_case", "num_questions"),
+    [
+        (True, 25),
+        pytest.param(True, 400, marks=pytest.mark.slow),
+        pytest.param(False, 400, marks=pytest.mark.slow),
+    ],
 )
 def test_the_best_span_of_any_text_is_found(do_lower_case, num_questions):
     model = _model(

@@ -16,7 +16,7 @@ import pytest
 from modeling import config as config_lib
 from tasks.classification import glue
 from tests import web_server
-from tools import download, fetching
+from tools import download
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
@@ -29,7 +29,6 @@ _MRPC = pathlib.Path(__file__).parents[3] / "shared" / "data" / "glue" / "MRPC"
 def site(monkeypatch):
     """A server that has all addresses of the table, and no files yet."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(fetching, "_ATTEMPTS_AGAIN", 0)
     with web_server.running() as running:
         for name, item in download.ITEMS.items():
             urls = tuple(
@@ -82,7 +81,6 @@ def test_a_checkpoint_is_unpacked_into_the_releases_folder(
     [
         (b"PK no zip file", "not a zip file, or damaged"),
         (_zip(_CHECKPOINT)[:-30], "not a zip file, or damaged"),
-        (b" <!DOCTYPE html><p>log in", "sent a web page"),
         (None, "404"),
     ],
 )
@@ -162,9 +160,8 @@ def test_the_real_corpus_gives_glues_own_files(tmp_path):
     for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"):
         shutil.copy(_MRPC / name, tmp_path)
     shutil.copy(_MRPC / "dev_ids.tsv", tmp_path / "mrpc_dev_ids.tsv")
-    counts = download.make_mrpc(str(tmp_path))
-    assert counts == {"train.tsv": 3668, "dev.tsv": 408, "test.tsv": 1725}
-    for name in counts:
+    download.make_mrpc(str(tmp_path))
+    for name in ("train.tsv", "dev.tsv", "test.tsv"):
         made = (tmp_path / name).read_text(encoding="utf-8")
         released = (_MRPC / name).read_text(encoding="utf-8-sig")
         assert made == released

@@ -9,7 +9,7 @@ import pytest
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tests import toy_config, web_server
-from tools import download, fetching
+from tools import download
 
 _NAME = "lab/tiny-bert"
 _COMMIT = "0123abcd" * 5
@@ -45,9 +45,8 @@ def hub(monkeypatch, tmp_path, model):
     """A server that answers as the hub, and an empty cache."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    for name in ("HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN"):
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(fetching, "_ATTEMPTS_AGAIN", 0)
     with web_server.running() as site:
         monkeypatch.setenv("HF_ENDPOINT", site.address + "/")
         _publish(site, model)

@@ -283,7 +283,7 @@ def test_chooses_the_latest_or_the_best(tmp_path):
 
 def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
     best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
-    names = ("bert_config.json", "labels.json", "tokenizer.json", "vocab.txt")
+    names = ("bert_config.json", "task.json", "vocab.txt")
     for name in names:
         (tmp_path / name).write_text(f"{name} of the run")
     _offer(best, 1, 0.5)

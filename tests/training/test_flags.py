@@ -75,7 +75,7 @@ def test_narrow_takes_what_has_the_same_name_unless_replaced():
         ({"do_train": True, "eval_every_epoch": True}, True),
         ({"do_train": True, "eval_every_steps": 5}, True),
         # Nothing is evaluated while nothing is trained.
-        ({"eval_every_epoch": True, "eval_every_steps": 5}, False),
+        ({"do_predict": True, "eval_every_steps": 5}, False),
     ],
 )
 def test_held_out_data_are_read_where_they_are_scored(given, expected):
@@ -88,13 +88,6 @@ def test_held_out_data_are_read_where_they_are_scored(given, expected):
     assert (task.EVAL in options.needed_splits) is expected
 
 
-def test_bert_adds_nothing_to_what_a_run_is():
-    # So that runs which were begun before there were ablations go on.
-    options = training_flags.AblationOptions()
-    assert options.ablation == {}
-    assert not any(options.head_arguments.values())
-
-
 def test_options_state_their_attention_and_batch_size_of_evaluation():
     files = {"output_dir": "out", "bert_config_file": "config.json"}
     for objective in ("mlm_nsp", "mlm", "ltr"):
@@ -102,34 +95,17 @@ def test_options_state_their_attention_and_batch_size_of_evaluation():
             **files, input_file="records", objective=objective, do_eval=True
         )
         assert options.is_causal == (objective == "ltr")
-    assert options.causal_flag == "--objective=ltr"
-    files["vocab_file"] = "vocab.txt"
-    plain = run_swag.Options(**files, data_dir="data")
-    assert not plain.is_causal and plain.ablation == {}
-    # Of the parents of a script's options, the ablation comes first.
+    files |= {"vocab_file": "vocab.txt", "do_train": True}
+    assert not run_swag.Options(**files, data_dir="data").is_causal
     ablated = run_classifier.Options(
         **files, task_name="mrpc", data_dir="data", attention="causal"
     )
-    assert ablated.is_causal and ablated.causal_flag == "--attention=causal"
-    assert ablated.ablation["attention"] == "causal"
+    assert ablated.is_causal
+    assert ablated.head_arguments == {"causal": True, "bilstm_head": False}
     assert ablated.eval_batch_flag == "eval_batch_size"
     # As released, SQuAD has one batch size for both.
     squad = run_squad.Options(
-        **files, do_train=True, train_file="train.json", attention="causal"
+        **files, train_file="train.json", attention="causal"
     )
     assert squad.is_causal
     assert squad.eval_batch_flag == "predict_batch_size"
-
-
-def test_an_ablation_is_part_of_what_a_run_is():
-    options = training_flags.AblationOptions(
-        attention="causal", bilstm_head=True
-    )
-    assert options.head_arguments == {
-        "causal": True,
-        "bilstm_head": True,
-    }
-    assert options.ablation == {
-        "attention": "causal",
-        "bilstm_head": True,
-    }

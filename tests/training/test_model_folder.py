@@ -93,8 +93,12 @@ def test_folders_of_other_programs_are_read_as_far_as_they_say(tmp_path):
         "do_lower_case": True,
         "strip_accents": False,
     }
-    _put(tmp_path, "config.json", {"id2label": {"0": "LABEL_0"}})
+    kind = {"problem_type": "multi_label_classification"}
+    _put(tmp_path, "config.json", {"id2label": {"0": "LABEL_0"}, **kind})
     assert "labels" not in model_folder.read(folder)
+    assert model_folder.read(folder)["problem_type"] == "multi_label"
+    _put(tmp_path, "config.json", {"problem_type": "regression"})
+    assert model_folder.read(folder)["labels"] == []
 
 
 def test_another_tokenization_is_refused(tmp_path):
@@ -210,13 +214,14 @@ def test_weights_of_another_text_or_attention_are_refused(
         _start(tmp_path, **other)
 
 
-def test_an_output_layer_of_other_labels_is_named(tmp_path):
+def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     _trained(tmp_path)
-    assert not _start(tmp_path)
-    assert _start(tmp_path, labels=["O"])
-    assert _start(tmp_path, task="classification")
-    empty = tmp_path / "empty"
-    assert not _start(empty, labels=["O"])
+    start, labels = f"{tmp_path}/x.ckpt", {"labels": ["O"]}
+    model_folder.check_outputs(start, _TAGGER)
+    with pytest.raises(ValueError, match=re.escape("labels is ['O', 'B-PER']")):
+        model_folder.check_outputs(start, _TAGGER | labels)
+    assert model_folder.outputs_differ(_TAGGER, _TAGGER | labels)
+    assert not model_folder.outputs_differ({}, _TAGGER)
 
 
 def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
@@ -256,7 +261,7 @@ class _Options(training_flags.TaggingOptions):
 
 
 def _options(folder, **values):
-    required = {"bert_config_file": "", "vocab_file": ""}
+    required = {"bert_config_file": "", "vocab_file": "", "do_eval": True}
     return _Options(output_dir=str(folder), **required, **values)
 
 
@@ -269,6 +274,12 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
     # Also beside --init_checkpoint, if the own folder has no checkpoint.
     away = _options(tmp_path / "out", init_checkpoint=f"{tmp_path}/x")
     assert model_folder.follow(away, "tagging", ()).max_seq_length == 128
+
+
+def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
+    _trained(tmp_path / "trial-lr1-seed3")
+    found = model_folder.follow(_options(tmp_path, num_trials=2), "tagging", ())
+    assert (found.max_seq_length, found.context) == (128, "sentence")
 
 
 def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):

@@ -58,7 +58,7 @@ def _state(strategy, output_dir, *, dropout=0.0, scale_loss=False):
                 random_seed=7,
             ),
             initialization.Plan(
-                num_train_steps=_STEPS, num_warmup_steps=4, identity={}
+                num_train_steps=_STEPS, num_warmup_steps=4, data={}
             ),
         )
         if scale_loss:
