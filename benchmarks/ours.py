@@ -90,7 +90,7 @@ def _prediction(strategy, objective, job):
     path = os.path.join(folder.name, "texts.tfrecord")
     texts = (_text(length, job.max_seq_length) for length in job.lengths)
     records.write_records(path, texts, features)
-    source: input_pipeline.Source = input_pipeline.RecordSource(
+    source: input_pipeline.RecordSource = input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=job.sizes["vocab_size"],

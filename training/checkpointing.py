@@ -6,11 +6,10 @@ moments and step; for each, additional state for an exact resume in
 restores them.
 """
 
-import contextlib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -54,17 +53,6 @@ def latest(output_dir: str) -> str | None:
         return named
     steps = saved_steps(output_dir)
     return prefix_of(output_dir, steps[-1]) if steps else None
-
-
-def readable_states(
-    output_dir: str,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the prefix and state of each checkpoint, the latest first."""
-    for prefix in newest_first(output_dir):
-        with contextlib.suppress(ValueError):
-            state = load_state(prefix)
-            if state is not None:
-                yield prefix, state
 
 
 def newest_first(output_dir: str) -> list[str]:

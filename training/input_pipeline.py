@@ -5,7 +5,6 @@ rows of it. So a run resumes at any step at once, and its batches do not depend
 on the number of devices.
 """
 
-import abc
 import contextlib
 import dataclasses
 import re
@@ -35,11 +34,14 @@ TRAINING_LENGTH_STEP = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Source(abc.ABC):
-    """Records and the parser of their batches.
+class RecordSource:
+    """Records of sequences, and the parser of their batches.
 
     Attributes:
         files: the record files, in order.
+        features: the features of each record.
+        vocab_size: token ids must be below it.
+        masking: the dynamic masking of unmasked records.
         length_step: truncate the padding common to all rows of a batch, to a
             multiple of this length; 0 to keep it.
         packed_length: pack the texts of a batch into rows of this length, at
@@ -50,13 +52,15 @@ class Source(abc.ABC):
     """
 
     files: record_files.RecordFiles
+    features: Sequence[records.Feature]
+    vocab_size: int
+    masking: dynamic_masking.Masking | None = None
     length_step: int = 0
     packed_length: int = 0
     num_parts: int = 1
     packed_rows: int = 0
     has_fixed_rows: bool = False
 
-    @abc.abstractmethod
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
@@ -64,32 +68,9 @@ class Source(abc.ABC):
 
         Args:
             serialized: the records.
-            seeds: `[B, 2]` int64, the seeds of random draws for each record;
-                may be None if there are none.
+            seeds: `[B, 2]` int64, the seeds of the masks of each record; may be
+                None without dynamic masking.
         """
-
-    @abc.abstractmethod
-    def lengths(self) -> np.ndarray:
-        """Counts the tokens of every record: `[N]` int64."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordSource(Source):
-    """Records of sequences and their features.
-
-    Attributes:
-        features: the features of each record.
-        vocab_size: token ids must be below it.
-        masking: the dynamic masking of unmasked records.
-    """
-
-    features: Sequence[records.Feature]
-    vocab_size: int
-    masking: dynamic_masking.Masking | None = None
-
-    def parse(
-        self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
         batch = records.parse(serialized, self.features)
         _check_ids(batch, self.vocab_size)
         if self.masking is not None:
@@ -148,7 +129,7 @@ class TrainingBatches:
         seed: the seed of random draws for each row of each step.
     """
 
-    source: Source
+    source: RecordSource
     batch_size: int
     order: record_order.RecordOrder
     seed: int = 0
@@ -197,7 +178,7 @@ class TrainingBatches:
 
 
 def evaluation_dataset(
-    source: Source,
+    source: RecordSource,
     *,
     batch_size: int,
     num_batches: int = 0,
@@ -312,7 +293,7 @@ def _seeds(seed: int, numbers: np.ndarray) -> np.ndarray:
 
 def _dataset(
     context: tf.distribute.InputContext,
-    source: Source,
+    source: RecordSource,
     batch_size: int,
     steps: range,
     records_of: Callable[[int, np.ndarray], tuple[np.ndarray, np.ndarray]],

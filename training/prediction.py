@@ -112,7 +112,7 @@ class Predictor:
 
     def predict(
         self,
-        source: input_pipeline.Source,
+        source: input_pipeline.RecordSource,
         *,
         batch_size: int,
         by_length: bool = False,
@@ -177,8 +177,8 @@ class Predictor:
 
 
 def longest_first(
-    source: input_pipeline.Source, max_lengths: int = 0
-) -> tuple[input_pipeline.Source, np.ndarray]:
+    source: input_pipeline.RecordSource, max_lengths: int = 0
+) -> tuple[input_pipeline.RecordSource, np.ndarray]:
     """Sorts records by length, so that batches need little padding.
 
     Args:

@@ -234,7 +234,6 @@ def plan(
 ) -> initialization.Plan:
     """Returns the settings of a run that its flags and records determine."""
     source = batches.source
-    assert isinstance(source, input_pipeline.RecordSource)
     masking = source.masking.identity() if source.masking else None
     return initialization.Plan(
         num_train_steps=options.num_train_steps,

@@ -39,13 +39,7 @@ _FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 _MASK_DELTA = 0xA282EAD8
 _RECORDS_IN_FINGERPRINT = 32
 
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"\x78\x01": "zlib",
-    b"\x78\x5e": "zlib",
-    b"\x78\x9c": "zlib",
-    b"\x78\xda": "zlib",
-}
+_GZIP = b"\x1f\x8b"
 
 # A field of variable length: its number, then wire type 2.
 _EXAMPLE_FEATURES = _FEATURES_FEATURE = _MAP_KEY = b"\x0a"  # Field 1.
@@ -234,11 +228,8 @@ def _wrong_header(
             "the length does not match its checksum. The file is damaged from "
             "there on; create or copy it again."
         )
-    elif compression := _COMPRESSED.get(header[:2]):
-        problem = (
-            "compressed files are not supported, since records are read in "
-            f"random order; got {compression} data. Decompress the file first."
-        )
+    elif header.startswith(_GZIP):
+        problem = "the file is compressed (gzip). Decompress it first."
     else:
         problem = f"not a TFRecord file (it begins with {header!r})."
     return _error(path, record, start, problem)

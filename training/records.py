@@ -170,24 +170,18 @@ def _checked(
     example: Mapping[str, Any], features: Sequence[Feature]
 ) -> dict[str, np.ndarray]:
     """Checks an example; returns its arrays in the types that are stored."""
-    names = sorted(feature.name for feature in features)
-    if sorted(example) != names:
-        raise ValueError(
-            f"An example must have the features {names}; got {sorted(example)}."
-        )
-    arrays = {}
+    arrays = {name: np.asarray(value) for name, value in example.items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    wanted = {feature.name: feature.shape for feature in features}
+    if found != wanted:
+        raise ValueError(f"must have the shapes {wanted}; got {found}.")
     for feature in features:
-        value = np.asarray(example[feature.name])
-        if (
-            value.shape != feature.shape
-            or value.dtype.kind not in _KINDS[feature.dtype]
-        ):
+        array = arrays[feature.name]
+        if array.dtype.kind not in _KINDS[feature.dtype]:
             raise ValueError(
-                f"Feature {feature.name!r} must be {feature.dtype} of shape "
-                f"{list(feature.shape)}; got {value.dtype} of shape "
-                f"{list(value.shape)}."
+                f"{feature.name} must be {feature.dtype}; got {array.dtype}."
             )
-        arrays[feature.name] = value.astype(feature.dtype)
+        arrays[feature.name] = array.astype(feature.dtype)
     return arrays
 
 
@@ -216,7 +210,7 @@ def _batches(
         try:
             rows.append(_checked(example, features))
         except ValueError as error:
-            raise ValueError(f"Example {number}: {error}") from error
+            raise ValueError(f"Example {number} {error}") from error
         if len(rows) == _EXAMPLES_PER_BATCH:
             yield _stacked(rows)
             rows = []

@@ -422,7 +422,8 @@ def num_examples(train: task_lib.Data) -> int:
 
 
 def training_batches(
-    source: input_pipeline.Source, options: training_flags.FineTuningOptions
+    source: input_pipeline.RecordSource,
+    options: training_flags.FineTuningOptions,
 ) -> input_pipeline.TrainingBatches:
     """Orders the records of a run: all are shuffled in each epoch."""
     step = input_pipeline.TRAINING_LENGTH_STEP

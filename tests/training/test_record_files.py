@@ -4,7 +4,6 @@ import concurrent.futures
 import gzip
 import random
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -183,11 +182,10 @@ _FRAME = record_files.frame(b"0123456789" * 9)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(_FRAME), r"x, .*got gzip.*Decompress"),
-        (zlib.compress(_FRAME), r"x, .*got zlib.*Decompress"),
+        (gzip.compress(_FRAME), r"x, .*compressed \(gzip\)"),
         (b"A sentence.\nAnother one.\n", "x, record 0 .*not a TFRecord file"),
     ],
-    ids=["gzip", "zlib", "text"],
+    ids=["gzip", "text"],
 )
 def test_other_files_are_named(tmp_path, content, message):
     path = tmp_path / "x"

@@ -117,19 +117,17 @@ def test_a_length_other_than_written_does_not_parse(tmp_path):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        (_without("ids"), r"must have the features \['choices', 'ids'"),
-        (_example() | {"more": 1}, r"got \['choices', .*'more'"),
-        (_without("ids") | {"id": [1, 2, 3]}, "must .* 'ids'.*got .*'id'"),
-        (_example() | {"ids": [1, 2]}, r"'ids' must be int64 .*\[3\]; .*\[2\]"),
-        (_example() | {"ids": [1.0, 2, 3]}, "'ids' must be int64.*float64"),
-        (_example() | {"label": [1]}, r"'label' must .*\[\]; .*\[1\]"),
-        (_example() | {"choices": [1] * 6}, r"'choices' must .*\[2, 3\]"),
-        (_example() | {"weights": ["a", "b"]}, "'weights' must be float32"),
+        (_without("ids"), "must have the shapes"),
+        (_example() | {"more": 1}, r"got .*'more': \(\)"),
+        (_example() | {"ids": [1, 2]}, r"'ids': \(3,\).*; got .*'ids': \(2,\)"),
+        (_example() | {"choices": [1] * 6}, r"'choices': \(6,\)"),
+        (_example() | {"ids": [1.0, 2, 3]}, "ids must be int64; got float64"),
+        (_example() | {"weights": ["a", "b"]}, "weights must be float32"),
     ],
 )
 def test_an_example_that_does_not_fit_is_named(tmp_path, example, message):
     path = tmp_path / "x"
-    with pytest.raises(ValueError, match=f"Example 1: .*{message}"):
+    with pytest.raises(ValueError, match=f"Example 1 .*{message}"):
         records.write_records(str(path), [_example(), example], _FEATURES)
     assert list(tmp_path.iterdir()) == []
 
