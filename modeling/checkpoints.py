@@ -193,16 +193,10 @@ def read(
 
     Raises:
         FileNotFoundError, ValueError: as `opened`.
-        KeyError: the checkpoint has no variable of a name.
     """
     with opened(path) as source:
-        names = list(source.variables) if names is None else list(names)
-        absent = sorted(set(names) - set(source.variables))
-        if absent:
-            raise KeyError(
-                f"Checkpoint {source.origin!r} has no {messages.names(absent)}."
-            )
-        return {name: source.read(name) for name in names}
+        wanted = source.variables if names is None else names
+        return {name: source.read(name) for name in wanted}
 
 
 def variables_by_name(model: "keras.Model") -> "dict[str, keras.Variable]":
@@ -210,17 +204,8 @@ def variables_by_name(model: "keras.Model") -> "dict[str, keras.Variable]":
 
     Args:
         model: a model of `heads`, or a `BertModel`.
-
-    Raises:
-        ValueError: a variable was not created in the model's name scope.
     """
     start = f"{model.path}/"
-    wrong = [v.path for v in model.weights if not v.path.startswith(start)]
-    if wrong:
-        raise ValueError(
-            f"Variables must belong to the model {model.path!r}; got "
-            f"{messages.names(wrong)}."
-        )
     scope = getattr(model, "release_scope", "")
     scope = f"{scope}/" if scope else ""
     return {scope + v.path.removeprefix(start): v for v in model.weights}

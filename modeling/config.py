@@ -1,7 +1,6 @@
 """Model configurations: `bert_config.json`, and those of checkpoints."""
 
 import dataclasses
-import json
 import logging
 import math
 import os
@@ -17,32 +16,6 @@ FILE = "bert_config.json"
 # alone, so that the release rejects it instead of computing the tanh form.
 ACTIVATIONS = ("gelu", "gelu_exact", "linear", "relu", "tanh")
 
-# Released multilingual and Chinese configs contain these unused keys.
-_INERT_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
-_COUNTS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
-_LARGEST_COUNT = 2**31 - 1
-_PROBS = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "classifier_dropout_prob",
-)
 # Source: run_classifier.py of the release, where it is a constant.
 CLASSIFIER_DROPOUT_PROB = 0.1
 
@@ -95,30 +68,23 @@ class BertConfig:
     classifier_dropout_prob: float = CLASSIFIER_DROPOUT_PROB
 
     def __post_init__(self):
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if field.type is int and (type(value) is not int or value < 1):
                 raise ValueError(
-                    f"{name} must be an integer; got {value!r:.60}."
+                    f"{name} must be a positive integer; got {value!r:.60}."
                 )
-            if value < 1:
-                raise ValueError(f"{name} must be positive; got {value!r:.60}.")
-            if value > _LARGEST_COUNT:
+            if name.endswith("_prob") and not (
+                json_text.is_number(value) and 0 <= value < 1
+            ):
                 raise ValueError(
-                    f"{name} must be at most {_LARGEST_COUNT}, as ids are "
-                    f"int32; got {value!r:.60}."
+                    f"{name} must be in [0, 1); got {value!r:.60}."
                 )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 "hidden_size must be a multiple of num_attention_heads; "
                 f"got {self.hidden_size} and {self.num_attention_heads}."
             )
-        for name in _PROBS:
-            value = getattr(self, name)
-            if not json_text.is_number(value) or not 0 <= value < 1:
-                raise ValueError(
-                    f"{name} must be in [0, 1); got {value!r:.60}."
-                )
         spread = self.initializer_range
         if not json_text.is_number(spread) or not 0 <= spread < math.inf:
             raise ValueError(
@@ -156,8 +122,13 @@ class BertConfig:
                 f"The model config{where} must contain {', '.join(missing)}; "
                 f"got {', '.join(sorted(values)) or 'nothing':.300}."
             )
-        huggingface_config.check_fixed(values, origin or "The model config")
-        unknown = sorted(set(values) - set(names) - _INERT_KEYS)
+        huggingface_config.check(values, origin or "The model config")
+        # Released multilingual and Chinese configs contain unused keys.
+        unknown = sorted(
+            name
+            for name in set(values) - {*names, "directionality"}
+            if not name.startswith("pooler_")
+        )
         if unknown:
             _logger.warning(
                 "Unused keys of the model config%s: %s.",
@@ -186,10 +157,10 @@ class BertConfig:
                 network is not BERT.
         """
         values = json_text.read_object(path)
-        if os.path.basename(
-            path
-        ) == huggingface_config.CONFIG or huggingface_config.has_marks(values):
-            huggingface_config.check(values, path)
+        marks = ("model_type", "architectures", "transformers_version")
+        if os.path.basename(path) == huggingface_config.CONFIG or any(
+            name in values for name in marks
+        ):
             values = huggingface_config.to_release(values, path)
         return cls.from_dict(values, origin=path)
 
@@ -246,37 +217,35 @@ class BertConfig:
                 the computation with the same weights.
         """
         held = BertConfig.find(checkpoint)
-        where = f"the configuration next to {checkpoint}"
-        for heads, place in (
-            (num_attention_heads, checkpoint),
-            (held and held.num_attention_heads, where),
-        ):
-            if heads not in (None, self.num_attention_heads):
-                raise ValueError(
-                    "num_attention_heads must be that of the checkpoint; it is "
-                    f"{self.num_attention_heads} in the model and {heads} in "
-                    f"{place}. Pass a configuration with {heads}."
-                )
+        heads = num_attention_heads or (held and held.num_attention_heads)
+        if heads not in (None, self.num_attention_heads):
+            raise ValueError(
+                "num_attention_heads must be that of the checkpoint; it is "
+                f"{self.num_attention_heads} in the model and {heads} in "
+                f"{checkpoint}. Pass a configuration with {heads}."
+            )
         if held is None:
             return
-        differences = {
-            "hidden_act": (
+        for name, here, there in (
+            (
+                "hidden_act",
                 activation(self.hidden_act),
                 activation(held.hidden_act),
             ),
-            "num_hidden_layers": (
+            (
+                "num_hidden_layers",
                 self.num_hidden_layers,
                 held.num_hidden_layers,
             ),
-        }
-        for name, (here, there) in differences.items():
+        ):
             if here != there:
                 _logger.warning(
-                    "%s is %s in the model and %s in %s.",
+                    "%s is %s in the model and %s in the configuration next "
+                    "to %s.",
                     name,
                     here,
                     there,
-                    where,
+                    checkpoint,
                 )
 
     def check_length(self, max_seq_length: int) -> None:
@@ -337,10 +306,6 @@ class BertConfig:
         if self.classifier_dropout_prob == CLASSIFIER_DROPOUT_PROB:
             del values["classifier_dropout_prob"]
         return values
-
-    def to_json_string(self) -> str:
-        """Writes the fields as the release does: sorted, indented by 2."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
 
 def folder_of(checkpoint: str) -> str:

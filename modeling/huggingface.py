@@ -6,7 +6,6 @@ keep their own.
 """
 
 import contextlib
-import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +16,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from files import messages
+from files import json_text, messages
 from modeling import huggingface_config, name_tables, tf_formats
 from modeling.name_tables import Spec
 
@@ -48,8 +47,7 @@ _TYPES = {
 _OLDEST_TORCH = (2, 6)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Weights:
+class _Weights(NamedTuple):
     """An open weight file; its names are PyTorch's."""
 
     specs: Mapping[str, Spec]
@@ -59,8 +57,7 @@ class _Weights:
 def _open(path: str, files: contextlib.ExitStack) -> _Weights:
     """Opens a file of any kind; closing the stack closes it."""
     if path.endswith(".h5"):
-        specs, read = tf_formats.open_h5(path, files)
-        return _Weights(specs=specs, read=read)
+        return _Weights(*tf_formats.open_h5(path, files))
     if path.endswith(".bin"):
         return _pytorch_weights(path)
     return _safetensors_weights(path, files)
@@ -87,7 +84,7 @@ def _safetensors_weights(path: str, files: contextlib.ExitStack) -> _Weights:
             )
             for name, held in slices.items()
         }
-        return _Weights(specs=specs, read=read)
+        return _Weights(specs, read)
 
 
 def _pytorch_weights(path: str) -> _Weights:
@@ -159,8 +156,14 @@ class Reader:
 
     def __init__(self, path: str, files: contextlib.ExitStack):
         self.origin = path
-        config = huggingface_config.read(os.path.dirname(path))
-        self.architectures = tuple(config.get("architectures") or ())
+        config_file = os.path.join(
+            os.path.dirname(path), huggingface_config.CONFIG
+        )
+        self.architectures: tuple[str, ...] = ()
+        if os.path.exists(config_file):
+            config = json_text.read_object(config_file)
+            huggingface_config.check(config, config_file)
+            self.architectures = tuple(config.get("architectures") or ())
         self._weights = _open(path, files)
         self._check_tied()
         self._places = self._named()
@@ -205,11 +208,6 @@ class Reader:
                 continue
             variable = table.get(tied)
             release = variable.release if variable else theirs
-            if release in found:
-                raise ValueError(
-                    f"{self.origin!r} must contain each weight once; {theirs} "
-                    f"and {found[release].name} are both {release}."
-                )
             transposed = bool(variable and variable.is_transposed)
             found[release] = _Place(theirs, transposed)
         return found

@@ -1,10 +1,9 @@
 """Hugging Face's `config.json` and `tokenizer_config.json` for BERT."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from files import json_text, messages
+from files import messages
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
@@ -39,10 +38,16 @@ _FIXED = {
     "pooler_type": "first_token_transform",
 }
 _FIELDS = (
-    *("vocab_size", "hidden_size", "num_hidden_layers"),
-    *("num_attention_heads", "intermediate_size"),
-    *("max_position_embeddings", "type_vocab_size", "initializer_range"),
-    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
 )
 _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
 _PLACEHOLDER = "LABEL_{}"  # Hugging Face's name of an unnamed label.
@@ -57,92 +62,40 @@ _PROBLEM_TYPES = {
 }
 
 
-def read(folder: str) -> dict[str, Any]:
-    """Reads a folder's `config.json`; returns an empty dict if missing.
-
-    Raises:
-        ValueError: the file is broken, or the network is not BERT.
-    """
-    path = os.path.join(folder, CONFIG)
-    if not os.path.exists(path):
-        return {}
-    values = json_text.read_object(path)
-    check(values, path)
-    return values
-
-
 def check(values: Mapping[str, Any], path: str) -> None:
     """Checks that this project implements the network of a config.
 
     Args:
-        values: the parsed config.
+        values: the parsed config, of either format.
         path: its file, for messages.
 
     Raises:
         ValueError: the network is another one, which the message names.
     """
+    classes = values.get("architectures")
+    classes = [*map(str, classes)] if isinstance(classes, list) else []
     # The first configs had no model_type.
     kind = values.get("model_type", _MODEL_TYPE)
-    architectures = values.get("architectures") or []
-    if not isinstance(architectures, list) or not all(
-        isinstance(name, str) for name in architectures
-    ):
-        raise ValueError(
-            f"{path}: architectures must be a list of names; got "
-            f"{architectures!r:.60}."
-        )
-    classes = ", ".join(architectures) or "no architecture"
     is_bert = "model_type" in values or all(
-        name.startswith("Bert") for name in architectures
+        name.startswith("Bert") for name in classes
     )
     if kind != _MODEL_TYPE or not is_bert:
         raise ValueError(
             f"{path}: model_type must be {_MODEL_TYPE!r}; this folder is of "
-            f"model_type {kind!r:.60} ({classes:.200})."
+            f"model_type {kind!r:.60} ({', '.join(classes):.200})."
         )
-    check_fixed(values, path)
-    act = values.get("hidden_act", _DEFAULT_ACTIVATION)
-    messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
-    problem = values.get("problem_type")
-    if problem is not None:
-        messages.check_choice(
-            f"{path}: problem_type", problem, _PROBLEM_TYPES.values()
-        )
-
-
-def check_fixed(values: Mapping[str, Any], path: str) -> None:
-    """Checks the options of any config that change the computation.
-
-    Args:
-        values: the parsed config.
-        path: its file, for messages.
-
-    Raises:
-        ValueError: an option has a value that is not implemented.
-    """
-    for name, want in _FIXED.items():
+    fixed = {**_FIXED, "embedding_size": values.get("hidden_size")}
+    for name, want in fixed.items():
         if values.get(name) is not None and values[name] != want:
             raise ValueError(
-                f"{path}: {name} must be {want!r}, as in BERT; got "
+                f"{path}: {name} must be {want!r:.60}, as in BERT; got "
                 f"{values[name]!r:.60}."
             )
-    size, width = (values.get(n) for n in ("embedding_size", "hidden_size"))
-    if size is not None and size != width:
-        raise ValueError(
-            f"{path}: embedding_size must be hidden_size, {width!r:.60}, as in "
-            f"BERT; got {size!r:.60}."
-        )
     if values.get("quantization_config"):
         raise ValueError(
             f"{path}: quantized weights (quantization_config) are not "
             "supported. Convert the original model."
         )
-
-
-def has_marks(values: Mapping[str, Any]) -> bool:
-    """Returns whether a config has keys that Hugging Face's library adds."""
-    marks = ("model_type", "architectures", "transformers_version")
-    return any(name in values for name in marks)
 
 
 def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -153,8 +106,9 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
         path: its file, for messages.
 
     Raises:
-        ValueError: a field is missing.
+        ValueError: the network is not BERT, or a field is missing.
     """
+    check(values, path)
     absent = [name for name in _FIELDS if name not in values]
     if absent:
         raise ValueError(f"{path} must contain {', '.join(absent)}.")
@@ -162,11 +116,11 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     dropout = values.get("classifier_dropout")
     if dropout is None:
         dropout = values["hidden_dropout_prob"]
+    act = values.get("hidden_act", _DEFAULT_ACTIVATION)
+    messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
     return {
         **{name: values[name] for name in _FIELDS},
-        "hidden_act": _ACTIVATIONS[
-            values.get("hidden_act", _DEFAULT_ACTIVATION)
-        ],
+        "hidden_act": _ACTIVATIONS[act],
         "classifier_dropout_prob": dropout,
     }
 
@@ -239,21 +193,14 @@ def labels_of(
         ValueError: the outputs are not numbered 0, 1, 2, ...
     """
     names = values.get("id2label") or {}
-    held = names if isinstance(names, dict) else {}
-    # Labels that are numbers.
-    held = {
-        number: str(name) if type(name) is int else name
-        for number, name in held.items()
-    }
-    numbers = [str(i) for i in range(len(held))]
-    if bool(names) != bool(held) or not all(
-        isinstance(held.get(n), str) for n in numbers
-    ):
+    try:
+        held = [str(names[str(number)]) for number in range(len(names))]
+    except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: id2label must name the outputs by number, from 0; got "
             f"{names!r:.60}."
-        )
-    ordered = [held[n] for n in numbers] or label_names(_DEFAULT_NUM_LABELS, ())
+        ) from error
+    ordered = held or label_names(_DEFAULT_NUM_LABELS, ())
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
     problem = theirs.get(str(values.get("problem_type")))
     if problem is None and len(ordered) == 1:

@@ -5,13 +5,11 @@ file of the older "V1". Object-based files of the TensorFlow Model Garden are
 read too (`tf_formats`).
 """
 
-import collections
 import contextlib
 import os
 import re
-import tempfile
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,12 +20,8 @@ from modeling.name_tables import Spec
 if TYPE_CHECKING:
     from modeling.compilation import Tensor
 
-_T = TypeVar("_T")
-
 _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _STEP_SUFFIX = re.compile(r"-(\d+)$")
-# TensorFlow reads a prefix as a pattern, in which these are special characters.
-_PATTERN = re.compile(r"[\[\\]")
 # Of the files written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
 _QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
@@ -38,10 +32,9 @@ class Reader:
 
     Args:
         prefix: of its files, as `find` returns it.
-        files: removes the links to them, if any.
+        files: unused, for this format has no open files.
 
     Raises:
-        FileNotFoundError: a data file is missing.
         ValueError: a file is broken, or the variables have no known names.
     """
 
@@ -54,11 +47,8 @@ class Reader:
         self.architectures: tuple[str, ...] = ()
         self.num_attention_heads: int | None = None
         self._keys: Mapping[str, str] = {}
-        _check_shards(prefix)
-        if _PATTERN.search(prefix) and not paths.is_remote(prefix):
-            folder = files.enter_context(tempfile.TemporaryDirectory())
-            prefix = _link(prefix, folder)
-        self._reader = self._try(tf.train.load_checkpoint, prefix)
+        with self._explained():
+            self._reader = tf.train.load_checkpoint(prefix)
         types = self._reader.get_variable_to_dtype_map()
         held: dict[str, Spec] = {
             name: (tuple(shape), types[name].name)
@@ -70,10 +60,10 @@ class Reader:
 
     def _renamed(self, held: Mapping[str, Spec]) -> dict[str, Spec]:
         """Names the variables of a Model Garden checkpoint."""
-        graph = self._try(self._reader.get_tensor, tf_formats.OBJECT_GRAPH)
-        self._keys, self.architectures = self._try(
-            tf_formats.garden_keys, graph, held
-        )
+        with self._explained():
+            self._keys, self.architectures = tf_formats.garden_keys(
+                self._reader.get_tensor(tf_formats.OBJECT_GRAPH), held
+            )
         self.kind = "Model Garden"
         if query := self._keys.get(_QUERY):
             self.num_attention_heads = held[query][0][1]  # [D, N, H]
@@ -84,32 +74,27 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        key = self._keys.get(name, name)
-        value = np.asarray(self._try(self._reader.get_tensor, key))
+        with self._explained():
+            key = self._keys.get(name, name)
+            value = np.asarray(self._reader.get_tensor(key))
         return tf_formats.release_value(name, value) if self._keys else value
 
-    def _try(self, call: Callable[..., _T], *arguments: Any) -> _T:
-        """Calls TensorFlow; reports its errors as a broken checkpoint."""
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        """Reports errors of TensorFlow as a broken checkpoint."""
         import tensorflow as tf
         from google.protobuf import message
 
-        try:
-            return call(*arguments)
         # TensorFlow raises IndexError for a truncated file, and MemoryError
         # for a damaged size; a damaged object graph has other shapes.
-        except (
+        errors = (
             tf.errors.OpError,
             RuntimeError,
             LookupError,
             MemoryError,
             ValueError,
             message.DecodeError,
-        ) as error:
-            raise ValueError(
-                f"{self.origin!r} is broken, or not a checkpoint of the "
-                f"release or the Model Garden ({messages.truncate(str(error))})"
-                ". If it was copied, copy it again."
-            ) from error
+        )
+        return messages.broken(self.origin, "checkpoint", errors)
 
 
 def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
@@ -147,8 +132,8 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
             _publish(aside, prefix)
     except BaseException as error:
         if not is_remote:
-            for path in written_files(aside):
-                paths.remove(path)
+            for suffix in _SUFFIXES:
+                paths.remove(aside + suffix)
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"Checkpoint {prefix!r} could not be written: {error.message}. "
@@ -157,14 +142,9 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
         raise
 
 
-def written_files(prefix: str) -> list[str]:
-    """Lists the files that `write` writes."""
-    return [prefix + suffix for suffix in _SUFFIXES]
-
-
 def _publish(aside: str, prefix: str) -> None:
-    for path in written_files(aside):
-        writing.sync(path)
+    for suffix in _SUFFIXES:
+        writing.sync(aside + suffix)
     # An old index with new data would be a broken checkpoint.
     paths.remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:
@@ -256,33 +236,3 @@ def files(prefix: str) -> list[str]:
         if file == f"{name}.index" or _DATA_SUFFIX.sub("", file) == name
     ]
     return found or [prefix]
-
-
-def _link(prefix: str, folder: str) -> str:
-    """Links the files of a checkpoint into a folder; returns their prefix."""
-    linked = os.path.join(folder, "model.ckpt")
-    name = os.path.basename(prefix)
-    for path in files(prefix):
-        ending = os.path.basename(path).removeprefix(name)
-        os.symlink(os.path.abspath(path), linked + ending)
-    return linked
-
-
-def _check_shards(prefix: str) -> None:
-    """Checks that no data file of an index is missing."""
-    import tensorflow as tf
-
-    if not tf.io.gfile.exists(f"{prefix}.index"):
-        return
-    shards = collections.Counter(
-        int(match[1])
-        for file in files(prefix)
-        if (match := _DATA_SUFFIX.search(file))
-    )
-    if not any(have == total for total, have in shards.items()):
-        raise FileNotFoundError(
-            f"Checkpoint {prefix!r} must have all of its files "
-            f"{prefix}.data-NNNNN-of-NNNNN; it has "
-            + (", ".join(f"{n} of {t}" for t, n in shards.items()) or "none")
-            + ". Copy the others too."
-        )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 
 from files import json_text
 from modeling import config as config_lib
@@ -44,7 +43,7 @@ def test_model_configs_hold_what_the_file_says_or_an_error(check):
 
 def test_hugging_face_configs_hold_what_the_file_says_or_an_error(check):
     def read(path):
-        values = huggingface_config.read(str(pathlib.Path(path).parent))
+        values = json_text.read_object(path)
         config = config_lib.BertConfig.from_dict(
             huggingface_config.to_release(values, path), origin=path
         )

@@ -132,10 +132,6 @@ def test_buffers_and_ties_are_no_variables(tmp_path):
     more["cls.predictions.decoder.weight"] = words + 1
     with pytest.raises(ValueError, match="BERT ties them"):
         checkpoints.read(_folder(tmp_path, weights | more))
-    # A weight has one name.
-    twice = {"pooler.dense.bias": weights["bert.pooler.dense.bias"]}
-    with pytest.raises(ValueError, match="each weight once"):
-        checkpoints.read(_folder(tmp_path, weights | twice))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +167,6 @@ def test_a_classifier_is_what_the_architecture_says(
             "DistilBertModel",
         ),
         ({"is_decoder": True}, "is_decoder must be False"),
-        ({"hidden_act": "silu"}, "hidden_act must be one of .* got 'silu'"),
     ],
 )
 def test_another_network_is_named(tmp_path, config, message):
@@ -197,6 +192,9 @@ def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
     # Also where the file itself is given as --bert_config_file.
     assert config_lib.BertConfig.from_json_file(path).hidden_act == ours
     values = json.loads(pathlib.Path(path).read_text())
+    pathlib.Path(path).write_text(json.dumps({**values, "hidden_act": "silu"}))
+    with pytest.raises(ValueError, match=r"must be one of .* got 'silu'"):
+        checkpoints.load(bert.BertModel(_CONFIG), folder)
     del values["hidden_act"]
     pathlib.Path(path).write_text(json.dumps(values))
     assert (
@@ -224,7 +222,7 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
     config = config_lib.BertConfig.from_checkpoint(folder)
     assert config.classifier_dropout_prob == want
     # Also through the file that is written here.
-    again = config_lib.BertConfig.from_dict(json.loads(config.to_json_string()))
+    again = config_lib.BertConfig.from_dict(config.to_dict())
     assert again == config
     values = huggingface_config.from_release(
         config.to_dict(), ["BertModel"], {}, 0
@@ -237,7 +235,7 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
     [
         ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12.* got 1e-05"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
-        ({"embedding_size": 3}, "embedding_size must be hidden_size, 12"),
+        ({"embedding_size": 3}, "embedding_size must be 12, as in BERT"),
         ({"quantization_config": {"bits": 8}}, "quantized weights"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
         ({"pooler_type": "mean"}, "pooler_type must be 'first_token_trans"),
@@ -370,9 +368,7 @@ def test_the_problem_type_is_that_of_the_config_if_any(config, want):
     }
 
 
-@pytest.mark.parametrize(
-    "names", [{"0": "no", "2": "yes"}, {"0": "no", "1": None}, ["no"], -1.5]
-)
+@pytest.mark.parametrize("names", [{"0": "no", "2": "yes"}, ["no"], -1.5])
 def test_labels_of_other_numbers_are_refused(names):
     with pytest.raises(ValueError, match=r"x.json: id2label must name"):
         huggingface_config.labels_of({"id2label": names}, "x.json")

@@ -124,7 +124,7 @@ def _saved(folder, model):
     folder.mkdir()
     prefix = str(folder / "model.ckpt-3")
     checkpoints.save(prefix, checkpoints.variables_by_name(model))
-    (folder / "bert_config.json").write_text(model.config.to_json_string())
+    (folder / "bert_config.json").write_text(json.dumps(model.config.to_dict()))
     return prefix
 
 

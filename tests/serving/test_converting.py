@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 
 import keras
 import numpy as np
@@ -31,7 +32,7 @@ def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
     names = () if kind == task_lib.REGRESSION else ("a", "b", "c")
     vocabulary = ["[UNK]", "[CLS]", "[SEP]", *map(str, range(14))]
     (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
-    (folder / "bert_config.json").write_text(config.to_json_string())
+    (folder / "bert_config.json").write_text(json.dumps(config.to_dict()))
     serving_client.describe(
         folder,
         task=task,

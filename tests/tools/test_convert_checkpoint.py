@@ -53,7 +53,7 @@ def _saved(folder, model, **sidecars):
     checkpoints.save(
         str(folder / "model.ckpt-3"), checkpoints.variables_by_name(model)
     )
-    (folder / "bert_config.json").write_text(model.config.to_json_string())
+    (folder / "bert_config.json").write_text(json.dumps(model.config.to_dict()))
     for name, values in sidecars.items():
         (folder / f"{name}.json").write_text(json.dumps(values))
     return folder

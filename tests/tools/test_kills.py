@@ -1,5 +1,6 @@
 """Tools that are killed at random moments, and run again."""
 
+import json
 import multiprocessing
 import os
 import pathlib
@@ -49,7 +50,7 @@ def model(tmp_path_factory):
             shape = tuple(variable.shape)
             values[name + part] = rng.standard_normal(shape, np.float32)
     checkpoints.save(str(folder / "bert_model.ckpt"), values)
-    (folder / "bert_config.json").write_text(_CONFIG.to_json_string())
+    (folder / "bert_config.json").write_text(json.dumps(_CONFIG.to_dict()))
     (folder / "vocab.txt").write_bytes(pathlib.Path(_VOCABULARY).read_bytes())
     return folder
 

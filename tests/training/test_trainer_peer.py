@@ -80,7 +80,7 @@ def _start(tmp_path):
     (tmp_path / "ours").mkdir()
     prefix = str(tmp_path / "ours/model.ckpt-0")
     checkpoints.save(prefix, checkpoints.variables_by_name(model))
-    text = model.config.to_json_string()
+    text = json.dumps(model.config.to_dict())
     (tmp_path / "ours/bert_config.json").write_text(text)
     _convert(prefix, tmp_path / "hf")
     return str(tmp_path / "hf")
