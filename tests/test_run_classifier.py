@@ -167,6 +167,13 @@ def test_other_training_data_and_weights_are_warned_of(
     assert "class_weights was [] and is ['1', '9']" in caplog.text
 
 
+def test_fewer_epochs_than_were_made_are_warned_of(trained, out, caplog):
+    toy.run(trained, output_dir=out, do_train=True, num_train_epochs=1)
+    assert "num_train_epochs was 3.0 and is 1.0" in caplog.text
+    assert "The results are those of step 60" in caplog.text
+    assert "although this command is for 20 steps" in caplog.text
+
+
 def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
     start, out = trained / "out", tmp_path / "new"
     toy.run(trained, output_dir=out, init_checkpoint=start, do_predict=True)
@@ -444,7 +451,8 @@ def test_trials_of_a_grid(trained, tmp_path):
     # At a rate of nearly nothing, nothing is learnt.
     assert max(scores[2:]) < max(scores[:2])
     best = out / summary["best_trial"]
-    assert toy.results(best)["eval_accuracy"] == max(scores)
+    found = toy.results(best)["eval_accuracy"]
+    assert found == pytest.approx(max(scores))
     assert len((best / "predictions.jsonl").read_text().splitlines()) == 11
     assert len(list(out.glob("*/predictions.jsonl"))) == 1
     # Trials share a network, and are as if each were alone.
