@@ -184,7 +184,9 @@ def _known_labels(options: Options) -> labels.LabelSet | None:
     """
     known = model_folder.known(options)
     if known and "labels" in known and "problem_type" in known:
-        return labels.of_model(known, known["folder"])
+        return labels.LabelSet(
+            problem_type=known["problem_type"], names=tuple(known["labels"])
+        )
     is_named = options.label_names or options.problem_type == task.REGRESSION
     is_own = options.task_name.lower() == sentence_flags.CUSTOM
     if known and is_own and not is_named:

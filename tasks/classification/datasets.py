@@ -1,5 +1,6 @@
 """Classification data sets: their splits, files and examples."""
 
+import collections
 import dataclasses
 import os
 import random
@@ -252,14 +253,7 @@ def read_examples(
         ValueError: a row is invalid, or there are no rows; names the file,
             the line and the column.
     """
-    if with_labels and layout.label is None:
-        raise ValueError(
-            f"{path}: labels are required here, but no label column is given "
-            "(test files may have none; training and evaluation need one)."
-        )
-    if not with_labels:
-        layout = dataclasses.replace(layout, label=None)
-    table, layout = _open(path, layout)
+    table, layout = _open(path, layout, with_labels=with_labels)
     examples = []
     for number, row in _rows(table, layout):
         text_b, label = None, label_set.placeholder
@@ -288,25 +282,38 @@ def discover_labels(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `read_examples` and `labels.discover`.
+        ValueError: there is no label column, a row is invalid, or there are
+            too few classes; names the file.
     """
-    if layout.label is None:
-        raise ValueError(
-            f"{path}: the labels cannot be found without a label column."
+    table, layout = _open(path, layout, with_labels=True)
+    counts: collections.Counter[str] = collections.Counter()
+
+    def names_of(cell: Any) -> list[str]:
+        return labels.class_names(cell, problem_type, separator)
+
+    for _, row in _rows(table, layout):
+        counts.update(table.read(row, layout.label, names_of))
+    try:
+        return labels.LabelSet(
+            problem_type=problem_type,
+            names=labels.in_order(counts),
+            separator=separator,
         )
-    table, placed = _open(path, layout)
-    column = table.find(layout.label)
-    cells = [
-        (table.place(row, column), table.cell(row, column))
-        for _, row in _rows(table, placed)
-    ]
-    if not cells:
-        raise ValueError(f"{path}: the file has no example.")
-    return labels.discover(cells, problem_type, separator)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
+def _open(
+    path: str, layout: Layout, *, with_labels: bool
+) -> tuple[tables.Table, Layout]:
     """Opens a file and resolves the names of its columns."""
+    if with_labels and layout.label is None:
+        raise ValueError(
+            f"{path}: labels are required here, but no label column is given "
+            "(test files may have none; training and evaluation need one)."
+        )
+    if not with_labels:
+        layout = dataclasses.replace(layout, label=None)
     table = tables.open_table(
         path,
         layout.file_format,

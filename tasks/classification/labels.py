@@ -86,7 +86,7 @@ class LabelSet:
             return _parse_score(value)
         found = tuple(
             self.aliases.get(name, name)
-            for name in _class_names(value, self.problem_type, self.separator)
+            for name in class_names(value, self.problem_type, self.separator)
         )
         for name in found:
             if name not in self.names:
@@ -104,39 +104,15 @@ class LabelSet:
             return tuple(float(name in label) for name in self.names)
         return self.names.index(label)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON for `of_model`."""
-        return {"problem_type": self.problem_type, "labels": list(self.names)}
 
-
-def of_model(value: Mapping[str, Any], path: str) -> LabelSet:
-    """Returns the labels of a model.
-
-    Args:
-        value: its `problem_type` and `labels`.
-        path: of the model, for messages.
-
-    Raises:
-        ValueError: the value has another form.
-    """
-    try:
-        return LabelSet(
-            problem_type=value["problem_type"], names=tuple(value["labels"])
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path}: must contain a problem_type and its labels, as saved "
-            f"with a trained model ({error})."
-        ) from error
-
-
-def _class_names(
-    value: Any, problem_type: str, separator: str = ","
-) -> list[str]:
+def class_names(value: Any, problem_type: str, separator: str) -> list[str]:
     """Lists the class names in a cell.
 
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
     these. An empty `multi_label` cell has no class.
+
+    Raises:
+        ValueError: the cell has no name.
     """
     if problem_type != task.MULTI_LABEL:
         return [_class_name(value)]
@@ -179,47 +155,24 @@ def _parse_score(value: Any) -> float:
     return score
 
 
-def discover(
-    found: Iterable[tuple[str, Any]], problem_type: str, separator: str = ","
-) -> LabelSet:
-    """Creates the label set of the user's own training data.
+def in_order(counts: collections.Counter[str]) -> tuple[str, ...]:
+    """Sorts class names, integers by value; logs and checks their counts.
 
-    Names are sorted, integers by value, so that their order does not depend on
-    that of the rows.
-
-    Args:
-        found: the position of each label cell, for messages, and its value.
-        problem_type: `single_label` or `multi_label`.
-        separator: separates the names in a `multi_label` cell of text.
+    Thus the order does not depend on that of the rows.
 
     Raises:
-        ValueError: a label is invalid, or there are too few classes.
+        ValueError: a name is a fraction, so the labels may be scores.
     """
-    counts: collections.Counter[str] = collections.Counter()
-    place = ""
-    for place, value in found:
-        try:
-            names = _class_names(value, problem_type, separator)
-            if fractions := [n for n in names if _FRACTION.fullmatch(n)]:
-                raise ValueError(
-                    f"{messages.short(fractions[0])} is a fraction, but a "
-                    "class is expected; for scores, use problem_type "
-                    "regression; for class names, list the labels."
-                )
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
-        counts.update(names)
-    least = _LEAST_LABELS[problem_type]
-    if len(counts) < least:
+    if fractions := list(filter(_FRACTION.fullmatch, counts)):
         raise ValueError(
-            f"{place}: up to here, the last row, the only label is "
-            f"{messages.listed(counts) or '(none)'}; {problem_type} needs at "
-            f"least {least}."
+            f"The label {fractions[0]} is a fraction, but a class is expected; "
+            "for scores, use --problem_type=regression; for class names, "
+            "list the labels."
         )
-    in_order = tuple(sorted(counts, key=_sort_key))
+    names = tuple(sorted(counts, key=_sort_key))
     logging.info(
         "labels found: %s",
-        messages.listed([f"{name} x {counts[name]}" for name in in_order]),
+        messages.listed([f"{name} x {counts[name]}" for name in names]),
     )
     if len(counts) > messages.MOST_VALUES and 2 * len(counts) > counts.total():
         logging.warning(
@@ -227,9 +180,7 @@ def discover(
             "labels? For scores, use --problem_type=regression.",
             *(counts.total(), len(counts)),
         )
-    return LabelSet(
-        problem_type=problem_type, names=in_order, separator=separator
-    )
+    return names
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:
@@ -261,17 +212,11 @@ def class_weights(
         raise ValueError("--class_weights is for labels; got regression.")
     if tuple(given) == BALANCED_WEIGHTS:
         weights = _balanced_weights(list(found), label_set)
-    else:
-        weights = _parse_weights(given, label_set)
-    logging.info(
-        "class weights: %s", dict(zip(label_set.names, weights, strict=True))
-    )
-    return weights
-
-
-def _parse_weights(
-    given: Sequence[str], label_set: LabelSet
-) -> tuple[float, ...]:
+        logging.info(
+            "class weights: %s",
+            dict(zip(label_set.names, weights, strict=True)),
+        )
+        return weights
     try:
         weights = tuple(map(float, given))
     except ValueError:

@@ -130,7 +130,7 @@ def test_listed_labels_may_look_like_fractions_and_keep_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        ("text\tlabel\na\t0.5\nb\t1\n", "line 2, .*'label'.*regression"),
+        ("text\tlabel\na\t0.5\nb\t1\n", "label 0.5 is a fraction.*regression"),
         ("text\tlabel\na\tx\nb\ty\tz\n", "line 3: the row has 3 column"),
         ("text\tlabel\na\tx\nb\n", "line 3: the row has 1 column"),
     ],

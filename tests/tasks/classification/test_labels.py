@@ -1,4 +1,4 @@
-"""Labels: parsed, numbered, found, saved and weighed."""
+"""Labels: parsed, numbered, found and weighed."""
 
 import json
 
@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 from sklearn.utils import class_weight
 
-from tasks.classification import labels
+from tasks.classification import datasets, labels
 
 
 def _set(*names, **options):
     return labels.LabelSet(names=names, **options)
-
-
-def _found(*values):
-    return [(f"d.tsv, line {i}", value) for i, value in enumerate(values, 1)]
 
 
 def test_class_is_numbered_by_its_place():
@@ -64,23 +60,30 @@ def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
         label_set.parse(cell)
 
 
-def test_found_labels_are_sorted_whole_numbers_by_value():
+def _discover(folder, values, problem_type="single_label"):
+    path = folder / "d.jsonl"
+    path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
+    layout = datasets.Layout(text_a=0, label=0, file_format="jsonl")
+    return datasets.discover_labels(str(path), layout, problem_type, ";").names
+
+
+def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
     values = ("10", "9", "b", "-1", "a", "9")
-    found = labels.discover(_found(*values), "single_label")
-    assert found.names == ("-1", "9", "10", "a", "b")
-    assert labels.discover(_found(*values[::-1]), "single_label") == found
+    found = _discover(tmp_path, values)
+    assert found == ("-1", "9", "10", "a", "b")
+    assert _discover(tmp_path, values[::-1]) == found
     # Numbers and truth values of JSON are names.
-    found = labels.discover(_found(1, 0, True), "single_label")
-    assert found.names == ("0", "1", "true")
+    assert _discover(tmp_path, [1, 0, True]) == ("0", "1", "true")
     # Several labels are found one by one.
-    found = labels.discover(_found("b;a", "", "c"), "multi_label", ";")
-    assert found.names == ("a", "b", "c")
-    assert found.parse("a;c") == ("a", "c")
+    found = _discover(tmp_path, ["b;a", "", "c"], "multi_label")
+    assert found == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"d.jsonl, line 2.*label is empty"):
+        _discover(tmp_path, ["1", ""])
 
 
-def test_labels_that_are_rarely_the_same_are_suspected(caplog):
+def test_labels_that_are_rarely_the_same_are_suspected(tmp_path, caplog):
     texts = [f"text {n}" for n in range(30)]
-    labels.discover(_found(*texts), "single_label")
+    _discover(tmp_path, texts)
     found, warning = (record.message for record in caplog.records)
     assert found.endswith("'text 26 x 1' and 10 more")
     assert warning == (
@@ -88,37 +91,8 @@ def test_labels_that_are_rarely_the_same_are_suspected(caplog):
         "For scores, use --problem_type=regression."
     )
     caplog.clear()
-    labels.discover(_found(*texts, *texts), "single_label")
-    assert "different labels" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("values", "problem_type", "message"),
-    [
-        (["a", "a"], "single_label", "line 2: .* only label is 'a'.* least 2"),
-        (["", ""], "multi_label", r"line 2: .* is \(none\)"),
-        (["1", "0.5"], "single_label", "line 2: '0.5' is a frac"),
-        (["1", ""], "single_label", "line 2: the label is empty"),
-    ],
-)
-def test_column_that_holds_no_classes_is_an_error(
-    values, problem_type, message
-):
-    with pytest.raises(ValueError, match=message):
-        labels.discover(_found(*values), problem_type)
-
-
-@pytest.mark.parametrize(
-    "label_set",
-    [
-        _set("b", "ä"),
-        _set("x", problem_type="multi_label"),
-        labels.LabelSet(problem_type="regression"),
-    ],
-)
-def test_labels_of_a_model_come_back(label_set):
-    values = json.loads(json.dumps(label_set.to_dict()))
-    assert labels.of_model(values, "task.json") == label_set
+    _discover(tmp_path, texts * 2)
+    assert "are different" not in caplog.text
 
 
 @pytest.mark.parametrize(
