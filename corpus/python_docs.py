@@ -83,16 +83,9 @@ def _blocks(text: str) -> list[str]:
     return re.split(r"\n\s*\n", inspect.cleandoc(text))
 
 
-def _topics() -> Iterator[str]:
-    try:
-        topics = importlib.import_module("pydoc_data.topics").topics
-    except ImportError:
-        logging.warning(
-            "This Python has no help topics; reading docstrings only."
-        )
-        return
-    for name in sorted(topics):
-        yield topics[name]
+def _topics() -> list[str]:
+    topics = importlib.import_module("pydoc_data.topics").topics
+    return [topics[name] for name in sorted(topics)]
 
 
 def _module_files() -> Iterator[pathlib.Path]:

@@ -29,26 +29,34 @@ def open_to_read(path: str) -> Iterator[IO[bytes]]:
         ValueError: the file is damaged, truncated, or in an unsupported format
             such as zip; names the file. This includes errors of reading it.
     """
-    with paths.open_to_read(path) as raw, _naming_damage(path):
-        file: IO[bytes] = raw
-        kind = lines.kind_of(_head(file))
-        promised = _SUFFIXES.get(path[path.rfind(".") :].lower())
-        if promised and kind is None:
-            raise EOFError(f"it does not begin like a {promised} file")
-        while kind in _OPENERS:
-            file = _OPENERS[kind](file, "rb")
+    try:
+        with paths.open_to_read(path) as raw:
+            file: IO[bytes] = raw
             kind = lines.kind_of(_head(file))
-        if kind:
-            raise ValueError(
-                f"{path}: must be text, or text compressed by gzip, xz or "
-                f"bzip2; it is a {kind} file. "
-                + (
-                    "Pass --input_format=parquet."
-                    if kind == "Parquet"
-                    else "Extract the text first."
+            promised = _SUFFIXES.get(path[path.rfind(".") :].lower())
+            if promised and kind is None:
+                raise EOFError(f"it does not begin like a {promised} file")
+            while kind in _OPENERS:
+                file = _OPENERS[kind](file, "rb")
+                kind = lines.kind_of(_head(file))
+            if kind:
+                raise ValueError(
+                    f"{path}: must be text, or text compressed by gzip, xz or "
+                    f"bzip2; it is a {kind} file. "
+                    + (
+                        "Pass --input_format=parquet."
+                        if kind == "Parquet"
+                        else "Extract the text first."
+                    )
                 )
-            )
-        yield file
+            yield file
+    except (*_DAMAGE, OSError) as error:
+        # bz2 raises OSError without errno for damaged data.
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise ValueError(
+            f"{path}: damaged or truncated ({error}). Download it again."
+        ) from error
 
 
 def _head(file: IO[bytes]) -> bytes:
@@ -95,17 +103,3 @@ def _raw_lines(file: IO[bytes]) -> Iterator[bytes]:
         parts.append(rest)
     if last := b"".join(parts):
         yield last
-
-
-@contextlib.contextmanager
-def _naming_damage(name: str) -> Iterator[None]:
-    """Converts errors of damaged files to ValueError naming the file."""
-    try:
-        yield
-    except (*_DAMAGE, OSError) as error:
-        # bz2 raises OSError without errno for damaged data.
-        if getattr(error, "errno", None) is not None:
-            raise
-        raise ValueError(
-            f"{name}: damaged or truncated ({error}). Download it again."
-        ) from error

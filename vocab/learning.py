@@ -29,7 +29,6 @@ _SPARE_SHARE = 0.15
 _UNUSED_BEFORE_UNK = 99
 _CHUNK_CHARS = 1 << 22  # Under a second of work for a process.
 _MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer maps longer ones to [UNK].
-_LOG_EVERY_PIECES = 5000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,25 +103,22 @@ def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
             f"({options.min_character_count}) to leave rare characters out."
         )
     num_pieces = options.vocab_size - least
-    words = _spelt_with(alphabet, counts.words)
+    words = {
+        word: count
+        for word, count in counts.words.items()
+        if all(char in alphabet for char in word)
+    }
     num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
     pieces = keep_most_used(
         learn_pieces(words, num_candidates), alphabet, words, num_pieces
     )
     vocabulary = special + _ordered(alphabet, pieces)
     if len(vocabulary) < options.vocab_size:
-        is_whole = len(words) == len(counts.words)
         logging.warning(
-            "The text has only %d entries of the %d requested: every word%s is "
-            "an entry. Learn from more text, or use vocab_size = "
-            "%d, in the configuration of the model too.",
-            len(vocabulary),
-            options.vocab_size,
-            ""
-            if is_whole
-            else " without a rare character (min_character_"
-            f"count = {options.min_character_count})",
-            len(vocabulary),
+            "The text has only %d entries of the %d requested: every word is "
+            "an entry. Learn from more text, or use vocab_size = %d, in the "
+            "configuration of the model too.",
+            *(len(vocabulary), options.vocab_size, len(vocabulary)),
         )
     return vocabulary
 
@@ -139,7 +135,6 @@ class WordCounts:
             points, which are always unknown.
         characters: character -> occurrences, including dropped words.
         num_chars: code points read, excluding line ends.
-        num_too_long: occurrences of words over 200 code points.
         num_forgotten: number of distinct words dropped as the rarest.
     """
 
@@ -150,7 +145,6 @@ class WordCounts:
         default_factory=collections.Counter
     )
     num_chars: int = 0
-    num_too_long: int = 0
     num_forgotten: int = 0
 
     def add(self, other: "WordCounts") -> None:
@@ -158,7 +152,6 @@ class WordCounts:
         self.words.update(other.words)
         self.characters.update(other.characters)
         self.num_chars += other.num_chars
-        self.num_too_long += other.num_too_long
         self.num_forgotten += other.num_forgotten
 
     def forget_rarest(self, max_words: int) -> None:
@@ -210,13 +203,6 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
         total.words.total(),
         len(total.words),
     )
-    if total.num_too_long:
-        logging.warning(
-            "dropped %d words over %d characters, which the tokenizer maps "
-            "to [UNK]",
-            total.num_too_long,
-            _MAX_WORD_CHARS,
-        )
     if total.num_forgotten:
         logging.warning(
             "dropped the %d rarest words to keep at most max_words = %d",
@@ -230,18 +216,15 @@ def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
     tokenize = tokenization.BasicTokenizer(do_lower_case).tokenize
     words: collections.Counter[str] = collections.Counter()
     for line in lines:
-        words.update(tokenize(line))
-    too_long = [word for word in words if len(word) > _MAX_WORD_CHARS]
-    num_too_long = sum(words.pop(word) for word in too_long)
+        words.update(
+            word for word in tokenize(line) if len(word) <= _MAX_WORD_CHARS
+        )
     letters: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for char in word:
             letters[char] += count
     return WordCounts(
-        words=words,
-        characters=letters,
-        num_chars=sum(map(len, lines)),
-        num_too_long=num_too_long,
+        words=words, characters=letters, num_chars=sum(map(len, lines))
     )
 
 
@@ -264,7 +247,7 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
         Distinct pieces in the order learned; fewer than `num_pieces` only if
         every word is one piece. The spelling breaks ties.
     """
-    merger = _Merger(words)
+    merger, report = _Merger(words), progress.Progress()
     # An ordered set, since two pairs may spell the same piece.
     pieces: dict[str, None] = {}
     while len(pieces) < num_pieces:
@@ -272,8 +255,7 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
         if piece is None:
             break
         pieces[piece] = None
-        if len(pieces) % _LOG_EVERY_PIECES == 0:
-            logging.info("learned %d of %d pieces", len(pieces), num_pieces)
+        report("pieces", len(pieces), num_pieces)
     return list(pieces)
 
 
@@ -420,23 +402,15 @@ def keep_most_used(
         num_dropped = math.ceil(share * max(0, len(pieces) - num_pieces))
         if not num_dropped:
             break
-        uses = _uses({*alphabet, *pieces}, words)
+        tokenizer = tokenization.WordpieceTokenizer({*alphabet, *pieces})
+        uses: collections.Counter[str] = collections.Counter()
+        for word, count in words.items():
+            for piece in tokenizer.tokenize(word):
+                uses[piece] += count
         ranked = sorted(pieces, key=uses.__getitem__, reverse=True)
         dropped = set(ranked[-num_dropped:])
         pieces = [piece for piece in pieces if piece not in dropped]
-        logging.debug("dropped the %d least used pieces", num_dropped)
     return pieces
-
-
-def _uses(
-    vocabulary: Collection[str], words: Mapping[str, int]
-) -> collections.Counter[str]:
-    tokenizer = tokenization.WordpieceTokenizer(vocabulary)
-    uses: collections.Counter[str] = collections.Counter()
-    for word, count in words.items():
-        for piece in tokenizer.tokenize(word):
-            uses[piece] += count
-    return uses
 
 
 def _alphabet(counts: WordCounts, min_count: int) -> set[str]:
@@ -447,24 +421,6 @@ def _alphabet(counts: WordCounts, min_count: int) -> set[str]:
         f"##{char}" for char in frequent if not tokenization.stands_alone(char)
     ]
     return {*frequent, *within}
-
-
-def _spelt_with(
-    alphabet: Collection[str], words: Mapping[str, int]
-) -> dict[str, int]:
-    known = {
-        word: count
-        for word, count in words.items()
-        if all(char in alphabet for char in word)
-    }
-    num_unknown = sum(words.values()) - sum(known.values())
-    if num_unknown:
-        logging.warning(
-            "%d of %d words have a character without an entry",
-            num_unknown,
-            sum(words.values()),
-        )
-    return known
 
 
 def _ordered(alphabet: Iterable[str], pieces: Sequence[str]) -> list[str]:
