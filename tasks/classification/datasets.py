@@ -287,12 +287,13 @@ def discover_labels(
     """
     table, layout = _open(path, layout, with_labels=True)
     counts: collections.Counter[str] = collections.Counter()
+    column: Any = layout.label
 
     def names_of(cell: Any) -> list[str]:
         return labels.class_names(cell, problem_type, separator)
 
     for _, row in _rows(table, layout):
-        counts.update(table.read(row, layout.label, names_of))
+        counts.update(table.read(row, column, names_of))
     try:
         return labels.LabelSet(
             problem_type=problem_type,
