@@ -27,7 +27,7 @@ _EXTRACT = (
     "--max_seq_length=16"
 )
 _CREATE = "create_pretraining_data --vocab_file=vocab.txt --dupe_factor=1"
-_EXTEND = "tools.extend_vocab --vocab_file=vocab.txt --words_file=words.txt"
+_EXTEND = "tools.extend_vocab --vocab_file=vocab.txt --input_file=words.txt"
 _PREPARE = (
     "tools.prepare_corpus --input_format=text --num_workers=1 --input_file=te*"
 )

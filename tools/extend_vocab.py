@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from absl import logging
@@ -45,11 +45,9 @@ class Options:
     output_file: str = flags.Group.FILES.required(
         "Vocabulary to write, of the same size."
     )
-    input_file: str | None = flags.Group.FILES.optional(
-        "Text of the field, UTF-8: globs, comma-separated."
-    )
-    words_file: str | None = flags.Group.FILES.optional(
-        "Words to add, one per line, instead of words of --input_file."
+    input_file: str = flags.Group.FILES.required(
+        "Text of the field, UTF-8: globs, comma-separated. A list of words is "
+        "a text too: pass --min_count=1."
     )
     init_checkpoint: str | None = flags.Group.MODEL.optional(
         "Model to copy; a new word gets the mean embedding of its pieces."
@@ -69,17 +67,10 @@ class Options:
     )
 
     def __post_init__(self):
-        if bool(self.input_file) == bool(self.words_file):
-            raise ValueError("Pass one of --input_file and --words_file.")
         if bool(self.init_checkpoint) != bool(self.output_checkpoint):
             raise ValueError(
                 "Pass --init_checkpoint and --output_checkpoint together."
             )
-
-
-def free_places(entries: Sequence[str]) -> list[int]:
-    """Lists the ids of the entries that are `[unusedN]`."""
-    return [i for i, entry in enumerate(entries) if _FREE.fullmatch(entry)]
 
 
 def choose_words(
@@ -117,66 +108,6 @@ def choose_words(
     return sorted(saved, key=lambda word: (-saved[word], word))[:num_words]
 
 
-def check_words(
-    words: Iterable[str], tokenizer: tokenization.FullTokenizer
-) -> list[str]:
-    """Checks words that the user chose.
-
-    Args:
-        words: one each; white space around them, byte-order marks and empty
-            ones are ignored.
-        tokenizer: of the old vocabulary.
-
-    Returns:
-        The words that are not in the vocabulary yet, each once, in order.
-
-    Raises:
-        ValueError: the tokenizer splits one before it looks words up, so that
-            its entry would never be used.
-    """
-    checked: dict[str, None] = {}
-    for text in words:
-        word = text.removeprefix("\ufeff").strip()
-        if not word:
-            continue
-        parts = tokenizer.basic_tokenizer.tokenize(word)
-        if parts != [word]:
-            raise ValueError(
-                f"{word!r} must be one word as the tokenizer sees it, in its "
-                f"casing and without punctuation; it becomes {parts}. Give "
-                "those instead."
-            )
-        if word not in tokenizer.vocab:
-            checked[word] = None
-    return list(checked)
-
-
-def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Replaces free entries by words, from the first on.
-
-    Args:
-        entries: of the vocabulary, in the order of their ids.
-        words: not among the entries.
-
-    Returns:
-        As many entries; the others keep their ids.
-
-    Raises:
-        ValueError: there are more words than free entries.
-    """
-    places = free_places(entries)
-    if len(words) > len(places):
-        raise ValueError(
-            f"The vocabulary must have a free entry, [unusedN], for each of "
-            f"{len(words)} words; it has {len(places)}. Give fewer words, or "
-            "learn a vocabulary (python -m tools.learn_vocab)."
-        )
-    filled = list(entries)
-    for place, word in zip(places, words, strict=False):
-        filled[place] = word
-    return filled
-
-
 def _write_model(
     source: str,
     target: str,
@@ -208,8 +139,16 @@ def _write_model(
         model_folder.write(made, config.to_dict(), description, vocab_file)
 
 
-def _check(options: Options, text_files: Sequence[str]) -> None:
+def run(options: Options) -> None:
+    """Writes the vocabulary, and the model if there is one.
+
+    Raises:
+        OSError: a file cannot be read or written, or the folder of the model
+            exists.
+        ValueError: the flags contradict each other, or words do not fit in.
+    """
     source, target = options.init_checkpoint, options.output_checkpoint
+    text_files = paths.expand(options.input_file)
     inputs = [options.vocab_file, *text_files]
     if source and target:
         folder = os.path.dirname(target)
@@ -220,55 +159,39 @@ def _check(options: Options, text_files: Sequence[str]) -> None:
             )
         text = {"do_lower_case": options.do_lower_case}
         model_folder.check_start(source, text, options.vocab_file)
-        config_lib.BertConfig.from_checkpoint(source).check_vocabulary(
-            len(tokenization.load_vocab(options.vocab_file)), options.vocab_file
-        )
         inputs += checkpoints.files(source)
     writing.check_files([options.output_file], inputs)
-
-
-def run(options: Options) -> None:
-    """Writes the vocabulary, and the model if there is one.
-
-    Raises:
-        OSError: a file cannot be read or written, or the folder of the model
-            exists.
-        ValueError: the flags contradict each other, or words do not fit in.
-    """
-    text_files = paths.expand(options.words_file or options.input_file or "")
-    _check(options, text_files)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
+    if source:
+        config_lib.BertConfig.from_checkpoint(source).check_vocabulary(
+            tokenizer.vocab_size, options.vocab_file
+        )
     entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
-    places = free_places(entries)
-    text = itertools.chain.from_iterable(map(lines.read_lines, text_files))
-    if options.words_file:
-        words = check_words(text, tokenizer)
-    else:
-        counts = learning.count_words(
-            text,
-            learning.Options(
-                do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
-            ),
-        )
-        words = choose_words(
-            counts.words,
-            tokenizer.wordpiece_tokenizer,
-            num_words=min(options.num_words, len(places)),
-            min_count=options.min_count,
-        )
+    places = [i for i, e in enumerate(entries) if _FREE.fullmatch(e)]
+    counts = learning.count_words(
+        itertools.chain.from_iterable(map(lines.read_lines, text_files)),
+        learning.Options(
+            do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
+        ),
+    )
+    words = choose_words(
+        counts.words,
+        tokenizer.wordpiece_tokenizer,
+        num_words=min(options.num_words, len(places)),
+        min_count=options.min_count,
+    )
     if not words:
         raise ValueError(
             "There is no word to add: the vocabulary has all of them, or no "
             "[unused] entry, or no word occurs --min_count times."
         )
-    filled = fill(entries, words)
+    new = dict(zip(places, words, strict=False))
+    filled = [new.get(i, entry) for i, entry in enumerate(entries)]
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
-    source, target = options.init_checkpoint, options.output_checkpoint
     if source and target:
-        new = dict(zip(places, words, strict=False))
         _write_model(source, target, tokenizer, new, options.output_file)
     logging.info(
         "Wrote %s with %d new words: %s. %d [unused] entries are left.",

@@ -33,24 +33,22 @@ def options(tmp_path):
     return make
 
 
-def test_given_words_come_in(options, tmp_path, caplog):
-    (tmp_path / "words.txt").write_text("uned\n", encoding="utf-8-sig")
+def test_words_of_a_text_come_in(options, tmp_path, caplog):
     caplog.set_level("INFO")
-    extend_vocab.run(
-        options(
-            input_file=None,
-            words_file=str(tmp_path / "words.txt"),
-        )
-    )
-    entries = (tmp_path / "more.txt").read_text().splitlines()
-    assert entries[1] == "uned"
-    assert entries[6] == "[unused1]"
-    assert "with 1 new words: uned. 1 [unused] entries are" in caplog.text
-    # Or those of a text.
     extend_vocab.run(options())
     entries = (tmp_path / "more.txt").read_text().splitlines()
     assert (entries[1], entries[6]) == ("unableed", "unable")
     assert len(entries) == len(_ENTRIES)
+    assert "with 2 new words: unableed, unable. 0 [unused]" in caplog.text
+    # Or of a list of words, which are one piece from then on.
+    (tmp_path / "words.txt").write_text("uned\n", encoding="utf-8-sig")
+    extend_vocab.run(
+        options(input_file=str(tmp_path / "words.txt"), min_count=1)
+    )
+    entries = (tmp_path / "more.txt").read_text().splitlines()
+    assert (entries[1], entries[6]) == ("uned", "[unused1]")
+    extended = tokenization.FullTokenizer(str(tmp_path / "more.txt"))
+    assert extended.tokenize("Uned unable") == ["uned", "un", "##able"]
 
 
 def _model(folder, **changes):
@@ -137,7 +135,6 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"input_file": None}, "Pass one of --input_file and --words_file"),
         ({"init_checkpoint": "x"}, "--output_checkpoint together"),
         ({"min_count": 99}, "There is no word to add"),
     ],
@@ -185,28 +182,3 @@ def test_words_that_save_most_come_first(tokenizer):
         min_count=1,
     )
     assert chosen == ["abed", "unb", "uned"]
-
-
-def test_words_take_free_places_and_no_id_changes(tokenizer, tmp_path):
-    assert extend_vocab.free_places(_LONGER) == [1, 3, 10]
-    filled = extend_vocab.fill(_LONGER, ["unableed", "words"])
-    assert filled == [_LONGER[0], "unableed", _LONGER[2], "words", *_LONGER[4:]]
-    with pytest.raises(ValueError, match="each of 4 words; it has 3"):
-        extend_vocab.fill(_LONGER, ["a1", "a2", "a3", "a4"])
-    # A word that is put in is one piece.
-    path = tmp_path / "more.txt"
-    path.write_text("\n".join(filled) + "\n")
-    extended = tokenization.FullTokenizer(str(path))
-    assert tokenizer.tokenize("Unableed") == ["un", "##able", "##ed"]
-    assert extended.tokenize("Unableed unable") == ["unableed", "un", "##able"]
-
-
-def test_given_words_are_taken_once_and_in_order(tokenizer):
-    words = [" new ", "", "able", "word", "new"]
-    assert extend_vocab.check_words(words, tokenizer) == ["new", "word"]
-
-
-@pytest.mark.parametrize("word", ["covid-19", "Upper", "two words", "é"])
-def test_a_given_word_must_be_one_to_the_tokenizer(tokenizer, word):
-    with pytest.raises(ValueError, match="must be one word as the tokenizer"):
-        extend_vocab.check_words([word], tokenizer)
