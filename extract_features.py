@@ -184,9 +184,7 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
     features.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
-    writing.check_files(
-        [options.output_file], checkpoints.files(options.init_checkpoint)
-    )
+    checkpoints.find(options.init_checkpoint)
     return config
 
 

@@ -140,19 +140,6 @@ def find(path: str) -> Place:
     return Place(RELEASE, path)
 
 
-def files(path: str) -> list[str]:
-    """Lists the files with the variables of a checkpoint, in order.
-
-    Args:
-        path: any path that `find` accepts.
-
-    Raises:
-        FileNotFoundError, ValueError: as `find`.
-    """
-    place = find(path)
-    return FORMATS[place.format].files(place.path)
-
-
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Source]:
     """Opens a checkpoint of any format.

@@ -133,13 +133,6 @@ def _pytorch_weights(path: str) -> _Weights:
     )
 
 
-class _Place(NamedTuple):
-    """The name of a variable in the file, and its axes there."""
-
-    name: str
-    is_transposed: bool
-
-
 class Reader:
     """Reads a folder under the release's names; see `checkpoints.Source`.
 
@@ -192,13 +185,14 @@ class Reader:
                     "them. This is another model."
                 )
 
-    def _named(self) -> dict[str, _Place]:
+    def _named(self) -> dict[str, tuple[str, bool]]:
+        """Returns the names in the file, and whether axes are transposed."""
         canonical = {n: _canonical_name(n) for n in self._weights.specs}
         table = _names_of(
             name_tables.num_layers(canonical.values()), self.architectures
         )
         is_choice = name_tables.MULTIPLE_CHOICE in self.architectures
-        found: dict[str, _Place] = {}
+        found = {}
         for theirs, name in canonical.items():
             # Their bias of choices shifts all choices equally.
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
@@ -209,13 +203,8 @@ class Reader:
             variable = table.get(tied)
             release = variable.release if variable else theirs
             transposed = bool(variable and variable.is_transposed)
-            found[release] = _Place(theirs, transposed)
+            found[release] = theirs, transposed
         return found
-
-
-def files(path: str) -> list[str]:
-    """Lists the weight files of a checkpoint, here one."""
-    return [path]
 
 
 def _canonical_name(name: str) -> str:

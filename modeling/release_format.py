@@ -77,7 +77,11 @@ class Reader:
         with self._explained():
             key = self._keys.get(name, name)
             value = np.asarray(self._reader.get_tensor(key))
-        return tf_formats.release_value(name, value) if self._keys else value
+        if not self._keys:
+            return value
+        if name.endswith("output_weights"):
+            return value.T
+        return value.reshape(self.variables[name][0])
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
         """Reports errors of TensorFlow as a broken checkpoint."""
@@ -223,16 +227,3 @@ def named_latest(folder: str) -> str | None:
         if name and (exists(f"{prefix}.index") or exists(prefix)):
             return prefix
     return None
-
-
-def files(prefix: str) -> list[str]:
-    """Lists the files of a checkpoint, in order; "V1" has one."""
-    import tensorflow as tf
-
-    folder, name = os.path.split(prefix)
-    found = [
-        os.path.join(folder, file)
-        for file in sorted(tf.io.gfile.listdir(folder or "."))
-        if file == f"{name}.index" or _DATA_SUFFIX.sub("", file) == name
-    ]
-    return found or [prefix]

@@ -168,13 +168,6 @@ def release_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (math.prod(shape),) if name.endswith("/bias") else shape
 
 
-def release_value(name: str, value: np.ndarray) -> np.ndarray:
-    """Returns a value of a standard Keras layer in the release's shape."""
-    if name.endswith("output_weights"):
-        return value.T
-    return value.reshape(release_shape(name, value.shape))
-
-
 # ---------------------------------------------------------------- tf_model.h5
 
 

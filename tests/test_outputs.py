@@ -36,7 +36,6 @@ _COMMANDS = (
     f"{_CREATE} --input_file=te*.txt --output_file=text.txt",
     f"{_CREATE} --input_file=te* --shard_documents=2 --output_file=text",
     f"{_EXTRACT} --output_file=text.txt",
-    f"{_EXTRACT} --output_file=./tiny.ckpt.index",
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
     "--output_file=trivia.json",
     f"{_EXTEND} --output_file=vocab.txt",

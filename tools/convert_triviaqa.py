@@ -13,7 +13,7 @@ Then train on it before SQuAD, as the paper did for Table 2:
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from absl import logging
@@ -24,7 +24,6 @@ from files import json_text, lines, messages, writing
 # Source: Devlin et al. 2019, §4.2. The kind of tokens is not given; here words.
 _MAX_WORDS = 400
 _FIRST_WORDS = re.compile(rf"\S+(?:\s+\S+){{0,{_MAX_WORDS - 1}}}")
-_NUM_NAMED = 5  # Maximum names in a warning.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,9 +108,16 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
             paragraph["qas"].append(
                 {"id": qas_id, "question": question, "answers": [found]}
             )
-    absent = [name for name, page in pages.items() if page is None]
-    _warn(path, absent, f"pages are not in {evidence_dir}")
-    _warn(path, unanswered, "pairs of question and page have no answer")
+    logging.info(
+        "%s: %d of %d pages are not in %s; %d pairs of question and page have "
+        "no answer: %s.",
+        path,
+        sum(page is None for page in pages.values()),
+        len(pages),
+        evidence_dir,
+        len(unanswered),
+        messages.names(unanswered),
+    )
     data = [
         {"title": os.path.splitext(name)[0], "paragraphs": [page]}
         for name, page in pages.items()
@@ -119,9 +125,8 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
     ]
     if not data:
         raise ValueError(
-            f"{path}: at least one page in {evidence_dir} must have an answer "
-            f"in its first {_MAX_WORDS} words; of {len(pages)} pages "
-            f"{len(absent)} are missing and the others have none."
+            f"{path}: at least one of {len(pages)} pages in {evidence_dir} "
+            f"must have an answer in its first {_MAX_WORDS} words."
         )
     return {"version": "1.1", "data": data}
 
@@ -145,12 +150,6 @@ def _paragraph(file: str) -> dict[str, Any] | None:
         return None
     words = _FIRST_WORDS.search("\n".join(lines.read_lines(file)))
     return {"context": words.group() if words else "", "qas": []}
-
-
-def _warn(path: str, names: Sequence[str], what: str) -> None:
-    if names:
-        listed = messages.listed(names, _NUM_NAMED)
-        logging.warning("%s: %d %s: %s.", path, len(names), what, listed)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,6 @@ def run(options: Options) -> None:
     """
     source, target = options.init_checkpoint, options.output_checkpoint
     text_files = paths.expand(options.input_file)
-    inputs = [options.vocab_file, *text_files]
     if source and target:
         folder = os.path.dirname(target)
         if not folder or os.path.lexists(folder):
@@ -159,7 +158,7 @@ def run(options: Options) -> None:
             )
         text = {"do_lower_case": options.do_lower_case}
         model_folder.check_start(source, text, options.vocab_file)
-        inputs += checkpoints.files(source)
+    inputs = [options.vocab_file, *text_files]
     writing.check_files([options.output_file], inputs)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case

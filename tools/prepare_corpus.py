@@ -9,10 +9,7 @@ One sentence a line, an empty line between documents. For example:
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Generator
-
-from absl import logging
 
 from commands import flags, program
 from corpus import formats, preparation
@@ -81,9 +78,7 @@ def run(options: Options) -> preparation.Written:
     holdout_paths = list(filter(None, [options.holdout_file]))
     writing.check_files(output_paths + holdout_paths, input_paths)
     rules = options.rules(options.input_format)
-    logging.debug("%d input files; %s", len(input_paths), rules)
     total = preparation.Prepared()
-    start = time.monotonic()
     with (
         locking.lock_outputs(output_paths),
         # After an error too: otherwise the worker processes may never end.
@@ -100,8 +95,7 @@ def run(options: Options) -> preparation.Written:
     progress.log_paragraph(
         f"Wrote {written.documents} of {total.num_documents} documents "
         f"({written.held_out} held out): {written.sentences} sentences, "
-        f"{written.words} words ({total.num_characters / 1e6:.1f} MB, "
-        f"{time.monotonic() - start:.1f} s)."
+        f"{written.words} words."
     )
     return written
 

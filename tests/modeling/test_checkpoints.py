@@ -302,7 +302,6 @@ def test_each_form_is_found_by_file_and_by_folder(tmp_path):
         _touch(tmp_path, name)
         want = ("huggingface", str(tmp_path / name))
         assert _find(tmp_path) == _find(tmp_path / name) == want
-        assert checkpoints.files(str(tmp_path)) == [want[1]]
     # The release's checkpoint is first, and a file may be named.
     _touch(tmp_path, "x.ckpt.index")
     assert _find(tmp_path) == ("release", str(tmp_path / "x.ckpt"))
@@ -335,15 +334,6 @@ def test_the_older_format_is_read(tmp_path):
     )
     ((name, value),) = checkpoints.read(path).items()
     np.testing.assert_array_equal(value, arrays[name])
-    assert checkpoints.files(path) == [path]
-
-
-def test_files_are_those_of_the_variables(tmp_path):
-    names = ("x.ckpt-1.index", "x.ckpt-1.data-00000-of-00001")
-    _touch(tmp_path, *names, "x.ckpt-1.state.json", "x.ckpt-10.index")
-    assert checkpoints.files(str(tmp_path / "x.ckpt-1")) == [
-        str(tmp_path / name) for name in sorted(names)
-    ]
 
 
 def test_another_object_checkpoint_is_refused(tmp_path):
