@@ -111,8 +111,9 @@ def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
     toy.run(unbroken, **named)
     # After step 4, which is saved, was evaluated.
     _run_until(folder, "best/best.json", 2, **named)
-    # After the last evaluation, before its step is saved.
+    # Before the step of the last evaluation is saved, and in this evaluation.
     _run_until(folder, "model.ckpt-6.index", **named)
+    _run_until(folder, "best/best.json", **named)
     toy.run(folder, **named)
     toy.check_same_run(folder, unbroken, 6)
     best = [each / "out/best/best.json" for each in (folder, unbroken)]

@@ -39,8 +39,7 @@ def train(
     """Trains from `first_step` to the end of the run or early stopping.
 
     After SIGTERM, SIGHUP or Ctrl-C the current step completes, a checkpoint is
-    saved, and the program and all other workers exit. A second signal exits at
-    once.
+    saved, and all workers exit. A second signal exits at once.
 
     Args:
         trainer: the compiled steps, with the state at `first_step`.
@@ -50,19 +49,18 @@ def train(
         first_step: the number of steps that were made before.
 
     Returns:
-        The number of completed steps, and the last held-out metrics; None if
-        there were none.
+        The number of completed steps; the last held-out metrics, if any.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
-            All workers raise it, since they have the same losses.
         OutOfMemoryError: a step needs more memory than there is.
         ValueError: a record is damaged.
     """
     communicator = workers.Communicator(trainer.strategy)
     recorder = _Recorder(trainer, batches, options, plan, first_step)
-    step, is_over = first_step, recorder.is_over(first_step)
-    metrics = recorder.missed_evaluation(first_step)
+    step, parts = first_step, options.num_accumulation_steps
+    metrics = recorder.missed_evaluation(step)
+    is_over = recorder.is_over(step)
     if step >= plan.end or is_over:
         logging.info("Training is already complete: step %d.", step)
     iterator = batches.iterator(trainer.strategy, step, plan.end)
@@ -72,10 +70,7 @@ def train(
             count = _steps_of_call(step, options, plan)
             with _memory_advice(options):
                 result = trainer.run(
-                    iterator,
-                    step,
-                    count,
-                    num_accumulation_steps=options.num_accumulation_steps,
+                    iterator, step, count, num_accumulation_steps=parts
                 )
             step += count
             recorder.report.add(step, result, count)

@@ -82,9 +82,7 @@ def write_start(options: Any) -> None:
             "command": sys.argv,
             "flags": dataclasses.asdict(options),
             "python": platform.python_version(),
-            "packages": {
-                name: importlib.metadata.version(name) for name in _PACKAGES
-            },
+            "packages": _versions(),
             "commit": _commit(),
         },
     )
@@ -121,6 +119,15 @@ def _append(folder: str, values: dict[str, Any]) -> None:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        # TensorFlow has several packages.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _commit() -> str | None:

@@ -60,7 +60,10 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
     ]
 
 
-def test_a_damaged_record_of_earlier_runs_stops_no_run(tmp_path):
+def test_a_damaged_record_or_an_unknown_version_stops_no_run(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run_record, "_PACKAGES", ("numpy", "no-such-package"))
     (tmp_path / "run.jsonl").write_bytes(b"\xff{")
     options = _Options(output_dir=str(tmp_path))
     run_record.recorded(run_record.write_start)(options)
