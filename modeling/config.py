@@ -226,27 +226,15 @@ class BertConfig:
             )
         if held is None:
             return
-        for name, here, there in (
-            (
-                "hidden_act",
-                activation(self.hidden_act),
-                activation(held.hidden_act),
-            ),
-            (
-                "num_hidden_layers",
-                self.num_hidden_layers,
-                held.num_hidden_layers,
-            ),
-        ):
-            if here != there:
-                _logger.warning(
-                    "%s is %s in the model and %s in the configuration next "
-                    "to %s.",
-                    name,
-                    here,
-                    there,
-                    checkpoint,
-                )
+        here, there = (
+            {
+                "hidden_act": activation(config.hidden_act),
+                "num_hidden_layers": config.num_hidden_layers,
+            }
+            for config in (self, held)
+        )
+        for change in messages.changes(there, here).values():
+            _logger.warning("%s: %s in the model.", checkpoint, change)
 
     def check_length(self, max_seq_length: int) -> None:
         """Checks that the model has a position for every word piece.

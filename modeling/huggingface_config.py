@@ -106,20 +106,17 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
         path: its file, for messages.
 
     Raises:
-        ValueError: the network is not BERT, or a field is missing.
+        ValueError: the network is not BERT.
     """
     check(values, path)
-    absent = [name for name in _FIELDS if name not in values]
-    if absent:
-        raise ValueError(f"{path} must contain {', '.join(absent)}.")
     # Hugging Face's default is the dropout of hidden layers.
     dropout = values.get("classifier_dropout")
     if dropout is None:
-        dropout = values["hidden_dropout_prob"]
+        dropout = values.get("hidden_dropout_prob")
     act = values.get("hidden_act", _DEFAULT_ACTIVATION)
     messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
     return {
-        **{name: values[name] for name in _FIELDS},
+        **{name: values[name] for name in _FIELDS if name in values},
         "hidden_act": _ACTIVATIONS[act],
         "classifier_dropout_prob": dropout,
     }

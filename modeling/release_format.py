@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modeling.compilation import Tensor
 
 _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
-_STEP_SUFFIX = re.compile(r"-(\d+)$")
+_STEP_SUFFIX = re.compile(r"-\d+$")
 # Of the files written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
 _QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
@@ -193,13 +193,8 @@ def latest(folder: str) -> str | None:
     )
     if len(found) < 2:
         return found[0] if found else None
-    steps = {
-        prefix: int(match[1])
-        for prefix in found
-        if (match := _STEP_SUFFIX.search(prefix))
-    }
-    if len(steps) == len(found):
-        return max(steps, key=steps.__getitem__)
+    if all(map(_STEP_SUFFIX.search, found)):
+        return max(found, key=lambda prefix: int(prefix.rpartition("-")[2]))
     raise ValueError(
         f"The folder {folder!r} must contain one checkpoint, or only numbered "
         f"ones; it contains {messages.names(found)}. Pass one of them."

@@ -133,11 +133,14 @@ def convert(options: Options) -> None:
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
         description = _describe(options, source, vocab_file)
         variables = {
-            name: _widened(source.read(name))
+            name: source.read(name)
             for name in source.variables
             if not options.strip_optimizer
             or not checkpoints.is_training_state(name, source.variables)
         }
+    for name, value in variables.items():
+        if value.dtype.name in ("float16", "bfloat16"):
+            variables[name] = value.astype(np.float32)
     with writing.whole_folder(options.output) as made:
         os.makedirs(made)
         if options.output_format == checkpoints.RELEASE:
@@ -156,11 +159,6 @@ def convert(options: Options) -> None:
         source.origin,
         source.kind,
     )
-
-
-def _widened(value: np.ndarray) -> np.ndarray:
-    is_half = value.dtype.name in ("float16", "bfloat16")
-    return value.astype(np.float32) if is_half else value
 
 
 # -------------------------------------------------------------- The description
@@ -307,25 +305,20 @@ def _write_huggingface(
         )
     labels = dict(description)
     if _OUTPUTS in weights:
-        labels["labels"] = _label_names(
-            len(weights[_OUTPUTS]), labels.get("labels", [])
-        )
+        num_labels, names = len(weights[_OUTPUTS]), labels.get("labels", [])
+        labels["labels"] = huggingface_config.label_names(num_labels, names)
+        if num_labels > 1 and not names:
+            logging.warning(
+                "The names of the %d labels are unknown: they are written as "
+                "LABEL_0, LABEL_1, ... Pass --labels to name them.",
+                num_labels,
+            )
     writing.write_json(
         os.path.join(folder, huggingface_config.CONFIG),
         huggingface_config.from_release(
             config.to_dict(), architectures, labels, pad_token_id
         ),
     )
-
-
-def _label_names(num_labels: int, names: list[str]) -> list[str]:
-    if num_labels > 1 and not names:
-        logging.warning(
-            "The names of the %d labels are unknown: they are written as "
-            "LABEL_0, LABEL_1, ... Pass --labels to name them.",
-            num_labels,
-        )
-    return huggingface_config.label_names(num_labels, names)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import textwrap
 import zipfile
 from collections.abc import Sequence
 
@@ -201,13 +200,6 @@ def find(name: str) -> list[str]:
     return [names[key]]
 
 
-def listing() -> str:
-    """Formats all names with their folders and descriptions."""
-    rows = [(name, item.folder, item.about) for name, item in ITEMS.items()]
-    rows += [(name, "", f"all of {name}") for name in GROUPS]
-    return textwrap.dedent(messages.table(rows, right=-1))
-
-
 def run(options: Options, names: Sequence[str]) -> None:
     """Fetches items by name, or lists them all.
 
@@ -216,7 +208,9 @@ def run(options: Options, names: Sequence[str]) -> None:
         ValueError: a name is unknown, or a fetched file is invalid.
     """
     if options.list:
-        sys.stdout.write(listing())
+        rows = [(name, item.folder, item.about) for name, item in ITEMS.items()]
+        rows += [(name, "", f"all of {name}") for name in GROUPS]
+        sys.stdout.write(messages.table(rows, right=-1))
         return
     output_dir = options.output_dir
     if not names or not output_dir or paths.is_remote(output_dir):

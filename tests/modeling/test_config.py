@@ -185,8 +185,8 @@ def test_another_activation_or_depth_is_a_warning(prefix, caplog):
     assert not caplog.records
     _put_beside(prefix, hidden_act="relu", num_hidden_layers=4)
     checkpoints.load(model, prefix)
-    assert "hidden_act is gelu in the model and relu in" in caplog.text
-    assert "num_hidden_layers is 2 in the model and 4 in" in caplog.text
+    assert "hidden_act was 'relu' and is 'gelu' in the model" in caplog.text
+    assert "num_hidden_layers was 4 and is 2 in the model" in caplog.text
 
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"

@@ -325,8 +325,9 @@ def test_config_by_hand():
         "problem_type": "multi_label",
         "labels": ["no", "yes"],
     }
-    with pytest.raises(ValueError, match="c must contain hidden_size, num"):
-        huggingface_config.to_release({"vocab_size": 3}, "c")
+    released = huggingface_config.to_release({"vocab_size": 3}, "c")
+    with pytest.raises(ValueError, match="must contain hidden_size, num"):
+        config_lib.BertConfig.from_dict(released)
 
 
 def test_default_label_names_are_ignored():
