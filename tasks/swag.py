@@ -6,7 +6,6 @@ followed by that ending.
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -96,7 +95,7 @@ def read_examples(
     names = (layout.first_column, layout.second_column, *layout.ending_columns)
     columns = [table.find(name) if name else None for name in names]
     label = table.find(layout.label_column) if with_labels else None
-    parse = functools.partial(_label_id, layout.label_set())
+    label_set = layout.label_set()
     row = None
     for row in table.rows:
         first, second, *endings = (
@@ -107,19 +106,12 @@ def read_examples(
             first=first,
             second=second,
             endings=tuple(endings),
-            label_id=0 if label is None else table.read(row, label, parse),
+            label_id=0
+            if label is None
+            else int(label_set.encode(table.read(row, label, label_set.parse))),
         )
     if row is None:
         raise ValueError(f"{path}: the file has no examples.")
-
-
-def _label_id(label_set: labels.LabelSet, value: Any) -> int:
-    try:
-        return label_set.names.index(label_set.parse(value))
-    except ValueError as error:
-        raise ValueError(
-            f"the label must be that of an ending: {error}"
-        ) from error
 
 
 def example_record(

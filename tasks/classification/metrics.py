@@ -47,15 +47,9 @@ def evaluate(
         without targets are left out of `AVERAGE_PRECISION`.
 
     Raises:
-        ValueError: no examples, shapes that differ, or outputs that are not
-            finite.
+        ValueError: an output is not finite.
     """
     targets, decisions = np.asarray(targets), np.asarray(decisions)
-    if targets.shape != decisions.shape or not len(targets):
-        raise ValueError(
-            "There must be one prediction for each of one or more targets; got "
-            f"shapes {decisions.shape} and {targets.shape}."
-        )
     if bad := int(np.sum(~np.isfinite(outputs))):
         raise ValueError(
             f"All outputs must be finite; {bad} of {np.size(outputs)} are not."

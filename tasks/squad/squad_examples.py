@@ -88,16 +88,7 @@ def training_examples(
     questions = _read(path, version_2_with_negative)
     words_of, starts_of = functools.cache(find_words), functools.cache(_starts)
     for where, context, qa in questions:
-        is_impossible = False
-        if version_2_with_negative:
-            if "is_impossible" not in qa:
-                raise ValueError(
-                    f"{where}.is_impossible is missing; with "
-                    "--version_2_with_negative every question to train on "
-                    "needs it. Leave the flag out to train on a file of SQuAD "
-                    "1.1."
-                )
-            is_impossible = qa["is_impossible"]
+        is_impossible = version_2_with_negative and _is_impossible(where, qa)
         text, span = "", (-1, -1)
         if not is_impossible:
             answers = qa.get("answers") or []
@@ -137,6 +128,16 @@ def training_examples(
         path, moved, f"{total} kept, although the answer's offset is imprecise"
     )
     return examples
+
+
+def _is_impossible(where: str, qa: dict[str, Any]) -> bool:
+    if "is_impossible" not in qa:
+        raise ValueError(
+            f"{where}.is_impossible is missing; with --version_2_with_negative "
+            "every question to train on needs it. Leave the flag out to train "
+            "on a file of SQuAD 1.1."
+        )
+    return qa["is_impossible"]
 
 
 def read_questions(

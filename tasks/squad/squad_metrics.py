@@ -29,9 +29,6 @@ def evaluate_v1(
 
     Returns:
         `exact_match` and `f1` in percent.
-
-    Raises:
-        ValueError: there is no question, or a question has no gold answer.
     """
     exact, f1 = _score(gold, predictions, f1_v1)
     return {"exact_match": _percent(exact), "f1": _percent(f1)}
@@ -62,7 +59,7 @@ def evaluate_v2(
         this order.
 
     Raises:
-        ValueError: there is no question, or a question has no null odds.
+        ValueError: a question has no null odds.
     """
     exact, f1 = score_v2(gold, predictions)
     result = {"exact": _percent(exact), "f1": _percent(f1), "total": len(gold)}
@@ -95,9 +92,6 @@ def score_v2(
 
     Returns:
         Exact match (0 or 1) and F1 (0 to 1) by id.
-
-    Raises:
-        ValueError: there is no question.
     """
     # Gold answers with only articles and punctuation do not count.
     counting = {
@@ -129,7 +123,7 @@ def best_null_threshold(
         number that `eval_results.txt` reports.
 
     Raises:
-        ValueError: there is no question, or a question has no null odds.
+        ValueError: a question has no null odds.
     """
     _, f1 = score_v2(gold, texts)
     _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""))
@@ -191,8 +185,6 @@ def _score(
     f1: Callable[[str, str], float],
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns exact match and F1 by id, each against the best gold answer."""
-    if not gold:
-        raise ValueError("Expected at least one question to score; got none.")
     missing = [qas_id for qas_id in gold if qas_id not in predictions]
     squad_examples.warn(
         "Scores", missing, "questions have no prediction and score 0"
@@ -204,11 +196,6 @@ def _score(
     exact_scores = dict.fromkeys(gold, 0.0)
     f1_scores = dict.fromkeys(gold, 0.0)
     for qas_id, texts in gold.items():
-        if not texts:
-            raise ValueError(
-                "In SQuAD 1.1 every question has an answer; "
-                f"{messages.short(qas_id)} has none."
-            )
         if qas_id in predictions:
             prediction = predictions[qas_id]
             exact_scores[qas_id] = max(

@@ -150,8 +150,7 @@ def score(
         also `null_score_diff_threshold`, if known.
 
     Raises:
-        ValueError: there is no question, a question has no gold answer in
-            version 1, or one has no null odds.
+        ValueError: a question has no null odds.
     """
     if not options.version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)

@@ -93,18 +93,6 @@ def test_undefined_value_is_0(name, targets, predictions):
     assert values == {name: 0.0}
 
 
-@pytest.mark.parametrize(
-    ("names", "targets", "predictions", "message"),
-    [
-        (["accuracy"], [1, 0], [1], "one prediction for each"),
-        (["accuracy"], [], [], "one or more targets"),
-    ],
-)
-def test_wrong_input_is_an_error(names, targets, predictions, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.evaluate(names, targets, predictions, _TWO)
-
-
 def test_outputs_that_are_not_finite_are_an_error():
     with pytest.raises(ValueError, match="1 of 2 are not"):
         metrics.evaluate(["accuracy"], [1], [0], np.array([[1.0, math.nan]]))

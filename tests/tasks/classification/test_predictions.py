@@ -38,12 +38,6 @@ def test_each_example_has_the_mean_loss_of_its_windows():
     assert len(answers.outputs) == 2
 
 
-@pytest.mark.parametrize("counts", [[1], [3, 0], [2, 2]])
-def test_windows_must_add_up(counts):
-    with pytest.raises(ValueError, match="up to the number of outputs, 3"):
-        predictions.pool_windows(np.zeros([3, 2]), counts)
-
-
 def test_class_is_the_most_probable_and_the_first_at_a_tie():
     outputs = _float32([0.1, 0.2, 0.7], [0.4, 0.4, 0.2])
     assert predictions.decide(_CLASSES, outputs).tolist() == [2, 0]

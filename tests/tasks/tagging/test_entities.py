@@ -264,7 +264,7 @@ def test_nothing_found_and_nothing_there_score_0():
     # An entity does not go on in the next sentence.
     scores = _score(["O B-A", "B-A O"], ["O B-A", "I-A O"])
     assert _counts(scores) == {"A": (2, 2, 2)}
-    with pytest.raises(ValueError, match=r"Sentence 1 must have .* 2; got 1"):
+    with pytest.raises(ValueError, match="shorter"):
         _score(["O", "O O"], ["O", "O"])
 
 
