@@ -16,7 +16,6 @@ import collections
 import dataclasses
 import itertools
 import operator
-import time
 from collections.abc import Iterable, Iterator
 
 from absl import logging
@@ -82,6 +81,14 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
         "Accepted as in the release's commands; has no effect."
     )
 
+    def __post_init__(self):
+        _ = self.layer_numbers  # The property checks the value.
+        if self.align == "word" and self.pooling != "none":
+            raise ValueError(
+                "--align=word needs one vector per word, but --pooling="
+                f"{self.pooling} gives one per line; pass one of them."
+            )
+
     @property
     def layer_numbers(self) -> list[int]:
         """The numbers of the layers."""
@@ -95,9 +102,16 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: options, files and model are incompatible.
     """
-    _check_options(options)
+    paths.check_readable(options.input_file)
+    writing.check_files(
+        [options.output_file],
+        [options.input_file, options.vocab_file, options.bert_config_file],
+    )
     tokenizer = tokenization.open_tokenizer(options)
-    config = _read_config(options, tokenizer)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    features.check_layers(options.layer_numbers, config.num_hidden_layers)
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    config.check_length(options.max_seq_length)
     hidden_layers = _load_model(options, config)
     num_numbers = len(options.layer_numbers) * config.hidden_size
     if options.pooling == "none":
@@ -127,7 +141,7 @@ def _vectors(
         )
         for index, text in enumerate(lines.read_lines(options.input_file))
     )
-    started, report = time.monotonic(), progress.Progress()
+    report = progress.Progress()
     num_lines = num_cut_words = 0
     while window := list(itertools.islice(prepared, num_lines_in_window)):
         part = []
@@ -153,8 +167,6 @@ def _vectors(
             start == end for line in window for start, end in line.spans
         )
         yield sorted(part, key=operator.attrgetter("index"))
-    rate = num_lines / max(time.monotonic() - started, 1e-9)
-    logging.info("%s lines, %.1f lines/s", f"{num_lines:,}", rate)
     if num_cut_words:
         logging.warning(
             "%s words have no vector: they were truncated at "
@@ -163,35 +175,11 @@ def _vectors(
         )
 
 
-def _check_options(options: Options) -> None:
-    _ = options.layer_numbers  # The property checks the value.
-    if options.align == "word" and options.pooling != "none":
-        raise ValueError(
-            "--align=word needs one vector per word, but --pooling="
-            f"{options.pooling} gives one per line; pass one of them."
-        )
-    paths.check_readable(options.input_file)
-    writing.check_files(
-        [options.output_file],
-        [options.input_file, options.vocab_file, options.bert_config_file],
-    )
-
-
-def _read_config(options, tokenizer) -> config_lib.BertConfig:
-    from modeling import checkpoints
-
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    features.check_layers(options.layer_numbers, config.num_hidden_layers)
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    config.check_length(options.max_seq_length)
-    checkpoints.find(options.init_checkpoint)
-    return config
-
-
 def _load_model(options, config):
-    from modeling import bert
+    from modeling import bert, checkpoints
     from training import devices, initialization, prediction
 
+    checkpoints.find(options.init_checkpoint)
     strategy = devices.prepare(options)
     with strategy.scope():
         model = bert.BertModel(config)

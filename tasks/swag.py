@@ -108,7 +108,7 @@ def read_examples(
             endings=tuple(endings),
             label_id=0
             if label is None
-            else int(label_set.encode(table.read(row, label, label_set.parse))),
+            else int(str(table.read(row, label, label_set.parse))),
         )
     if row is None:
         raise ValueError(f"{path}: the file has no examples.")
