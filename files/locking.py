@@ -90,7 +90,7 @@ def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
     if paths.is_remote(first) or paths.is_stream(first):
         yield
         return
-    writing.check_file(first)
+    writing.check_files([first])
     os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
     with lock(f"{first}.lock", f"--output_file={first}"):
         yield

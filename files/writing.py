@@ -28,44 +28,28 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
         inputs: the files that the program reads, patterns expanded.
 
     Raises:
-        OSError: as `check_file`.
+        OSError: an output is a folder, or its folder cannot be created or
+            written.
         ValueError: an output is the same file as an input or another output,
             possibly under another name.
     """
     taken = {os.path.realpath(path): f"the input {path}" for path in inputs}
     for path in names:
-        check_file(path)
-        real = os.path.realpath(path)
-        if real in taken and not paths.is_stream(path):
+        if os.path.isdir(path):
+            raise IsADirectoryError(
+                f"{path} must be the name of a file to write; it is a folder."
+            )
+        if paths.is_stream(path):
+            continue
+        # The target, because links are followed.
+        real = path if paths.is_remote(path) else os.path.realpath(path)
+        check_folder(os.path.dirname(real))
+        if real in taken:
             raise ValueError(
                 f"{path} must not be written: it is {taken[real]}. Choose "
                 "another output."
             )
         taken[real] = f"the output {path}"
-
-
-def check_file(path: str) -> None:
-    """Checks that a file can be written, without creating it.
-
-    The folder of a remote file is created.
-
-    Raises:
-        OSError: the path is a folder, or its folder cannot be created or
-            written.
-    """
-    if paths.is_remote(path):
-        check_folder(os.path.dirname(path))
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(
-            f"{path} must be the name of a file to write; it is a folder."
-        )
-    if paths.is_stream(path):
-        if not os.access(path, os.W_OK):
-            raise PermissionError(f"There is no permission to write to {path}.")
-        return
-    # The target, because links are followed.
-    check_folder(os.path.dirname(os.path.realpath(path)))
 
 
 def check_folder(path: str) -> None:
@@ -83,13 +67,12 @@ def check_folder(path: str) -> None:
     there = path or "."
     while not os.path.lexists(there):
         there = os.path.dirname(there) or "."
-    inside = f", so {path} cannot be created" if there != path else ""
     if not os.path.isdir(there):
         raise NotADirectoryError(
-            f"{there} must be a folder to write in; it is a file{inside}."
+            f"{there} must be a folder to write in; it is a file."
         )
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"No permission to write in {there}{inside}.")
+        raise PermissionError(f"No permission to write in {there}.")
 
 
 def _make_remote_folder(path: str) -> None:

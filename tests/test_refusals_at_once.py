@@ -58,7 +58,6 @@ _TABLES = {
 --init_checkpoint=cased    | do_lower_case is False there and True here
 --init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
---output_dir=text.txt/out  | so text.txt/out cannot be created.
 --window_stride=4          | is for --long_text=windows; got --long_text=head.
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
 --has_header --text_b_column=0 | supports --text_b_column, --has_header; got
