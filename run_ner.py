@@ -132,20 +132,15 @@ class Tagging(task.Task):
             )
         ]
 
-    def _windows(
-        self, file: conll.ColumnFile, label_ids: Sequence[Sequence[int]]
-    ) -> Iterator[list[ner.Window]]:
-        return ner.make_windows(
+    def _records(self, file, label_ids) -> Iterator[list[Any]]:
+        length = self.options.max_seq_length
+        for windows in ner.make_windows(
             file.sentences,
             label_ids,
             self.tokenizer,
-            self.options.max_seq_length,
+            length,
             self.options.context,
-        )
-
-    def _records(self, file, label_ids) -> Iterator[list[Any]]:
-        length = self.options.max_seq_length
-        for windows in self._windows(file, label_ids):
+        ):
             yield [window.record(length) for window in windows]
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:

@@ -48,14 +48,6 @@ class _Files:
         "File to predict in --data_dir: .csv, .tsv or .jsonl.",
     )
 
-    @property
-    def data_paths(self) -> dict[str, str]:
-        """The paths of the files, by flag."""
-        return {
-            name: os.path.join(self.data_dir, getattr(self, name))
-            for name in ("train_file", "eval_file", "predict_file")
-        }
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(training_flags.SequenceOptions, _Files, swag.Layout):
@@ -146,7 +138,7 @@ class MultipleChoice(predictions.LabeledTask):
 
 def _find(options: Options, split: str) -> str:
     """Returns the path of the file of a split, which must exist."""
-    path = options.data_paths[f"{split}_file"]
+    path = os.path.join(options.data_dir, getattr(options, f"{split}_file"))
     if not paths.exists(path):
         raise FileNotFoundError(
             f"File not found: {path}. Pass --data_dir, and --{split}_file if "
