@@ -1,11 +1,27 @@
 """BERT: a bidirectional Transformer encoder over word pieces."""
 
+from typing import Any, Self
+
 import keras
+import tensorflow as tf
 from keras import ops
 
-from modeling import compilation, layers, name_tables, packing
+from modeling import compilation, kernels, layers, name_tables, packing
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
+
+_DROPOUT_SITES_PER_LAYER = 3
+_FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
+# Source: the release; added to the scores of padding.
+PADDING_SCORE = -10000.0
+# Below every score plus padding, so that exp gives 0; finite, so no NaN.
+_HIDDEN_SCORE = -1e30
+
+
+def num_dropout_sites(config: config_lib.BertConfig) -> int:
+    """Counts the dropout sites of an encoder; those of a head come after."""
+    inside = _DROPOUT_SITES_PER_LAYER * config.num_hidden_layers
+    return _FIRST_LAYER_SITE + inside
 
 
 class Embeddings(layers.BertLayer):
@@ -36,24 +52,18 @@ class Embeddings(layers.BertLayer):
         self.norm = layers.LayerNorm(config.hidden_size)
 
     def build(self, input_shape=None):
-        config = self.config
-        self.word_embeddings = self._add_table(
-            "word_embeddings", config.vocab_size
-        )
-        self.token_type_embeddings = self._add_table(
-            "token_type_embeddings", config.type_vocab_size
-        )
-        self.position_embeddings = self._add_table(
-            "position_embeddings", config.max_position_embeddings
-        )
+        for name, num_rows in (
+            ("word", self.config.vocab_size),
+            ("token_type", self.config.type_vocab_size),
+            ("position", self.config.max_position_embeddings),
+        ):
+            table = self.add_variable(
+                f"{name}_embeddings",
+                (num_rows, self.config.hidden_size),
+                layers.truncated_normal(self.config.initializer_range),
+            )
+            setattr(self, f"{name}_embeddings", table)
         self.norm.build()
-
-    def _add_table(self, name, num_rows):
-        return self.add_variable(
-            name,
-            (num_rows, self.config.hidden_size),
-            layers.truncated_normal(self.config.initializer_range),
-        )
 
     def call(self, input_ids, segment_ids, dropout_seed=None, positions=None):
         config = self.config
@@ -70,15 +80,226 @@ class Embeddings(layers.BertLayer):
             self.token_type_embeddings,
         )  # [B, T, D]
         if positions is None:
-            length = ops.shape(input_ids)[1]
-            places = self.position_embeddings[:length]  # [T, D]
+            places = self.position_embeddings[: ops.shape(input_ids)[1]]
         else:
             places = ops.take(self.position_embeddings, positions, axis=0)
         summed = self.norm(words + segments + places)
-        summed = ops.cast(summed, self.compute_dtype)
-        return layers.dropped(
-            summed, config.hidden_dropout_prob, dropout_seed, 0
+        return kernels.dropout(
+            tf.cast(summed, self.compute_dtype),
+            config.hidden_dropout_prob,
+            kernels.site_seed(dropout_seed, 0),
         )
+
+
+def attention_bias_of(input_mask: Tensor, *, causal: bool) -> Tensor:
+    """Builds the term that is added to attention scores to hide positions.
+
+    As released: padding gets -10000 rather than minus infinity, so a row
+    without tokens attends equally to all of its padding. A causal mask excludes
+    later positions completely.
+
+    Args:
+        input_mask: `[B, T]`, 1 for a token, 0 for padding.
+        causal: each position attends only to itself and those before it.
+
+    Returns:
+        `[B, 1, 1, S]`, or `[B, 1, T, S]` if causal; float32.
+    """
+    padding = 1.0 - tf.cast(input_mask, tf.float32)
+    # Not `[:, None, None]`: no slice of LiteRT adds axes.
+    bias = ops.expand_dims(padding, (1, 2)) * PADDING_SCORE  # [B, 1, 1, S]
+    if not causal:
+        return bias
+    is_future = _is_future(ops.shape(input_mask)[1])  # [T, S]
+    return tf.where(is_future, _HIDDEN_SCORE, bias)  # [B, 1, T, S]
+
+
+def attention_bias_between(texts: Tensor, *, causal: bool) -> Tensor:
+    """Builds the term that limits attention to the same text.
+
+    Args:
+        texts: `[B, T]`, the number of the text of each position.
+        causal: each position attends only to itself and those before it.
+
+    Returns:
+        `[B, 1, T, S]` float32.
+    """
+    is_hidden = texts[:, :, None] != texts[:, None, :]  # [B, T, S]
+    if causal:
+        is_hidden |= _is_future(texts.shape[1])
+    return tf.where(is_hidden, _HIDDEN_SCORE, 0.0)[:, None]  # [B, 1, T, S]
+
+
+def _is_future(length):
+    """Returns `[T, S]` bool: whether S is later than T."""
+    positions = tf.range(length)
+    return positions[None, :] > positions[:, None]
+
+
+class SelfAttention(layers.BertLayer):
+    """Multi-head self-attention, without the projection of its output.
+
+    Source: Vaswani et al. 2017, §3.2.
+
+    Args:
+        config: the network's sizes.
+        site: number of its dropout site.
+
+    Call arguments:
+        hidden: `[B * T, D]` float.
+        attention_bias: `[B, 1, 1 or T, S]` float32, added to the scores.
+        dropout_seed: `[2]` int32, or None for no dropout.
+        queries: `[B, D]`, the only position of each row that attends; all
+            positions of `hidden` if None.
+
+    Returns:
+        As `hidden` or `queries`, of the policy's compute type.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, site: int):
+        super().__init__(name="self")
+        self.config = config
+        self.site = site
+        sizes = (config.hidden_size, config.hidden_size)
+        self.query, self.key, self.value = (
+            layers.Dense(sizes, config.initializer_range, name=name)
+            for name in ("query", "key", "value")
+        )
+
+    def call(self, hidden, attention_bias, dropout_seed=None, queries=None):
+        # Source: Vaswani et al. 2017, equation 1.
+        probs = self.probs(hidden, attention_bias, queries)
+        # As released: dropout hides whole tokens from a position.
+        probs = kernels.dropout(
+            probs,
+            self.config.attention_probs_dropout_prob,
+            kernels.site_seed(dropout_seed, self.site),
+        )
+        value = self._split(self.value, hidden, attention_bias[:, 0, 0])
+        return kernels.join_heads(tf.matmul(probs, value))  # [B * T, D]
+
+    def probs(self, hidden, attention_bias, queries=None):
+        """Computes attention probabilities, before dropout: [B, N, T, S]."""
+        places = attention_bias[:, 0, 0]  # [B, S]
+        key = self._split(self.key, hidden, places)
+        if queries is None:
+            queries = hidden
+        else:
+            places = places[:, :1]
+        # Scaled before the product, which may overflow in float16.
+        config = self.config
+        scale = (config.hidden_size // config.num_attention_heads) ** -0.5
+        query = self._split(self.query, queries, places, scale)
+        scores = tf.matmul(query, key, transpose_b=True)  # [B, N, T, S]
+        return kernels.softmax(scores, attention_bias)
+
+    def _split(self, dense, x, places, scale=1.0):
+        return kernels.split_heads(
+            dense(x),
+            dense.bias,
+            places,
+            self.config.num_attention_heads,
+            scale,
+        )  # [B, N, T, H]
+
+
+class BlockOutput(layers.BertLayer):
+    """The end of a block, from projection to normalization.
+
+    Args:
+        config: the network's sizes.
+        in_size: width of the block's inner result.
+        site: number of its dropout site.
+
+    Call arguments:
+        x: `[M, in_size]` float, the block's inner result.
+        residual: `[M, D]` float, the block's input.
+        dropout_seed: `[2]` int32, or None for no dropout.
+
+    Returns:
+        `[M, D]`, of the policy's compute type.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, in_size: int, site: int):
+        super().__init__(name="output")
+        self.rate = config.hidden_dropout_prob
+        self.site = site
+        sizes = (in_size, config.hidden_size)
+        self.dense = layers.Dense(sizes, config.initializer_range)
+        self.norm = layers.LayerNorm(config.hidden_size)
+
+    def call(self, x, residual, dropout_seed=None):
+        return kernels.block_end(
+            self.dense(x),
+            self.dense.bias,
+            residual,
+            (self.norm.gamma, self.norm.beta),
+            self.rate,
+            kernels.site_seed(dropout_seed, self.site),
+        )
+
+
+class Attention(layers.BertLayer):
+    """The attention block of a Transformer layer.
+
+    Call arguments:
+        hidden, attention_bias, dropout_seed: as for `SelfAttention`.
+        wanted: `[n]` int32, the rows of `hidden` whose output is needed; None
+            for all.
+
+    Returns:
+        `[B * T, D]`, or `[n, D]`.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, site: int):
+        super().__init__(name="attention")
+        self.self_attention = SelfAttention(config, site)
+        self.block_output = BlockOutput(config, config.hidden_size, site + 1)
+
+    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
+        residual, queries = hidden, None
+        shares_rows = attention_bias.shape[2] != 1
+        if wanted is not None:
+            residual = tf.gather(hidden, wanted)  # [n, D]
+            # One for each row of the batch, unless texts share rows.
+            queries = None if shares_rows else residual
+        context = self.self_attention(
+            hidden, attention_bias, dropout_seed=dropout_seed, queries=queries
+        )
+        if wanted is not None and shares_rows:
+            context = tf.gather(context, wanted)
+        return self.block_output(context, residual, dropout_seed=dropout_seed)
+
+
+class TransformerLayer(layers.BertLayer):
+    """Attention, then a feed-forward block, each normalized at its end.
+
+    Source: Vaswani et al. 2017, §3.1 (normalization after the residual).
+
+    Args:
+        config: the network's sizes.
+        index: number of the layer, from 0.
+
+    Call arguments and result: as for `Attention`.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, index: int):
+        super().__init__(name=f"layer_{index}")
+        site = _FIRST_LAYER_SITE + _DROPOUT_SITES_PER_LAYER * index
+        self.attention = Attention(config, site)
+        self.intermediate = layers.Transform(
+            config, config.intermediate_size, name="intermediate"
+        )
+        self.block_output = BlockOutput(
+            config, config.intermediate_size, site + 2
+        )
+
+    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
+        hidden = self.attention(
+            hidden, attention_bias, dropout_seed=dropout_seed, wanted=wanted
+        )
+        inside = self.intermediate(hidden)  # [..., F]
+        return self.block_output(inside, hidden, dropout_seed=dropout_seed)
 
 
 class Encoder(layers.BertLayer):
@@ -88,13 +309,15 @@ class Encoder(layers.BertLayer):
         config: the network's sizes.
 
     Call arguments:
-        hidden, adder, dropout_seed: as for `layers.SelfAttention`.
-        first_only: as for `BertModel`.
-        packed_rows: the `packing.Packing` of `hidden`, or None.
+        hidden: `[B * T, D]` float. Matrices, because TensorFlow fuses their
+            products with the following operations.
+        attention_bias, dropout_seed: as for `SelfAttention`.
+        wanted: `[n]` int32, the rows of `hidden` whose output of the last layer
+            is needed; None for all.
 
     Returns:
-        The output of every layer, each `[B, T, D]` for B unpacked texts; with
-        `first_only` that of the last is `[B, 1, D]`.
+        The output of every layer, each `[B * T, D]`; `[n, D]` of the last if
+        `wanted`.
 
     Attributes:
         recompute: gradient checkpointing: each layer keeps only its output.
@@ -104,47 +327,28 @@ class Encoder(layers.BertLayer):
         super().__init__(name="encoder")
         self.recompute = False
         self.stack = [
-            layers.TransformerLayer(config, index)
+            TransformerLayer(config, index)
             for index in range(config.num_hidden_layers)
         ]
 
-    def call(
-        self,
-        hidden,
-        adder,
-        dropout_seed=None,
-        first_only=False,
-        packed_rows=None,
-    ):
-        # Nothing is reshaped between the matrix products, so that TensorFlow
-        # can fuse them with the following operations.
-        shape = ops.shape(hidden)
-        hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
+    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
         outputs = []
-        others = {"adder": adder, "dropout_seed": dropout_seed}
-
-        def unpacked(hidden):
-            if packed_rows is None:
-                return ops.reshape(hidden, shape)
-            return packed_rows.unpacked(hidden)
-
-        for layer in self.stack[:-1] if first_only else self.stack:
-            hidden = (
-                compilation.recomputed(layer, hidden, **others)
-                if self.recompute
-                else layer(hidden, **others)
-            )
-            outputs.append(unpacked(hidden))
-        if first_only:
-            if packed_rows is None:
-                others["first"] = ops.reshape(hidden, shape)[:, 0]  # [B, D]
+        for layer in self.stack:
+            others = {
+                "attention_bias": attention_bias,
+                "dropout_seed": dropout_seed,
+            }
+            if layer is self.stack[-1]:
+                others["wanted"] = wanted
+            if self.recompute:
+                hidden = compilation.recomputed(layer, hidden, **others)
             else:
-                others["rows"] = packed_rows.places[:, 0]  # [B]
-            last = self.stack[-1](hidden, **others)  # [B, D]
-            outputs.append(last[:, None])
+                hidden = layer(hidden, **others)
+            outputs.append(hidden)
         return outputs
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertModel(keras.Model):
     """The encoder of sequences of word pieces.
 
@@ -219,40 +423,45 @@ class BertModel(keras.Model):
         first_only=False,
         packed=None,
     ):
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
+        batch, length = ops.shape(input_ids)
         if segment_ids is None:
-            segment_ids = ops.zeros_like(input_ids)
-        packed_rows = positions = None
+            segment_ids = tf.zeros_like(input_ids)
         if packed is None:
-            adder = layers.adder_of(input_mask, causal=self.causal)
+            if input_mask is None:
+                input_mask = tf.ones_like(input_ids)
+            bias = attention_bias_of(input_mask, causal=self.causal)
+            positions, firsts = None, tf.range(batch) * length
         else:
-            packed_rows = packing.Packing(packed, ops.shape(input_ids)[0])
-            input_ids, segment_ids = map(
-                packed_rows.packed, (input_ids, segment_ids)
-            )
-            positions = packed_rows.positions
-            adder = layers.adder_between(packed_rows.texts, causal=self.causal)
-        embedding_output = self.embeddings(
+            rows = packing.Packing(packed, batch)
+            bias = attention_bias_between(rows.texts, causal=self.causal)
+            input_ids, segment_ids = map(rows.packed, (input_ids, segment_ids))
+            positions, firsts = rows.positions, rows.places[:, 0]
+        embedded = self.embeddings(
             input_ids,
             segment_ids,
             dropout_seed=dropout_seed,
             positions=positions,
         )
-        all_layers = self.encoder(
-            embedding_output,
-            adder,
+        width = self.config.hidden_size
+        outputs = self.encoder(
+            tf.reshape(embedded, [-1, width]),
+            bias,
             dropout_seed=dropout_seed,
-            first_only=first_only,
-            packed_rows=packed_rows,
+            wanted=firsts if first_only else None,
         )
-        if packed_rows is not None:
-            embedding_output = packed_rows.unpacked(embedding_output)
+
+        def texts_of(hidden):
+            if packed is not None:
+                return rows.unpacked(hidden)
+            return tf.reshape(hidden, [batch, length, width])
+
+        last = outputs.pop()
+        last = last[:, None] if first_only else texts_of(last)
         return {
-            "embedding_output": embedding_output,
-            "all_encoder_layers": all_layers,
-            "sequence_output": all_layers[-1],
-            "pooled_output": self.pooler(all_layers[-1][:, 0]),  # [B, D]
+            "embedding_output": texts_of(embedded),
+            "all_encoder_layers": [*map(texts_of, outputs), last],
+            "sequence_output": last,
+            "pooled_output": self.pooler(last[:, 0]),  # [B, D]
         }
 
     def attention_probs(
@@ -271,16 +480,44 @@ class BertModel(keras.Model):
         Returns:
             For each layer `[B, N, T, S]`, which sums to 1 over S.
         """
-        input_ids = ops.convert_to_tensor(input_ids)
+        input_ids = tf.convert_to_tensor(input_ids)
         if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
+            input_mask = tf.ones_like(input_ids)
         outputs = self(input_ids, input_mask, segment_ids)
         inputs = [
             outputs["embedding_output"],
             *outputs["all_encoder_layers"][:-1],
         ]
-        adder = layers.adder_of(input_mask, causal=self.causal)
+        bias = attention_bias_of(input_mask, causal=self.causal)
         return [
-            layer.attention.self_attention.probs(hidden, adder)
+            layer.attention.self_attention.probs(
+                tf.reshape(hidden, [-1, self.config.hidden_size]), bias
+            )
             for layer, hidden in zip(self.encoder.stack, inputs, strict=True)
         ]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**config_of(self), "causal": self.causal}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
+        return cls(**arguments_of(config))
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Does nothing: the constructor has created the variables."""
+
+
+def config_of(model: Any) -> dict[str, Any]:
+    """Returns what the configurations of all models contain, for `.keras`."""
+    return {
+        "config": model.config.to_dict(),
+        "name": model.name,
+        "dtype": keras.dtype_policies.serialize(model.dtype_policy),
+    }
+
+
+def arguments_of(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a model's constructor from its configuration."""
+    sizes = config_lib.BertConfig.from_dict(config["config"])
+    dtype = keras.dtype_policies.deserialize(config["dtype"])
+    return {**config, "config": sizes, "dtype": dtype}

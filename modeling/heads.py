@@ -4,85 +4,18 @@ A model creates its encoder in `build`, inside its own scope, so that every path
 is the model's name followed by the release's name of the variable.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from files import messages
-from modeling import bert, layers, losses, name_tables, tagging
+from modeling import bert, kernels, layers, losses, name_tables, tagging
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
-
-# Source: run_classifier.py and run_squad.py of the release, which ignore the
-# config's range for the heads.
-HEAD_INITIALIZER_RANGE = 0.02
-
-
-def output_variables(
-    layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
-) -> tuple[Tensor, Tensor]:
-    """Adds float32 `output_weights` `[K, D]` and `output_bias` `[K]`."""
-    weights = layer.add_weight(
-        shape=shape,
-        initializer=layers.truncated_normal(initializer_range),
-        name="output_weights",
-        dtype="float32",
-        autocast=False,
-    )
-    bias = layer.add_weight(
-        shape=shape[:1],
-        initializer="zeros",
-        name="output_bias",
-        dtype="float32",
-        autocast=False,
-    )
-    return weights, bias
-
-
-def output_logits(x: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
-    """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
-    product = ops.matmul(ops.cast(x, "float32"), ops.transpose(weights))
-    return product + bias  # [..., K]
-
-
-class OutputLayer(layers.BertLayer):
-    """A float32 linear layer with the variables of the release's heads.
-
-    Args:
-        config: for the width D.
-        num_outputs: K.
-        initializer_range: of the weights.
-        name: of the release.
-
-    Call arguments:
-        x: `[..., D]` float.
-
-    Returns:
-        `[..., K]` float32 logits.
-    """
-
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        num_outputs: int,
-        initializer_range: float = HEAD_INITIALIZER_RANGE,
-        *,
-        name: str,
-    ):
-        super().__init__(name=name)
-        self.shape = (num_outputs, config.hidden_size)
-        self.initializer_range = initializer_range
-
-    def build(self, input_shape=None):
-        self.output_weights, self.output_bias = output_variables(
-            self, self.shape, self.initializer_range
-        )
-
-    def call(self, x):
-        return output_logits(x, self.output_weights, self.output_bias)
 
 
 class Heads(layers.BertLayer):
@@ -110,6 +43,7 @@ class MaskedLanguageModel(layers.BertLayer):
         positions: `[B, P]` int, in [0, T).
         word_embeddings: `[V, D]` float, the tied output weights.
         ids: `[B, P]` int, in [0, V), or None.
+        is_training: whether the losses may be computed in the compute type.
 
     Returns:
         `[B, P, V]` float32 logits. If `ids` are given, instead the cross
@@ -130,58 +64,36 @@ class MaskedLanguageModel(layers.BertLayer):
             "output_bias", (self.config.vocab_size,), "zeros"
         )
 
-    def call(self, sequence_output, positions, word_embeddings, ids=None):
-        hidden = self.transform(_gather_positions(sequence_output, positions))
+    def call(
+        self,
+        sequence_output,
+        positions,
+        word_embeddings,
+        ids=None,
+        is_training=False,
+    ):
+        rows = ops.shape(positions)[0]
+        gathered = tf.gather(sequence_output, positions, batch_dims=1)
+        hidden = self.transform(
+            tf.reshape(gathered, [-1, self.config.hidden_size])
+        )  # [B * P, D]
+        # Otherwise the figures of an evaluation would depend on the precision.
+        if not is_training:
+            hidden = tf.cast(hidden, tf.float32)
         if ids is None:
-            return losses.tied_logits(hidden, word_embeddings, self.output_bias)
-        rows = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B * P, D]
-        parts = losses.fused_tied_cross_entropy(
-            rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
+            logits = losses.tied_logits(
+                hidden, word_embeddings, self.output_bias
+            )
+            sizes = [ops.shape(positions)[1], self.config.vocab_size]
+            return tf.reshape(logits, [rows, *sizes])
+        parts = losses.tied_cross_entropy(
+            hidden, word_embeddings, self.output_bias, tf.reshape(ids, [-1])
         )
-        return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)
-
-
-def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Gathers `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
-    batch, length, size = ops.shape(sequence)
-    rows = ops.reshape(sequence, (batch * length, size))  # [B * T, D]
-    firsts = ops.cast(ops.arange(batch) * length, positions.dtype)  # [B]
-    return ops.take(rows, positions + firsts[:, None], axis=0)
-
-
-class ChoiceScore(layers.BertLayer):
-    """A layer that scores a text by its dot product with one vector.
-
-    It has no bias, which would shift the scores of all choices equally.
-
-    Args:
-        config: for the width D.
-
-    Call arguments:
-        pooled_output: `[B, D]` float.
-
-    Returns:
-        `[B]` float32.
-    """
-
-    def __init__(self, config: config_lib.BertConfig):
-        super().__init__(name="multiple_choice")
-        self.width = config.hidden_size
-
-    def build(self, input_shape=None):
-        self.output_weights = self.add_variable(
-            "output_weights",
-            (1, self.width),
-            layers.truncated_normal(HEAD_INITIALIZER_RANGE),
-        )
-
-    def call(self, pooled_output):
-        pooled = ops.cast(pooled_output, "float32")
-        return ops.matmul(pooled, self.output_weights[0])  # [B]
+        return tuple(tf.reshape(part, ops.shape(ids)) for part in parts)
 
 
 class BertWithHead(keras.Model):
-    """The base class of encoders with an output layer, by default per token.
+    """The base class of encoders with an output layer.
 
     Two options change the architecture for the comparisons of Devlin et al.
     2019, §5.1. A left-to-right pre-trained model stays left-to-right.
@@ -250,86 +162,68 @@ class BertWithHead(keras.Model):
             width *= 2
         self.build_head(width)
 
-    @property
-    def reads_first_only(self) -> bool:
-        """Whether only the last layer's output of [CLS] is used."""
-        return False
-
     def build_head(self, width: int) -> None:
         """Creates the output layer for inputs of a width."""
-        self.output_weights, self.output_bias = output_variables(
-            self, (self.num_labels, width), HEAD_INITIALIZER_RANGE
+        self.output_weights = self.add_weight(
+            shape=(self.num_labels, width),
+            initializer=layers.truncated_normal(layers.HEAD_INITIALIZER_RANGE),
+            name="output_weights",
+            dtype="float32",
+            autocast=False,
         )
-
-    def call(
-        self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        packed=None,
-    ):
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
-        outputs = self.encode(
-            input_ids, input_mask, segment_ids, dropout_seed, packed
-        )
-        return self.call_head(outputs, input_mask, dropout_seed)
-
-    def encode(
-        self,
-        input_ids: Tensor,
-        input_mask: Tensor,
-        segment_ids: Tensor | None,
-        dropout_seed: Tensor | None,
-        packed: Tensor | None,
-    ) -> dict[str, Tensor]:
-        """Calls the encoder and, if there is one, the BiLSTM on its output.
-
-        With a BiLSTM `sequence_output` is `[B, T, 2 * D]`.
-        """
-        outputs = self.bert(
-            input_ids,
-            input_mask,
-            segment_ids,
-            dropout_seed=dropout_seed,
-            first_only=self.reads_first_only,
-            packed=packed,
-        )
-        if self.bilstm_head:
-            hidden = ops.cast(outputs["sequence_output"], self.compute_dtype)
-            mask = ops.cast(input_mask, "bool")
-            outputs["sequence_output"] = self.bilstm(hidden, mask=mask)
-        return outputs
-
-    def call_head(
-        self,
-        outputs: dict[str, Tensor],
-        input_mask: Tensor,
-        dropout_seed: Tensor | None,
-    ) -> dict[str, Tensor]:
-        """Computes the model's result from the outputs of `encode`.
-
-        Returns:
-            By default `logits` `[B, T, K]` float32, for each position.
-        """
-        hidden = outputs["sequence_output"]
-        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
-
-    def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        """Applies the dropout before an output layer."""
-        return layers.dropped(
-            x,
-            self.config.classifier_dropout_prob,
-            dropout_seed,
-            layers.num_dropout_sites(self.config),
+        self.output_bias = self.add_weight(
+            shape=(self.num_labels,),
+            initializer="zeros",
+            name="output_bias",
+            dtype="float32",
+            autocast=False,
         )
 
     def logits(self, x: Tensor) -> Tensor:
         """Computes the output layer: `[..., K]` float32."""
-        return output_logits(x, self.output_weights, self.output_bias)
+        weights = tf.transpose(tf.convert_to_tensor(self.output_weights))
+        return tf.matmul(tf.cast(x, tf.float32), weights) + self.output_bias
+
+    def sequence_output(self, input_ids, input_mask, **others) -> Tensor:
+        """Returns the encoder's last layer, or the BiLSTM's outputs.
+
+        Returns:
+            `[B, T, D]`, or `[B, T, 2 * D]`.
+        """
+        outputs = self.bert(input_ids, input_mask, **others)
+        if not self.bilstm_head:
+            return outputs["sequence_output"]
+        hidden = tf.cast(outputs["sequence_output"], self.compute_dtype)
+        if input_mask is None:
+            input_mask = tf.ones_like(input_ids)
+        return self.bilstm(hidden, mask=tf.cast(input_mask, tf.bool))
+
+    def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
+        """Applies the dropout before an output layer."""
+        site = bert.num_dropout_sites(self.config)
+        return kernels.dropout(
+            x,
+            self.config.classifier_dropout_prob,
+            kernels.site_seed(dropout_seed, site),
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **bert.config_of(self),
+            "num_labels": self.num_labels,
+            "causal": self.causal,
+            "bilstm_head": self.bilstm_head,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
+        return cls(**bert.arguments_of(config))
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Does nothing: the constructor has created the variables."""
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertForPreTraining(BertWithHead):
     """BERT with the masked language model and next sentence prediction.
 
@@ -371,7 +265,8 @@ class BertForPreTraining(BertWithHead):
         self.objective = objective
         if objective != "mlm_nsp":
             self.optional_variables = (
-                *(name_tables.POOLER, name_tables.NEXT_SENTENCE),
+                name_tables.POOLER,
+                name_tables.NEXT_SENTENCE,
             )
         super().__init__(
             config,
@@ -383,11 +278,11 @@ class BertForPreTraining(BertWithHead):
 
     def build_head(self, width):
         self.predictions = MaskedLanguageModel(self.config)
-        self.seq_relationship = OutputLayer(
-            self.config,
+        self.seq_relationship = layers.OutputLayer(
+            width,
             self.num_labels,
-            self.config.initializer_range,
             name="seq_relationship",
+            initializer_range=self.config.initializer_range,
         )
         heads = {
             "predictions": self.predictions,
@@ -396,8 +291,7 @@ class BertForPreTraining(BertWithHead):
         self.cls = Heads(heads)
         self.cls.build()
 
-    # It has the masked positions as inputs, unlike the other models.
-    def call(  # type: ignore[override]  # noqa: PLR0913, PLR0917
+    def call(  # noqa: PLR0913, PLR0917
         self,
         input_ids,
         input_mask,
@@ -419,20 +313,22 @@ class BertForPreTraining(BertWithHead):
             masked_lm_positions,
             self.bert.embeddings.word_embeddings,
             ids=masked_lm_ids,
+            is_training=dropout_seed is not None,
         )
+        pairs = self.seq_relationship(outputs["pooled_output"])
         if masked_lm_ids is None:
-            scores = {"masked_lm_logits": words}
-        else:
-            scores = {
-                "masked_lm_losses": words[0],
-                "masked_lm_correct": words[1],
-            }
-        scores["next_sentence_logits"] = self.seq_relationship(
-            outputs["pooled_output"]
-        )
-        return scores
+            return {"masked_lm_logits": words, "next_sentence_logits": pairs}
+        return {
+            "masked_lm_losses": words[0],
+            "masked_lm_correct": words[1],
+            "next_sentence_logits": pairs,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        return {**bert.config_of(self), "objective": self.objective}
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertForSequenceClassification(BertWithHead):
     """BERT with one label, or one score, per sequence.
 
@@ -451,21 +347,37 @@ class BertForSequenceClassification(BertWithHead):
 
     default_name = "classification"
 
-    @property
-    def reads_first_only(self):
-        return not self.causal and not self.bilstm_head
-
-    def call_head(self, outputs, input_mask, dropout_seed):
-        hidden, pooled = outputs["sequence_output"], outputs["pooled_output"]
-        if self.bilstm_head:
-            size = self.config.hidden_size
-            forwards = last_token(hidden[..., :size], input_mask)
-            pooled = ops.concatenate(
-                [forwards, hidden[:, 0, size:]], axis=-1
-            )  # [B, 2 * D]
-        elif self.causal:
-            pooled = self.bert.pooler(last_token(hidden, input_mask))  # [B, D]
+    def call(
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
+    ):
+        pooled = self._pooled(
+            input_ids,
+            input_mask,
+            segment_ids=segment_ids,
+            dropout_seed=dropout_seed,
+            packed=packed,
+        )
         return {"logits": self.logits(self.dropped(pooled, dropout_seed))}
+
+    def _pooled(self, input_ids, input_mask, **others):
+        if not (self.causal or self.bilstm_head):
+            outputs = self.bert(
+                input_ids, input_mask, first_only=True, **others
+            )
+            return outputs["pooled_output"]
+        hidden = self.sequence_output(input_ids, input_mask, **others)
+        if input_mask is None:
+            input_mask = tf.ones_like(input_ids)
+        if not self.bilstm_head:
+            return self.bert.pooler(last_token(hidden, input_mask))  # [B, D]
+        size = self.config.hidden_size
+        forwards = last_token(hidden[..., :size], input_mask)
+        return tf.concat([forwards, hidden[:, 0, size:]], axis=-1)
 
 
 def last_token(hidden: Tensor, input_mask: Tensor) -> Tensor:
@@ -478,11 +390,11 @@ def last_token(hidden: Tensor, input_mask: Tensor) -> Tensor:
     Returns:
         `[B, D]`; the first token of a row that is all padding.
     """
-    places = ops.maximum(ops.sum(input_mask, axis=1) - 1, 0)  # [B]
-    chosen = ops.one_hot(places, ops.shape(hidden)[1], dtype=hidden.dtype)
-    return ops.einsum("bt,btd->bd", chosen, hidden)
+    places = tf.maximum(tf.reduce_sum(input_mask, axis=1) - 1, 0)  # [B]
+    return tf.gather(hidden, places, batch_dims=1)
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertForTokenClassification(BertWithHead):
     """BERT with one label per word piece.
 
@@ -520,7 +432,8 @@ class BertForTokenClassification(BertWithHead):
 
     def build_head(self, width):
         if self.features:
-            self.words = tagging.WordLstm(self.config, self.features)
+            site = bert.num_dropout_sites(self.config) + 1
+            self.words = tagging.WordLstm(self.config, self.features, site)
             self.words.build()
             width = 2 * self.config.hidden_size
         super().build_head(width)
@@ -534,18 +447,28 @@ class BertForTokenClassification(BertWithHead):
         packed=None,
         label_mask=None,
     ):
-        if not self.features:
-            return super().call(
-                input_ids, input_mask, segment_ids, dropout_seed, packed
+        inputs = {"segment_ids": segment_ids, "packed": packed}
+        if self.features:
+            outputs = self.bert(input_ids, input_mask, **inputs)
+            embedded = outputs["embedding_output"]
+            # Shared padding is removed from the other inputs alone.
+            word_mask = label_mask[:, : ops.shape(input_ids)[1]]
+            hidden = self.words(
+                [embedded, *outputs["all_encoder_layers"]],
+                word_mask,
+                dropout_seed,
+            )  # [B, T, 2 * D]
+        else:
+            hidden = self.sequence_output(
+                input_ids, input_mask, dropout_seed=dropout_seed, **inputs
             )
-        outputs = self.bert(input_ids, input_mask, segment_ids, packed=packed)
-        hidden = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
-        # Shared padding is removed from the other inputs alone.
-        word_mask = label_mask[:, : ops.shape(input_ids)[1]]
-        words = self.words(hidden, word_mask, dropout_seed)  # [B, T, 2 * D]
-        return {"logits": self.logits(self.dropped(words, dropout_seed))}
+        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "features": self.features}
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertForQuestionAnswering(BertWithHead):
     """BERT with the start and the end of an answer.
 
@@ -561,25 +484,38 @@ class BertForQuestionAnswering(BertWithHead):
     optional_variables = (name_tables.POOLER,)
 
     def __init__(self, config: config_lib.BertConfig, **options: Any):
-        super().__init__(config, num_labels=2, **options)
+        super().__init__(config, **{**options, "num_labels": 2})
 
     def build_head(self, width):
         # With a BiLSTM or causal attention the names are a classifier's.
         if self.causal or self.bilstm_head:
             super().build_head(width)
+            self.span = self.logits
             return
-        self.span = OutputLayer(self.config, self.num_labels, name="squad")
+        self.span = layers.OutputLayer(width, self.num_labels, name="squad")
         self.cls = Heads({"squad": self.span})
         self.cls.build()
 
-    def call_head(self, outputs, input_mask, dropout_seed):
-        hidden = outputs["sequence_output"]
-        is_bert = not (self.causal or self.bilstm_head)
-        logits = self.span(hidden) if is_bert else self.logits(hidden)
-        # Each [B, T] of [B, T, 2].
-        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+    def call(
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
+    ):
+        hidden = self.sequence_output(
+            input_ids,
+            input_mask,
+            segment_ids=segment_ids,
+            dropout_seed=dropout_seed,
+            packed=packed,
+        )
+        start, end = tf.unstack(self.span(hidden), axis=-1)  # Each [B, T].
+        return {"start_logits": start, "end_logits": end}
 
 
+@keras.saving.register_keras_serializable("bert")
 class BertForMultipleChoice(BertWithHead):
     """BERT with a score for each of several texts.
 
@@ -603,41 +539,32 @@ class BertForMultipleChoice(BertWithHead):
 
     default_name = "choice"
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        name: str | None = None,
-        dtype: Policy = None,
-    ):
-        super().__init__(config, num_labels=1, name=name, dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig, **options: Any):
+        super().__init__(config, **{**options, "num_labels": 1})
 
     def build_head(self, width):
-        self.score = ChoiceScore(self.config)
+        # Without a bias, which would shift the scores of all choices equally.
+        self.score = layers.OutputLayer(
+            width, self.num_labels, name="multiple_choice", has_bias=False
+        )
         self.cls = Heads({"multiple_choice": self.score})
         self.cls.build()
 
-    @property
-    def reads_first_only(self):
-        return True
-
-    def encode(self, input_ids, input_mask, segment_ids, dropout_seed, packed):
-        return super().encode(
-            _flat(input_ids),
-            _flat(input_mask),
-            None if segment_ids is None else _flat(segment_ids),
-            dropout_seed,
-            packed,
+    def call(
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
+    ):
+        _, num_choices, length = ops.shape(input_ids)
+        texts = [
+            None if x is None else tf.reshape(x, [-1, length])
+            for x in (input_ids, input_mask, segment_ids)
+        ]
+        outputs = self.bert(
+            *texts, dropout_seed=dropout_seed, first_only=True, packed=packed
         )
-
-    def call_head(self, outputs, input_mask, dropout_seed):
         pooled = self.dropped(outputs["pooled_output"], dropout_seed)
-        scores = self.score(pooled)  # [B * C]
-        num_choices = ops.shape(input_mask)[1]
-        return {"logits": ops.reshape(scores, (-1, num_choices))}
-
-
-def _flat(ids: Tensor) -> Tensor:
-    """Reshapes `[B, C, T]` to `[B * C, T]`."""
-    ids = ops.convert_to_tensor(ids)
-    return ops.reshape(ids, (-1, ops.shape(ids)[-1]))
+        return {"logits": tf.reshape(self.score(pooled), [-1, num_choices])}

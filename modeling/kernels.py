@@ -1,19 +1,18 @@
-"""Arithmetic on rows, between the matrix products of a layer.
+"""Arithmetic between the matrix products of a layer, and dropout.
 
-All arithmetic is in float32; inputs and results have the type of the input.
-For large tensors, the backward pass computes intermediate values again, so only
-the arguments are kept for it.
+All arithmetic is in float32; inputs and results have the type of the first
+input.
 """
 
 import functools
 import math
 from collections.abc import Callable
 
-import keras
+import tensorflow as tf
 from keras import ops
 
 from modeling import compilation
-from modeling.compilation import Dropout, Tensor
+from modeling.compilation import Tensor
 
 # Source: the release (tf.contrib.layers.layer_norm).
 LAYER_NORM_EPSILON = 1e-12
@@ -24,6 +23,163 @@ _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 _LAST_SHIFT = 16
 # Two arbitrary numbers: bits of the golden ratio and of the square root of 3.
 _KEY_STARTS = (0x9E3779B9, 0xBB67AE85)
+_NO_SEED = (0,)
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    # As released: the tanh form, which differs from erf by up to 4.7e-4.
+    "gelu": functools.partial(tf.nn.gelu, approximate=True),
+    "gelu_exact": functools.partial(tf.nn.gelu, approximate=False),
+    "linear": tf.identity,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+}
+
+
+def bias_activation(x: Tensor, bias: Tensor, activation: str) -> Tensor:
+    """Adds a bias and applies a member of `config.ACTIVATIONS`.
+
+    Args:
+        x: `[..., D]` float.
+        bias: `[D]` float32.
+        activation: its name.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    return _bias_activation(x, bias, activation=activation)
+
+
+@compilation.fused
+def _bias_activation(x, bias, *, activation):
+    # The form that TensorFlow fuses with the product before it, unlike "+".
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    return tf.cast(_ACTIVATIONS[activation](rows), x.dtype)
+
+
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
+    """Normalizes each row to mean 0 and variance 1, then scales and shifts.
+
+    Args:
+        x: `[..., D]` float.
+        gamma: `[D]` float32.
+        beta: `[D]` float32.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    return _layer_norm(x, gamma, beta)
+
+
+@compilation.fused
+def _layer_norm(x, gamma, beta):
+    return _normalized(tf.cast(x, tf.float32), gamma, beta, x.dtype)
+
+
+def _normalized(rows, gamma, beta, dtype):
+    centered = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    normal = centered * tf.math.rsqrt(variance + LAYER_NORM_EPSILON)
+    return tf.cast(normal * gamma + beta, dtype)
+
+
+def block_end(
+    x: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    norm: tuple[Tensor, Tensor],
+    dropout_rate: float,
+    seed: Tensor | None,
+) -> Tensor:
+    """Applies bias, dropout, residual connection and normalization.
+
+    Args:
+        x: `[..., D]` float, the block's last product.
+        bias: `[D]` float32.
+        residual: `[..., D]` float, the block's input.
+        norm: gamma and beta, each `[D]` float32.
+        dropout_rate, seed: as for `dropout`.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    rate, seed = _drawn(dropout_rate, seed)
+    return _block_end(x, bias, residual, *norm, seed, rate=rate)
+
+
+@compilation.fused
+def _block_end(x, bias, residual, *norm_and_seed, rate):
+    *norm, seed = norm_and_seed
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    rows = _dropped(rows, seed, rate) + tf.cast(residual, tf.float32)
+    return _normalized(rows, *norm, x.dtype)
+
+
+def split_heads(
+    x: Tensor, bias: Tensor, places: Tensor, num_heads: int, scale: float
+) -> Tensor:
+    """Adds a bias, scales, and splits rows into heads.
+
+    Args:
+        x: `[B * T, D]` float.
+        bias: `[D]` float32.
+        places: `[B, T]`, of which only the shape counts.
+        num_heads: N.
+        scale: a factor.
+
+    Returns:
+        `[B, N, T, H]`, of the type of `x`.
+    """
+    # Apart, because XLA sums a matrix 20 times as fast as a transposed one.
+    rows = _scaled(x, bias, scale=scale)
+    return _split_heads(rows, places, num_heads=num_heads)
+
+
+@compilation.fused
+def _scaled(x, bias, *, scale):
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    return tf.cast(rows * scale if scale != 1 else rows, x.dtype)
+
+
+@compilation.fused
+def _split_heads(rows, places, *, num_heads):
+    sizes = (num_heads, rows.shape[-1] // num_heads)
+    split = tf.reshape(rows, [*ops.shape(places), *sizes])  # [B, T, N, H]
+    return tf.transpose(split, [0, 2, 1, 3])  # [B, N, T, H]
+
+
+@compilation.fused
+def join_heads(x):
+    """Joins `[B, N, T, H]` to rows `[B * T, D]`."""
+    batch, num_heads, length, size = ops.shape(x)
+    last = tf.transpose(x, [0, 2, 1, 3])  # [B, T, N, H]
+    return tf.reshape(last, [batch * length, num_heads * size])
+
+
+def _softmax(scores, bias):
+    probs = tf.nn.softmax(tf.cast(scores, tf.float32) + bias)
+    return tf.cast(probs, scores.dtype)
+
+
+def _softmax_gradient(upstream, result):
+    probs, upstream = (tf.cast(x, tf.float32) for x in (result, upstream))
+    along = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
+    return tf.cast(probs * (upstream - along), result.dtype)
+
+
+_fused_softmax = compilation.fused(_softmax, _softmax_gradient)
+
+
+def softmax(scores: Tensor, bias: Tensor) -> Tensor:
+    """Computes softmax(scores + bias).
+
+    Args:
+        scores: `[B, N, T, S]` float.
+        bias: `[B, 1, 1 or T, S]` float32, which gets no gradient.
+
+    Returns:
+        As `scores`.
+    """
+    return _fused_softmax(scores, bias)
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
@@ -36,47 +192,31 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
 
     Returns:
         As `x`; seed and shape determine which elements are zero.
-
-    Raises:
-        RuntimeError: the backend is neither TensorFlow nor JAX.
     """
-    if not drops(rate, seed):
-        return x
-    return compilation.fused(dropped, x, constants=(seed,), rate=rate)
+    rate, seed = _drawn(rate, seed)
+    return _dropout(x, seed, rate=rate) if rate else x
 
 
-def drops(rate: float, seed: Tensor | None) -> bool:
-    """Returns whether dropout zeroes any element.
+@compilation.fused
+def _dropout(x, seed, *, rate):
+    return tf.cast(_dropped(tf.cast(x, tf.float32), seed, rate), x.dtype)
 
-    Raises:
-        RuntimeError: it does, and the backend does not support it.
-    """
+
+def _drawn(rate: float, seed: Tensor | None) -> tuple[float, Tensor]:
+    """Returns rate and seed; the rate is 0 if no element is zeroed."""
     if seed is None or round(rate * _DRAWS) == 0:
-        return False
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        raise RuntimeError(
-            "Training with dropout needs the Keras backend tensorflow or jax; "
-            f"got {keras.backend.backend()}. Without a dropout_seed the model "
-            "runs on any backend."
-        )
-    return True
+        return 0.0, tf.constant(_NO_SEED)
+    return rate, seed
 
 
-def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
-    """Computes `dropout` with a seed, by its plain formula."""
-    threshold = ops.cast(_threshold(rate), "uint32")
-    kept = _random_words(ops.shape(x), seed) >= threshold
-    scaled = ops.cast(x, "float32") * dropout_scale(rate)
-    return ops.cast(ops.where(kept, scaled, 0.0), x.dtype)
-
-
-def dropout_scale(rate: float) -> float:
-    """Returns the factor of the elements that dropout keeps."""
-    return _DRAWS / (_DRAWS - _threshold(rate))
-
-
-def _threshold(rate):
-    return min(round(rate * _DRAWS), _DRAWS - 1)
+def _dropped(x, seed, rate):
+    if not rate:
+        return x
+    threshold = min(round(rate * _DRAWS), _DRAWS - 1)
+    kept = _random_words(ops.shape(x), seed) >= tf.constant(
+        threshold, tf.uint32
+    )
+    return tf.where(kept, x * (_DRAWS / (_DRAWS - threshold)), 0.0)
 
 
 def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
@@ -91,8 +231,7 @@ def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
     """
     if seed is None:
         return None
-    number = ops.convert_to_tensor([site], dtype="int32")
-    return ops.concatenate([ops.cast(seed, "int32"), number], axis=0)
+    return tf.concat([tf.cast(seed, tf.int32), [site]], axis=0)
 
 
 def _random_words(shape, seed):
@@ -104,154 +243,29 @@ def _random_words(shape, seed):
     width = shape[-1] if len(shape) else 1
     # Two ranges, because the places may exceed int32.
     row, column = (
-        ops.cast(ops.arange(size, dtype="int32"), "uint32")
+        tf.cast(tf.range(size), tf.uint32)
         for size in (math.prod(shape[:-1]), width)
     )
-    words = row[:, None] * ops.cast(width, "uint32") + column
-    keys = _keys(seed)
-    for i in range(len(_KEY_STARTS)):
-        words = _mixed(ops.bitwise_xor(words, keys[i]))
-    return ops.reshape(words, shape)
+    words = row[:, None] * tf.cast(width, tf.uint32) + column
+    for key in tf.unstack(_keys(seed)):
+        words = _mixed(tf.bitwise.bitwise_xor(words, key))
+    return tf.reshape(words, shape)
 
 
 def _keys(seed):
     """Hashes `[n]` int32 into one word for each of `_KEY_STARTS`."""
-    seed = ops.cast(seed, "uint32")
-    keys = ops.array(_KEY_STARTS, "uint32")
-    for i in range(seed.shape[0]):
-        keys = _mixed(ops.bitwise_xor(keys, seed[i]) + keys)
+    seed = tf.cast(seed, tf.uint32)
+    keys = tf.constant(_KEY_STARTS, tf.uint32)
+    for word in tf.unstack(seed):
+        keys = _mixed(tf.bitwise.bitwise_xor(keys, word) + keys)
     return keys
 
 
 def _mixed(words):
     """Maps 32 bits to 32 bits, one to one; each bit depends on all others."""
     for shift, factor in _MIX:
-        words = ops.bitwise_xor(words, ops.right_shift(words, shift))
-        words = words * ops.cast(factor, "uint32")
-    return ops.bitwise_xor(words, ops.right_shift(words, _LAST_SHIFT))
-
-
-def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-    """Normalizes each row to mean 0 and variance 1, then scales and shifts.
-
-    Args:
-        x: `[..., D]` float.
-        gamma: `[D]` float32.
-        beta: `[D]` float32.
-
-    Returns:
-        `[..., D]`, of the type of `x`.
-    """
-    y = compilation.fused(_norm, rows_of(x), gamma, beta)
-    return _reshaped_like(y, x)
-
-
-def _norm(x, gamma, beta):
-    normal = _normalized(ops.cast(x, "float32"))
-    return ops.cast(normal * gamma + beta, x.dtype)
-
-
-def block_end(
-    x: Tensor,
-    bias: Tensor,
-    residual: Tensor,
-    norm: tuple[Tensor, Tensor],
-    drop: Dropout,
-) -> Tensor:
-    """Applies bias, dropout, residual connection and normalization.
-
-    Args:
-        x: `[..., D]` float, the block's last product.
-        bias: `[D]` float32.
-        residual: `[..., D]` float, the block's input.
-        norm: gamma and beta, each `[D]` float32.
-        drop: rate and seed, as for `dropout`.
-
-    Returns:
-        `[..., D]`, of the type of `x`.
-    """
-    rate, seed = drop
-    if compilation.is_forward_only():
-        x = dropout(biased(x, bias), rate, seed)
-        return layer_norm(x + residual, *norm)
-    if not drops(rate, seed):
-        rate, seed = 0.0, ops.zeros([1], "int32")
-    y = compilation.fused(
-        _block_end,
-        *(rows_of(x), bias, rows_of(residual), *norm),
-        constants=(seed,),
-        rate=rate,
-    )
-    return _reshaped_like(y, x)
-
-
-def _block_end(*tensors, rate):
-    x, bias, residual, gamma, beta, seed = tensors
-    rows = ops.cast(x, "float32") + bias
-    if rate:
-        rows = dropped(rows, seed, rate=rate)
-    normal = _normalized(rows + ops.cast(residual, "float32"))
-    return ops.cast(normal * gamma + beta, x.dtype)
-
-
-def _normalized(rows):
-    centered = rows - ops.mean(rows, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-    return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON)
-
-
-def activate(x: Tensor, bias: Tensor, activation: str | Callable) -> Tensor:
-    """Adds a bias and applies a member of `config.ACTIVATIONS`, or a function.
-
-    Args:
-        x: `[..., D]` float.
-        bias: `[D]` float32.
-        activation: its name, or a function from tensor to tensor.
-
-    Returns:
-        `[..., D]`, of the type of `x`.
-    """
-    if callable(activation):
-        return activation(biased(x, bias))
-    if compilation.is_forward_only():
-        return _ACTIVATIONS[activation](biased(x, bias))
-    y = compilation.fused(_activated, rows_of(x), bias, activation=activation)
-    return _reshaped_like(y, x)
-
-
-def _activated(x, bias, *, activation):
-    rows = ops.cast(x, "float32") + bias
-    return ops.cast(_ACTIVATIONS[activation](rows), x.dtype)
-
-
-def biased(x: Tensor, bias: Tensor) -> Tensor:
-    """Adds `[D]` float32 to `[..., D]`, in the type of `x`."""
-    return compilation.sum_with_bias(x, ops.cast(bias, x.dtype))
-
-
-_ACTIVATIONS = {
-    # As released: the tanh form, which differs from erf by up to 4.7e-4.
-    "gelu": functools.partial(ops.gelu, approximate=True),
-    "gelu_exact": functools.partial(ops.gelu, approximate=False),
-    "linear": lambda x: x,
-    "relu": ops.relu,
-    "tanh": ops.tanh,
-}
-
-
-def rows_of(x: Tensor) -> Tensor:
-    """Reshapes `[..., D]` to `[M, D]`.
-
-    Not within compiled functions: XLA sums a matrix 20 times as fast as a
-    tensor that it reshapes to one.
-    """
-    return x if len(x.shape) == 2 else ops.reshape(x, (-1, x.shape[-1]))
-
-
-def _reshaped_like(rows, x):
-    return rows if len(x.shape) == 2 else ops.reshape(rows, ops.shape(x))
-
-
-def sum_of_rows(x: Tensor) -> Tensor:
-    """Sums the rows of `[M, D]`: `[D]` float32."""
-    return ops.sum(ops.cast(x, "float32"), axis=0)
+        shifted = tf.bitwise.right_shift(words, tf.constant(shift, tf.uint32))
+        words = tf.bitwise.bitwise_xor(words, shifted)
+        words = words * tf.constant(factor, tf.uint32)
+    shifted = tf.bitwise.right_shift(words, tf.constant(_LAST_SHIFT, tf.uint32))
+    return tf.bitwise.bitwise_xor(words, shifted)

@@ -1,25 +1,18 @@
-"""Training losses, as plain formulas and as fused operations.
+"""Training losses.
 
 A loss is computed in two steps: one number for each item, in float32, and
 their average. The denominator is that of the full batch, so that the losses of
 its parts, on several replicas or in several micro-batches, add up to its loss.
-
-The plain formulas are the definitions. Training calls the fused operations,
-which compute the same numbers in less time and memory.
 """
 
-import keras
+import tensorflow as tf
 from keras import ops
 
-from modeling import compilation
 from modeling.compilation import Tensor
 
 # Source: run_pretraining.py of the release. It makes the loss 0 for a batch
 # without predictions, and otherwise slightly smaller than the mean.
 MASKED_LM_OFFSET = 1e-5
-# In a narrower type gradients underflow: the smallest float16 is 6e-8, and the
-# probability of most words is smaller.
-_WIDE_TYPES = ("float32", "bfloat16")
 
 
 def masked_lm_loss(
@@ -114,15 +107,20 @@ def squared_error(scores: Tensor, targets: Tensor) -> Tensor:
 
 
 def tied_logits(hidden: Tensor, table: Tensor, bias: Tensor) -> Tensor:
-    """Multiplies `[..., D]` by `[V, D]`, adds `[V]`: `[..., V]` float32."""
-    product = ops.matmul(hidden, ops.transpose(ops.cast(table, hidden.dtype)))
-    return ops.cast(product, "float32") + bias
+    """Multiplies `[M, D]` by `[V, D]`, adds `[V]`: `[M, V]` float32."""
+    narrow = tf.cast(table, hidden.dtype)
+    product = tf.matmul(hidden, narrow, transpose_b=True)
+    return tf.cast(product, tf.float32) + bias
 
 
 def tied_cross_entropy(
     hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Computes the cross entropy of words with tied output weights.
+
+    Neither float32 logits nor their gradient are computed, which would dominate
+    the step of a small model. In float16 they are, because the probability of
+    most words is smaller than its smallest number, 6e-8.
 
     Args:
         hidden: `[M, D]` float; its type is that of the products.
@@ -134,41 +132,25 @@ def tied_cross_entropy(
         `[M]` float32, nats; `[M]` float32, 1 where the label has the highest
         logit.
     """
-    logits = tied_logits(hidden, table, bias)  # [M, V]
-    best = ops.cast(ops.argmax(logits, axis=-1), "int32")
-    is_best = ops.equal(best, ops.cast(labels, "int32"))
-    return cross_entropy(logits, labels), ops.cast(is_best, "float32")
-
-
-def fused_tied_cross_entropy(
-    hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Computes `tied_cross_entropy` without float32 logits or their gradient.
-
-    These dominate the step of a small model. In float16 they are computed
-    nevertheless.
-    """
-    if not compilation.is_tensorflow():
-        return tied_cross_entropy(hidden, table, bias, labels)
-    labels = ops.cast(labels, "int32")
-    dtype = keras.backend.standardize_dtype(hidden.dtype)
-    if dtype in _WIDE_TYPES:
-        losses, best = compilation.with_gradient(
-            lambda *tensors: _tied(*tensors, labels=labels),
-            hidden,
-            table,
-            bias,
-        )
-    else:
+    labels = tf.cast(labels, tf.int32)
+    if hidden.dtype == tf.float16:
         logits = tied_logits(hidden, table, bias)
-        losses = compilation.fused(cross_entropy, logits, constants=(labels,))
-        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
-    return losses, ops.cast(ops.equal(best, labels), "float32")
+        losses = cross_entropy(logits, labels)
+        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    else:
+
+        @tf.custom_gradient
+        def compute(*tensors):
+            return _tied(*tensors, labels=labels)
+
+        # Variables are read here: inside they would count as arguments too.
+        losses, best = compute(
+            *map(tf.convert_to_tensor, (hidden, table, bias))
+        )
+    return losses, tf.cast(best == labels, tf.float32)
 
 
 def _tied(hidden, table, bias, *, labels):
-    import tensorflow as tf
-
     dtype = hidden.dtype
     narrow = tf.cast(table, dtype)  # [V, D]
     # Fused with its product, unlike "+".

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from modeling import config as config_lib
-from modeling import layers
+from modeling import kernels, layers
 from modeling.compilation import Tensor
 
 _NUM_LSTM_LAYERS = 2
@@ -83,6 +83,7 @@ class WordLstm(layers.BertLayer):
     Args:
         config: the network's sizes.
         features: as for `layer_numbers`.
+        site: number of its first dropout site.
 
     Call arguments:
         hidden: `[B, T, D]` float, outputs of the embeddings and of each layer.
@@ -94,9 +95,10 @@ class WordLstm(layers.BertLayer):
         `[B, T, 2 * D]`; meaningless at positions that are skipped.
     """
 
-    def __init__(self, config: config_lib.BertConfig, features: str):
+    def __init__(self, config: config_lib.BertConfig, features: str, site: int):
         super().__init__(name="features")
         self.config = config
+        self.site = site
         self.numbers = layer_numbers(features, config.num_hidden_layers)
         self.is_sum = features.startswith("sum")
         self.stack = [
@@ -126,7 +128,11 @@ class WordLstm(layers.BertLayer):
         words = self._features([hidden[number] for number in self.numbers])
         mask = ops.cast(word_mask, "bool")
         for number, lstm in enumerate(self.stack):
-            words = self.dropped(words, dropout_seed, number)
+            words = kernels.dropout(
+                words,
+                self.config.classifier_dropout_prob,
+                kernels.site_seed(dropout_seed, self.site + number),
+            )
             words = lstm(ops.cast(words, self.compute_dtype), mask=mask)
         return words
 
@@ -136,9 +142,3 @@ class WordLstm(layers.BertLayer):
         stacked = ops.cast(ops.stack(chosen, axis=2), "float32")
         weights = ops.softmax(self.weights_of_layers)  # [L]
         return self.scale * ops.einsum("btld,l->btd", stacked, weights)
-
-    def dropped(self, x, dropout_seed, number):
-        """Applies the dropout of a numbered place of this head."""
-        site = layers.num_dropout_sites(self.config) + 1 + number
-        rate = self.config.classifier_dropout_prob
-        return layers.dropped(x, rate, dropout_seed, site)

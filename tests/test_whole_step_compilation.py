@@ -5,7 +5,6 @@ import json
 import pytest
 
 import run_swag
-from modeling import compilation
 from tests import (
     programs,
     toy_pretraining,
@@ -88,7 +87,5 @@ def test_steps_compiled_as_a_whole_have_the_same_losses(
         return [each["loss"] for each in reports if "loss" in each]
 
     plain = losses()
-    monkeypatch.setattr(compilation, "_has_gpu", lambda: True)
-    monkeypatch.setattr(compilation, "fuses_products", lambda: False)
     assert len(plain) > 1
     assert losses(jit_compile="true") == pytest.approx(plain, abs=1e-3)

@@ -81,15 +81,27 @@ def _max_lengths(num_batches: float = math.inf) -> int:
     Every length is compiled once. With fewer lengths, every batch has more
     padding. Both together cost least near the root of the number of batches.
     """
-    if compilation.fuses_products():
+    if not _in_pieces():
         return 0
     return math.ceil(min(num_batches**0.5, _MAX_LENGTHS))
 
 
 @contextlib.contextmanager
 def _forward_pass(kernels: CastKernels) -> Iterator[None]:
-    with compilation.forward_only(), compilation.each_shape(), kernels.used():
+    with compilation.pieces(_in_pieces()), kernels.used():
         yield
+
+
+def _in_pieces() -> bool:
+    """Returns whether XLA compiles the arithmetic between the products.
+
+    In float32 on a CPU, TensorFlow fuses it with the products for any shape: a
+    graph of unknown length is faster than XLA's for a fixed length, and is
+    created once. In bfloat16 the fused products are slower.
+    """
+    return keras.config.dtype_policy().compute_dtype != tf.float32 or bool(
+        tf.config.list_logical_devices("GPU")
+    )
 
 
 class Predictor:

@@ -115,6 +115,7 @@ class Trainer:
     ):
         self.strategy = strategy
         self.state = state
+        self._jit_compile = jit_compile
         # Without AutoGraph, here as elsewhere: no Python control flow depends
         # on a tensor, and the conversion takes 2.5 s of a program's start.
         self._compiled_steps = tf.function(self._steps, autograph=False)
@@ -265,7 +266,7 @@ class Trainer:
         """
         variables = self.state.optimizer.variables
         objective = self.state.objective
-        with compilation.each_shape():
+        with compilation.pieces(not self._jit_compile):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(list(variables.values()))
                 outcome = objective.outcome(features, denominators, seed)

@@ -114,8 +114,7 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
         model = heads.BertForQuestionAnswering(_SIZES, **ablation)
         logits = model(_IDS, _MASK)
         self.assertEqual(set(logits), {"start_logits", "end_logits"})
-        outputs = model.encode(_IDS, _MASK, None, None, None)
-        hidden = outputs["sequence_output"]
+        hidden = model.sequence_output(_IDS, _MASK)
         weights = model.output_weights.numpy()
         for name, weight in zip(
             ("start_logits", "end_logits"), weights, strict=True

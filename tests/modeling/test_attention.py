@@ -1,103 +1,115 @@
-"""Attention, against its formula in numpy and against plain operations."""
+"""Attention, against its formula in numpy, and what hides positions."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import compilation, kernels, layers
+from modeling import bert, compilation, kernels
+from tests import toy_config
 
 _SEED = np.array([3, 5], np.int32)
-_NUM_HEADS = 2
+_RATE = 0.3
+_SITE = 4
 
 
-def _random(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+def _attention(**changes):
+    keras.utils.set_random_seed(0)
+    config = toy_config.config(
+        initializer_range=0.5, attention_probs_dropout_prob=_RATE, **changes
+    )
+    layer = bert.SelfAttention(config, _SITE)
+    layer.build()
+    for dense in (layer.query, layer.key, layer.value):
+        dense.bias.assign(np.linspace(-1, 1, 12))
+    return layer
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def _both(request, monkeypatch):
-    """Runs a test with XLA and without, whatever the size."""
-    size = 0 if request.param == "compiled" else 1 << 40
-    monkeypatch.setattr(compilation, "_WORTH_COMPILING", size)
+def _hidden():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(2 * 5, 12)).astype(np.float32)
 
 
-def test_adder_hides_padding():
-    got = layers.adder_of(np.array([[1, 1, 0]]), causal=False)
+def test_bias_hides_padding():
+    got = bert.attention_bias_of(np.array([[1, 1, 0]]), causal=False)
     assert got.shape == (1, 1, 1, 3)
     np.testing.assert_array_equal(got[0, 0, 0], [0, 0, -10000])
 
 
-def test_causal_adder_hides_the_future_more_than_padding():
-    got = layers.adder_of(np.array([[0, 1]]), causal=True).numpy()
+def test_causal_bias_hides_the_future_more_than_padding():
+    got = bert.attention_bias_of(np.array([[0, 1]]), causal=True).numpy()
     np.testing.assert_array_equal(
         got[0, 0], np.array([[-10000, -1e30], [-10000, 0]], np.float32)
     )
 
 
-def _formula(products, bias, adder, drop):
-    """The formula, which TensorFlow differentiates."""
-    biased = tf.reshape(products + bias, [2, 5, 3, 2, 3])
-    split = tf.unstack(tf.transpose(biased, [2, 0, 3, 1, 4]))  # [B, N, T, H]
-    context = layers.attention(*split, adder, drop)
-    return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [2, 5, 6])
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_the_formula_by_hand(rate):
-    query, key, value = (_random(2, 2, 5, 3, seed=i) for i in range(3))
-    adder = layers.adder_of(np.array([[1, 1, 1, 1, 0]] * 2), causal=False)
-    scores = np.einsum("bnth,bnsh->bnts", query, key) / np.sqrt(3) + adder
-    probs = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+def _formula(layer, hidden, bias, seed):
+    """Vaswani et al. 2017, equation 1, which TensorFlow differentiates."""
+    query, key, value = (
+        tf.reshape(hidden @ dense.kernel + dense.bias, [2, 5, 3, 4])
+        for dense in (layer.query, layer.key, layer.value)
+    )
+    scores = tf.einsum("btnh,bsnh->bnts", query, key) / 2 + bias
+    probs = tf.nn.softmax(scores)
     ones = tf.ones(probs.shape)
-    kept = kernels.dropped(ones, _SEED, rate=rate).numpy()
-    want = np.einsum("bnts,bnsh->bnth", probs * kept, value)
-    drop = (rate, _SEED)
-    got = layers.attention(*map(tf.constant, (query, key, value)), adder, drop)
-    np.testing.assert_allclose(got, want, atol=1e-5)
+    kept = kernels.dropout(ones, _RATE, kernels.site_seed(seed, _SITE))
+    context = tf.einsum("bnts,bsnh->btnh", probs * kept, value)
+    return tf.reshape(context, [10, 12])
 
 
-@pytest.mark.usefixtures("_both")
-@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
+@pytest.mark.parametrize("seed", [None, _SEED])
+def test_attention_and_its_gradient_are_the_formula_s(
+    monkeypatch, is_compiled, causal, seed
+):
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
-    adder = layers.adder_of(mask, causal=causal)
-    products, bias = tf.constant(_random(2, 5, 18)), tf.constant(_random(18))
-    weights = _random(2, 5, 6, seed=1)
-    seed = _SEED if rate else None
+    bias = bert.attention_bias_of(mask, causal=causal)
+    layer, hidden = _attention(), tf.constant(_hidden())
+    weights = np.random.default_rng(1).normal(size=(10, 12))
+    variables = [hidden, *(v.value for v in layer.trainable_variables)]
     results = []
     for function in (
-        lambda *a: layers.attend(*a, adder, _NUM_HEADS, (rate, seed)),
-        lambda *a: _formula(*a, adder, (rate, seed)),
+        lambda: layer(hidden, bias, dropout_seed=seed),
+        lambda: _formula(layer, hidden, bias, seed),
     ):
-        with tf.GradientTape() as tape:
-            tape.watch([products, bias])
-            context = function(products, bias)
-            total = tf.reduce_sum(context * weights)
-        results.append((context, *tape.gradient(total, [products, bias])))
+        with compilation.pieces(is_compiled), tf.GradientTape() as tape:
+            tape.watch(hidden)
+            context = function()
+            total = tf.reduce_sum(context * weights.astype(np.float32))
+        results.append((context, *tape.gradient(total, variables)))
     for got, want in zip(*results, strict=True):
-        np.testing.assert_allclose(got, want, atol=1e-5)
+        np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+def test_one_query_a_row_attends_as_it_does_among_others():
+    bias = bert.attention_bias_of(
+        np.array([[1] * 5, [1, 1, 1, 0, 0]]), causal=0
+    )
+    layer, hidden = _attention(), tf.constant(_hidden())
+    got = layer(hidden, bias, queries=hidden[::5])
+    np.testing.assert_allclose(got, layer(hidden, bias)[::5], atol=1e-5)
 
 
 def test_probs_sum_to_one_and_leave_padding_out():
-    adder = layers.adder_of(np.array([[1, 1, 1, 0]] * 2), causal=False)
-    query, key, _ = layers.split_heads(
-        tf.constant(_random(2, 4, 18)), _random(18), num_heads=_NUM_HEADS
-    )
-    got = layers.attention_probs(query, key, adder).numpy()
-    assert got.shape == (2, 2, 4, 4)
+    bias = bert.attention_bias_of(np.array([[1, 1, 1, 1, 0]] * 2), causal=False)
+    got = _attention().probs(tf.constant(_hidden()), bias).numpy()
+    assert got.shape == (2, 3, 5, 5)
     np.testing.assert_allclose(got.sum(-1), 1, atol=1e-6)
-    assert not got[..., 3].any()
+    assert not got[..., 4].any()
 
 
-def test_attention_keeps_its_type():
-    adder = layers.adder_of(np.ones([2, 5]), causal=False)
-    products = tf.cast(_random(2, 5, 18), tf.bfloat16)
-    drop = (0.1, _SEED)
-    got = layers.attend(products, _random(18), adder, _NUM_HEADS, drop)
-    assert got.dtype == tf.bfloat16
-    want = layers.attend(
-        tf.cast(products, tf.float32), _random(18), adder, _NUM_HEADS, drop
-    )
-    # bfloat16 has 8 bits: each of three roundings is off by up to 0.4 %.
-    np.testing.assert_allclose(tf.cast(got, tf.float32), want, atol=0.05)
+def test_large_queries_do_not_overflow_in_float16():
+    """Their product is more than 65,504, and its half is not."""
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        layer = _attention()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    for dense in (layer.query, layer.key):
+        dense.kernel.assign(np.zeros([12, 12]))
+        dense.bias.assign(np.full([12], 140.0))  # 4 * 140 * 140 = 78,400.
+    bias = bert.attention_bias_of(np.ones([2, 5]), causal=False)
+    got = layer.probs(tf.constant(_hidden()), bias).numpy()
+    np.testing.assert_allclose(got, 0.2, rtol=1e-3)

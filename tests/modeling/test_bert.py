@@ -1,6 +1,5 @@
 """The encoder: sizes, padding, order, dropout, precision."""
 
-import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, compilation, layers
+from modeling import bert
 from tests import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -56,24 +55,6 @@ def test_shapes_defaults_order_and_sides():
     assert moved[:, 0].max() > 1e-3
 
 
-@pytest.mark.parametrize("activation", ["gelu", "gelu_exact", "relu"])
-def test_a_graph_of_open_length_that_is_not_trained_computes_the_same(
-    activation,
-):
-    model = _model(hidden_act=activation, num_hidden_layers=1)
-    mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
-    spec = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[spec, spec])
-    def graph(ids, mask):
-        with compilation.forward_only():
-            return model(ids, mask)
-
-    got, want = graph(_IDS, mask), model(_IDS, mask)
-    for name in ("sequence_output", "pooled_output"):
-        np.testing.assert_allclose(got[name], want[name], atol=2e-5)
-
-
 @pytest.mark.parametrize("num_hidden_layers", [1, 2])
 def test_the_first_position_alone_gets_the_same_output(num_hidden_layers):
     model = _model(num_hidden_layers=num_hidden_layers)
@@ -92,11 +73,9 @@ def test_the_first_position_alone_gets_the_same_output(num_hidden_layers):
 def test_an_empty_batch_has_empty_outputs(first_only):
     model, ids = _model(), np.zeros([0, 7], np.int32)
     length = 1 if first_only else 7
-    for context in (contextlib.nullcontext(), compilation.forward_only()):
-        with context:
-            outputs = model(ids, first_only=first_only)
-        assert outputs["sequence_output"].shape == (0, length, 12)
-        assert outputs["pooled_output"].shape == (0, 12)
+    outputs = model(ids, first_only=first_only)
+    assert outputs["sequence_output"].shape == (0, length, 12)
+    assert outputs["pooled_output"].shape == (0, 12)
 
 
 def test_the_first_position_alone_gives_the_same_gradients():
@@ -126,9 +105,12 @@ def test_the_first_position_alone_has_dropout_in_the_last_layer(rate):
 
     def output(seed):
         embedded = model.embeddings(_IDS, np.zeros_like(_IDS))
-        adder = layers.adder_of(mask, causal=False)
+        bias = bert.attention_bias_of(mask, causal=False)
         return model.encoder(
-            embedded, adder, dropout_seed=seed, first_only=True
+            tf.reshape(embedded, [-1, 12]),
+            bias,
+            dropout_seed=seed,
+            wanted=tf.constant([0, 7]),
         )[-1]
 
     np.testing.assert_array_equal(output(_SEED), output(_SEED))
@@ -244,7 +226,7 @@ def test_every_dropout_site_has_its_own_number():
             layer.attention.block_output.site,
             layer.block_output.site,
         ]
-    assert sites == list(range(layers.num_dropout_sites(_CONFIG)))
+    assert sites == list(range(bert.num_dropout_sites(_CONFIG)))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])

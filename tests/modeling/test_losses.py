@@ -1,4 +1,4 @@
-"""Losses: worked by hand, and each fused twin against its plain formula."""
+"""Losses, worked by hand."""
 
 import math
 
@@ -32,27 +32,6 @@ def test_cross_entropy_of_any_logits_is_finite_and_float32(logits, dtype, want):
     got = losses.cross_entropy(tf.constant([logits], dtype), np.array([1]))
     assert got.dtype == tf.float32
     np.testing.assert_allclose(got, [want])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(tf.float32, 3e-6), (tf.float16, 0.02)]
-)
-def test_fused_tied_cross_entropy_is_its_formula(dtype, tolerance):
-    *tensors, labels = _inputs()
-    tensors = [tf.constant(tensor) for tensor in tensors]
-    values = []
-    for function in (
-        losses.tied_cross_entropy,
-        losses.fused_tied_cross_entropy,
-    ):
-        with tf.GradientTape() as tape:
-            tape.watch(tensors)
-            hidden, table, bias = tensors
-            items, best = function(tf.cast(hidden, dtype), table, bias, labels)
-            total = tf.reduce_sum(items)
-        values.append((items, best, *tape.gradient(total, tensors)))
-    for want, got in zip(*values, strict=True):
-        np.testing.assert_allclose(got, want, atol=tolerance)
 
 
 def test_masked_lm_loss_divides_by_weights_plus_the_release_s_offset():
@@ -151,7 +130,7 @@ def test_tied_cross_entropy_and_its_gradients(dtype, tolerance):
     with tf.GradientTape() as tape:
         tape.watch(tensors)
         hidden, table, bias = tensors
-        got, is_best = losses.fused_tied_cross_entropy(
+        got, is_best = losses.tied_cross_entropy(
             tf.cast(hidden, dtype), table, bias, labels
         )
         total = tf.reduce_sum(got * tf.constant(weights, tf.float32))
@@ -176,9 +155,7 @@ def test_tied_logits_are_in_float32():
 def test_loss_of_a_word_of_probability_0_is_finite(size):
     hidden = tf.constant([[1.0]])
     table = tf.constant([[0.0], [size]])
-    got, is_best = losses.fused_tied_cross_entropy(
-        hidden, table, tf.zeros([2]), [0]
-    )
+    got, is_best = losses.tied_cross_entropy(hidden, table, tf.zeros([2]), [0])
     assert float(got[0]) == pytest.approx(size, rel=1e-6)
     assert float(is_best[0]) == 0
 
@@ -186,5 +163,5 @@ def test_loss_of_a_word_of_probability_0_is_finite(size):
 def test_first_of_the_best_words_counts():
     hidden, table = tf.zeros([2, 3]), tf.zeros([4, 3])
     bias = tf.constant([0.0, 1.0, 1.0, 0.0])
-    _, is_best = losses.fused_tied_cross_entropy(hidden, table, bias, [1, 2])
+    _, is_best = losses.tied_cross_entropy(hidden, table, bias, [1, 2])
     np.testing.assert_array_equal(is_best, [1, 0])
