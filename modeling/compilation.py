@@ -93,7 +93,6 @@ def fused(
 
         return run(*tensors)
 
-    call.forward = forward  # type: ignore[attr-defined]
     return call
 
 

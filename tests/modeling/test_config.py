@@ -7,6 +7,7 @@ import math
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 
 from files import paths
