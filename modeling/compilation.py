@@ -76,7 +76,7 @@ def fused(
     @functools.wraps(function)
     def call(*tensors, **values):
         # Variables are read here: inside they would count as arguments too.
-        tensors = [tf.convert_to_tensor(tensor) for tensor in tensors]
+        tensors = tuple(map(tf.convert_to_tensor, tensors))
         if not (_in_pieces.get() and _pays(tensors)):
             return function(*tensors, **values)
 

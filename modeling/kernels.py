@@ -108,10 +108,10 @@ def block_end(
 
 @compilation.fused
 def _block_end(x, bias, residual, *norm_and_seed, rate):
-    *norm, seed = norm_and_seed
+    gamma, beta, seed = norm_and_seed
     rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
     rows = _dropped(rows, seed, rate) + tf.cast(residual, tf.float32)
-    return _normalized(rows, *norm, x.dtype)
+    return _normalized(rows, gamma, beta, x.dtype)
 
 
 def split_heads(

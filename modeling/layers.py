@@ -7,7 +7,7 @@ matrix products have the policy's compute type.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import keras
 import tensorflow as tf
@@ -170,7 +170,7 @@ class Transform(BertLayer):
     ):
         super().__init__(name=name)
         act = activation or config.hidden_act
-        self.activation: str | Callable = config_lib.activation(act)
+        self.activation = config_lib.activation(act)
         self.dense = Dense((config.hidden_size, size), config.initializer_range)
         self.norm = LayerNorm(size) if has_norm else None
 

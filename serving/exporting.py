@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import os
 import platform
@@ -15,7 +14,6 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from files import run_files, writing
-from modeling import layers
 from serving import models, signatures
 
 DESCRIPTION = "model.json"
@@ -195,7 +193,6 @@ def convert(
         quantize: "int8" to store the matrices as 8-bit integers; the other
             factors are quantized at run time (dynamic range).
     """
-    _use_gelu_operation(network)
     specs = signatures.id_specs(signatures.rank(model))
     compute = tf.function(
         models.outputs_of(model, network),
@@ -221,16 +218,3 @@ def convert(
             "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
         },
     )
-
-
-def _use_gelu_operation(network: Any) -> None:
-    """Replaces GELU by LiteRT's own operation.
-
-    LiteRT has no `erf`, which the exact form requires.
-    """
-    forms = {"gelu": True, "gelu_exact": False}
-    for layer in network._flatten_layers():
-        if isinstance(layer, layers.Transform) and layer.activation in forms:
-            layer.activation = functools.partial(
-                tf.nn.gelu, approximate=forms[layer.activation]
-            )
