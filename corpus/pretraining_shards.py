@@ -134,12 +134,9 @@ def make_shard(
     """
     number, documents = shard
     if isinstance(documents, list):
-        text = _Hash()
-        collections.deque(text.through(documents), maxlen=0)
-        if recipe.store.holds(number, text.digest.hexdigest()):
-            report = Report()
-            report.counts.update(shards=1, reused=1, bytes=text.num_bytes)
-            return report
+        held = _find(recipe, number, documents)
+        if held:
+            return held
     tokenizer = _tokenizer(
         recipe.vocab_file,
         recipe.do_lower_case,
@@ -177,6 +174,17 @@ def make_shard(
     report.records = recipe.store.write(
         number, instances.batches(), text.digest.hexdigest()
     )
+    return report
+
+
+def _find(
+    recipe: Recipe, number: int, documents: list[formats.Document]
+) -> Report | None:
+    text, report = _Hash(), Report()
+    collections.deque(text.through(documents), maxlen=0)
+    if not recipe.store.holds(number, text.digest.hexdigest()):
+        return None
+    report.counts.update(shards=1, reused=1, bytes=text.num_bytes)
     return report
 
 
