@@ -156,6 +156,11 @@ def run(options: Options) -> None:
                 "--output_checkpoint must be in a new folder, such as "
                 f"start/bert_model.ckpt; got {target}."
             )
+        if os.path.dirname(options.output_file) == folder:
+            raise ValueError(
+                f"--output_file must be outside {folder}, which gets a "
+                f"vocab.txt of its own; got {options.output_file}."
+            )
         text = {"do_lower_case": options.do_lower_case}
         model_folder.check_start(source, text, options.vocab_file)
     inputs = [options.vocab_file, *text_files]

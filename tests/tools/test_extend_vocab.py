@@ -108,6 +108,20 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
         _extend(options, tmp_path)
 
 
+def test_the_vocabulary_is_not_written_into_the_folder_of_the_model(
+    options, tmp_path
+):
+    _model(tmp_path)
+    with pytest.raises(ValueError, match="--output_file must be outside"):
+        extend_vocab.run(
+            options(
+                init_checkpoint=str(tmp_path),
+                output_checkpoint=str(tmp_path / "start/bert_model.ckpt"),
+                output_file=str(tmp_path / "start/vocab.txt"),
+            )
+        )
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
