@@ -306,8 +306,7 @@ def _dataset(
         source: the records.
         batch_size: the global batch size.
         steps: the numbers of the global batches.
-        records_of: returns the records and seeds of rows `[b]` of a global
-            batch, given its number.
+        records_of: returns the records and seeds of rows `[b]` of a batch.
         weights: returns the `example_weights` of the same rows.
     """
     replicas = context.num_replicas_in_sync
@@ -342,12 +341,10 @@ def _dataset(
         rows = rows_of(element, tf.range(per_replica, dtype=tf.int64))
         return {**batch, "example_weights": weights(*rows)}
 
-    # At its end a dataset may wait for its autotuning thread, which wakes after
-    # 10 ms, 20 ms, 40 ms and so on: measured, up to as long as the dataset was
-    # in use. There is no parameter to tune.
+    # At its end a dataset may wait for its autotuning thread: measured, up to as
+    # long as the dataset was in use. There is no parameter to tune.
     options = tf.data.Options()
     options.autotune.enabled = False
-    # Several batches are read in parallel.
     return (
         tf.data.Dataset.range(steps.start * num_local, steps.stop * num_local)
         .map(load, num_parallel_calls=_READERS, deterministic=True)
