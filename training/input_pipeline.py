@@ -341,8 +341,8 @@ def _dataset(
         rows = rows_of(element, tf.range(per_replica, dtype=tf.int64))
         return {**batch, "example_weights": weights(*rows)}
 
-    # At its end a dataset may wait for its autotuning thread: measured, up to as
-    # long as the dataset was in use. There is no parameter to tune.
+    # Without it: at its end a dataset may wait for its autotuning thread for as
+    # long as it was in use. There is no parameter to tune.
     options = tf.data.Options()
     options.autotune.enabled = False
     return (
