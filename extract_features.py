@@ -22,6 +22,7 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, paths, progress, writing
+from modeling import checkpoints
 from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
@@ -112,6 +113,7 @@ def run(options: Options) -> None:
     features.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
+    checkpoints.find(options.init_checkpoint)
     hidden_layers = _load_model(options, config)
     num_numbers = len(options.layer_numbers) * config.hidden_size
     if options.pooling == "none":

@@ -5,10 +5,9 @@ are `[in, out]` in the release and `[out, in]` in PyTorch; output layers are
 `[K, D]` in both.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # An array's shape, and NumPy's name of its type.
 Spec: TypeAlias = tuple[tuple[int, ...], str]
@@ -96,8 +95,7 @@ _AXES = (
 _LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Variable:
+class Variable(NamedTuple):
     """The names of a variable.
 
     Attributes:
