@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pre-trains a small BERT from scratch, in about six minutes on two cores.
+# Pre-trains a small BERT from scratch, in six to ten minutes on two cores.
 #
 #   ./quickstart.sh
 #

@@ -53,7 +53,7 @@ class Job:
         precision: "float32" or "mixed_bfloat16".
         lengths: tokens of each text of prediction, in file order.
         by_length: group texts of similar length.
-        text_file: of the other kinds, a sentence a line.
+        text_file: of the other kinds, one sentence per line.
         vocab_file: an uncased vocabulary.
     """
 

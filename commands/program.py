@@ -171,8 +171,8 @@ def help_page(options: type, docstring: str, command: str) -> str:
 
     Args:
         options: the dataclass that declares the flags of the program.
-        docstring: the docstring of the program. Its first paragraph is shown
-            first, the rest, with examples, last.
+        docstring: the docstring of the program. It is shown first: its
+            examples have the flags that most commands need.
         command: the usage, with arguments if the program takes any.
 
     Returns:
@@ -180,6 +180,8 @@ def help_page(options: type, docstring: str, command: str) -> str:
     """
     about, _, rest = textwrap.dedent(docstring).strip().partition("\n\n")
     parts = [about, messages.wrapped(f"Usage: {command}", _COLUMNS, " " * 7)]
+    if rest:
+        parts.append(rest)
     values = flags.FlagValues()
     flags_lib.define(options, values)
     sections: dict[flags_lib.Heading, list[str]] = {}
@@ -189,8 +191,6 @@ def help_page(options: type, docstring: str, command: str) -> str:
     for heading in sorted(sections, key=lambda heading: heading.place):
         parts.append("\n".join([f"{heading.title}:", *sections[heading]]))
     parts.append(messages.wrapped(_LAST_LINES, _COLUMNS))
-    if rest:
-        parts.append(rest)
     return "\n\n".join(parts) + "\n"
 
 

@@ -6,7 +6,7 @@ Examples:
   python -m tools.inspect_data --vocab_file=vocab.txt \\
     --record_file='wiki*.tfrecord' --num_examples=5
 
-Text has the form of create_pretraining_data.py: one sentence a line, an empty
+Text has the form of create_pretraining_data.py: one sentence per line, an empty
 line between documents. Records are those that the program writes; those of
 fine-tuning are shown as far as they are alike.
 """

@@ -24,7 +24,7 @@ class Options(learning.Options):
         "Text to learn from, UTF-8: globs, comma-separated."
     )
     output_file: str = flags.Group.FILES.required(
-        "Vocabulary to write, one entry a line."
+        "Vocabulary to write, one entry per line."
     )
 
 

@@ -1,6 +1,6 @@
 """Turns raw text into the input of create_pretraining_data.py.
 
-One sentence a line, an empty line between documents. For example:
+One sentence per line, an empty line between documents. For example:
 
   python -m tools.prepare_corpus \\
     --input_format=parquet --input_file='wikipedia/*.parquet' \\

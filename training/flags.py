@@ -81,7 +81,7 @@ class TpuOptions:
         "Address of the TPU, if --tpu_name is not given."
     )
     num_tpu_cores: int = flags.Group.TPU.flag(
-        8, "Expected number of TPU cores; all cores are used."
+        8, "For compatibility: all cores of the TPU are used."
     )
     iterations_per_loop: int = flags.Group.TPU.count(
         1000, "Maximum number of steps on a TPU between two checks by the host."
@@ -96,7 +96,8 @@ class ModelOptions(TokenizerOptions):
         "JSON file with the configuration of the model."
     )
     init_checkpoint: str = flags.Group.MODEL.required(
-        "Checkpoint: prefix, .index file or folder."
+        "Checkpoint: folder, prefix or file of weights, of the original "
+        "program, Hugging Face or the Model Garden."
     )
 
 
@@ -112,7 +113,8 @@ class TrainingOptions(TpuOptions):
     )
     bert_config_file: str = flags.redeclare(ModelOptions, "bert_config_file")
     init_checkpoint: str | None = flags.Group.MODEL.optional(
-        "Checkpoint to start from (prefix, .index file or folder); only its "
+        "Checkpoint to start from: folder, prefix or file of weights, of the "
+        "original program, Hugging Face or the Model Garden. Only its "
         "weights are used. A checkpoint in --output_dir takes precedence."
     )
     train_batch_size: int = flags.Group.TRAINING.count(

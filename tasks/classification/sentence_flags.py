@@ -58,8 +58,8 @@ class SentenceOptions:
         "training file.",
     )
     has_header: bool | None = _OWN_DATA.optional(
-        "Whether TSV and CSV files begin with column names; by default true if "
-        "a column is given by name."
+        "Whether the first line of TSV and CSV files names the columns. By "
+        "default it does, unless the column flags are numbers."
     )
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
