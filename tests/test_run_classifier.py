@@ -289,7 +289,6 @@ def test_scores(tmp_path):
         tmp_path,
         **programs.STAGES,
         problem_type="regression",
-        packing=True,
         num_train_epochs=5,
     )
     results = toy.results(out)
