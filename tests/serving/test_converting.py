@@ -142,6 +142,7 @@ def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
     assert len(small.content) < 0.35 * len(whole.content)
 
 
+@pytest.mark.slow
 def test_notices_of_the_converter_are_hidden(tmp_path, caplog):
     made = _made(tmp_path, "classification")
     caplog.clear()
