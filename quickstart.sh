@@ -88,7 +88,7 @@ mask() {
 mask "Masking sentence pairs" text 10
 mask "" heldout 1
 
-step "Pre-training a model of 2 layers of 128, then evaluating on the held-out text" \
+step "Pre-training a BERT with 2 layers, then evaluating on the held-out text" \
   "$model/eval_results.txt" \
   "$python" run_pretraining.py \
   --input_file="$folder/text.tfrecord" \

