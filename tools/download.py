@@ -123,7 +123,7 @@ def _checkpoints() -> dict[str, Item]:
             suffix = "_2020" if name.endswith("_2020") else ""
             items[name] = Item(
                 folder=archive + suffix,
-                about=f"miniature, {num_layers} layers, hidden size {size}, 2020",
+                about=f"miniature of 2020, {num_layers} layers, hidden {size}",
                 urls=(f"{_MODELS}/2020_02_20/{archive}.zip",),
                 do_lower_case=True,
             )
