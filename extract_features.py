@@ -62,15 +62,10 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     )
     pooling: str = _VECTORS.flag(
         "none",
-        "none: one vector per token; mean, max: over all tokens; cls: that of "
+        "none: one vector per token; word: that of the first token of each "
+        "word between white space; mean, max: over all tokens; cls: that of "
         "[CLS], which does not represent its sentence without fine-tuning.",
-        choices=("none", "mean", "cls", "max"),
-    )
-    align: str = _VECTORS.flag(
-        "none",
-        "word: instead of a vector per token, that of the first token of each "
-        "word between white space.",
-        choices=("none", "word"),
+        choices=("none", "word", "mean", "cls", "max"),
     )
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
@@ -84,11 +79,6 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
 
     def __post_init__(self):
         _ = self.layer_numbers  # The property checks the value.
-        if self.align == "word" and self.pooling != "none":
-            raise ValueError(
-                "--align=word needs one vector per word, but --pooling="
-                f"{self.pooling} gives one per line; pass one of them."
-            )
 
     @property
     def layer_numbers(self) -> list[int]:
@@ -116,7 +106,7 @@ def run(options: Options) -> None:
     checkpoints.find(options.init_checkpoint)
     hidden_layers = _load_model(options, config)
     num_numbers = len(options.layer_numbers) * config.hidden_size
-    if options.pooling == "none":
+    if options.pooling in ("none", "word"):
         num_numbers *= options.max_seq_length
     most = min(
         _WINDOW_BATCHES * options.batch_size,
@@ -136,7 +126,7 @@ def _vectors(
     truncation = sentence_pairs.Truncation(
         max_seq_length=options.max_seq_length
     )
-    with_words = options.align == "word"
+    with_words = options.pooling == "word"
     prepared = (
         features.prepare(
             index, text, truncation, tokenizer, with_words=with_words

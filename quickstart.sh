@@ -108,7 +108,7 @@ step "Pre-training a BERT with 2 layers, then evaluating on the held-out text" \
 echo "return the [MASK] of the file as a string." > "$folder/mask.txt"
 step "Filling a mask" - \
   "$python" -m tools.predict --model="$model" \
-  --input_file="$folder/mask.txt" --top_k=3
+  --input_file="$folder/mask.txt"
 
 step "Labeling paragraphs: language reference or library?" \
   "$folder/task/dev.tsv" \

@@ -91,7 +91,7 @@ class SentenceClassification(predictions.LabeledTask):
             info,
             splits,
             self.options.data_dir,
-            sentence_flags.truncation(self.options),
+            flags.narrow(sentence_pairs.Truncation, self.options),
         )
         if split == task.PREDICT:
             return files
@@ -110,7 +110,6 @@ class SentenceClassification(predictions.LabeledTask):
             "problem_type": self.label_set.problem_type,
             "labels": list(self.label_set.names),
             "long_text": self.options.long_text,
-            "window_stride": self.options.window_stride,
         }
 
     def data_sets(self, split: str) -> list[task.DataSet]:

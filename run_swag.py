@@ -8,10 +8,10 @@ Example:
     --init_checkpoint=$BERT/bert_model.ckpt \
     --do_train --do_eval --do_predict
 
-Other multiple-choice data sets with a fixed number of choices work if you name
-their columns: --first_column, --second_column, --ending_columns,
---label_column. After an interruption, run the same command again: training
-resumes from the last checkpoint.
+Other multiple-choice data sets with a fixed number of choices work with the
+column names of SWAG, and --ending_columns for the choices. After an
+interruption, run the same command again: training resumes from the last
+checkpoint.
 """
 
 import dataclasses

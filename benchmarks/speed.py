@@ -14,7 +14,6 @@ measurements and the columns.
 import dataclasses
 import itertools
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -50,6 +49,11 @@ MEASUREMENTS = {
 }
 _GROUP = flags.Heading("Measurement")
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
+_VOCABULARY = str(contenders.ROOT / "vocab/english_uncased_30522.txt")
+_BATCH_SIZE, _MAX_SEQ_LENGTH = 32, 128
+_NUM_TEXTS = 872  # Lines to predict.
+_TEXT_BYTES = 2_000_000  # To tokenize and to create records from.
+_ROUNDS = 5  # Measurements of each contender.
 # Linux's names of extensions that accelerate matrix products.
 _PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
@@ -61,10 +65,6 @@ class Options:
     bert_config_file: str = _GROUP.flag(
         str(contenders.ROOT / "modeling/configs/bert_mini.json"),
         "JSON file with the configuration of the model.",
-    )
-    vocab_file: str = _GROUP.flag(
-        str(contenders.ROOT / "vocab/english_uncased_30522.txt"),
-        "Uncased vocabulary.",
     )
     text_file: str | None = _GROUP.optional(
         "Text with one sentence per line and an empty line between documents; "
@@ -85,41 +85,32 @@ class Options:
         "Data type of the matrix products of all contenders.",
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = _GROUP.count(32, "Sequences in a batch.")
-    max_seq_length: int = _GROUP.count(128, "Tokens per sequence.")
-    num_texts: int = _GROUP.count(872, "Number of lines to predict.")
-    megabytes: float = _GROUP.flag(
-        2.0,
-        "Amount of text to tokenize and to create records from.",
-        lower_bound=0.001,
-    )
-    rounds: int = _GROUP.count(5, "Number of measurements of each contender.")
 
 
 def make_job(options: Options, name: str, text_file: str) -> contenders.Job:
     """Creates the work of a measurement."""
     lengths: list[int] = []
     if name == "prediction":
-        tokenizer = tokenization.FullTokenizer(options.vocab_file)
+        tokenizer = tokenization.FullTokenizer(_VOCABULARY)
         texts = filter(str.strip, lines.read_lines(text_file))
         lengths = [
             min(
                 len(tokenizer.tokenize(text)) + _SPECIAL_TOKENS,
-                options.max_seq_length,
+                _MAX_SEQ_LENGTH,
             )
-            for text in itertools.islice(texts, options.num_texts)
+            for text in itertools.islice(texts, _NUM_TEXTS)
         ]
     config = pathlib.Path(options.bert_config_file)
     return contenders.Job(
         kind=name.removesuffix("_step"),
         sizes=json.loads(config.read_text(encoding="utf-8")),
-        batch_size=options.batch_size,
-        max_seq_length=options.max_seq_length,
+        batch_size=_BATCH_SIZE,
+        max_seq_length=_MAX_SEQ_LENGTH,
         precision=options.precision,
         lengths=lengths,
         by_length=True,
         text_file=text_file,
-        vocab_file=os.path.abspath(options.vocab_file),
+        vocab_file=_VOCABULARY,
     )
 
 
@@ -208,17 +199,17 @@ def main(options: Options) -> None:
                 cwd=contenders.ROOT,
                 check=True,
             )
-        cut(whole, text_file, round(options.megabytes * 1e6))
+        cut(whole, text_file, _TEXT_BYTES)
         for name in options.measurements:
             running = start(options, name, make_job(options, name, text_file))
-            medians = contenders.alternate(running, options.rounds)
+            medians = contenders.alternate(running, _ROUNDS)
             for contender in running.values():
                 contender.close()
             rows.append(row(name, medians))
             logging.info("%s", " | ".join(rows[-1]))
     sys.stdout.write(
         f"{_processor()}; {options.precision}, batches of "
-        f"{options.batch_size} x {options.max_seq_length}, "
+        f"{_BATCH_SIZE} x {_MAX_SEQ_LENGTH}, "
         f"{pathlib.Path(options.bert_config_file).stem}\n\n"
         f"{table(['', *COLUMNS], rows)}"
     )

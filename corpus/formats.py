@@ -49,14 +49,12 @@ class Rules:
         text_field: field or column with the text.
         language: an ISO 639 code, for sentence splitting.
         min_paragraph_words: shorter paragraphs are dropped.
-        min_document_sentences: shorter documents are dropped.
     """
 
     input_format: str
     text_field: str = "text"
     language: str = "en"
     min_paragraph_words: int = 0
-    min_document_sentences: int = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -130,11 +130,6 @@ def _prepare_document(
         cleaned = " after cleaning" if has_text else ""
         dropped[f"documents without text{cleaned}"] += 1
         return ""
-    least = rules.min_document_sentences
-    if len(kept) < least:
-        dropped[f"documents of fewer than {least} sentences"] += 1
-        dropped["sentences in these"] += len(kept)
-        return ""
     return "".join(f"{sentence}\n" for sentence in kept)
 
 

@@ -162,7 +162,7 @@ def check_new(folder: str) -> None:
     if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(
             f"{folder} exists, and a served version must not change. "
-            "Pass another --version or --export_dir."
+            "Pass another --export_dir."
         )
     writing.check_folder(os.path.dirname(folder))
 
@@ -182,7 +182,7 @@ def _without_notices() -> Iterator[None]:
 
 
 def convert(
-    model: models.Model, network: Any, quantize: str | None = None
+    model: models.Model, network: Any, *, quantize: bool = False
 ) -> Converted:
     """Converts a network to LiteRT, for any number of rows of any length.
 
@@ -190,8 +190,8 @@ def convert(
         model: of `models.read`.
         network: of `models.load`; its activations are replaced by operations
             that exist in LiteRT.
-        quantize: "int8" to store the matrices as 8-bit integers; the other
-            factors are quantized at run time (dynamic range).
+        quantize: store the matrices as 8-bit integers; the other factors are
+            quantized at run time (dynamic range).
     """
     specs = signatures.id_specs(signatures.rank(model))
     compute = tf.function(
@@ -213,7 +213,7 @@ def convert(
         content=content,
         description={
             "format": LITERT,
-            "quantize": quantize,
+            "quantize": "int8" if quantize else None,
             "inputs": {spec.name: spec.shape.as_list() for spec in specs},
             "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
         },

@@ -28,6 +28,7 @@ _OUTPUT_WEIGHTS = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _CAUSAL = model_folder.attention(is_causal=True)
 _POOLER = "bert/pooler/dense/kernel"
+_NUM_CANDIDATES = 5  # Of each mask.
 _TASK_OF_OUTPUTS = {
     "cls/squad/output_weights": model_folder.QUESTION_ANSWERING,
     "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
@@ -80,7 +81,7 @@ class Model:
         """The rule for long texts."""
         return sentence_pairs.Truncation(
             max_seq_length=self.max_seq_length,
-            **_chosen(self.description, "long_text", "window_stride"),
+            **_chosen(self.description, "long_text"),
         )
 
     @property
@@ -343,21 +344,20 @@ def outputs_of(
     return compute
 
 
-def masked_words(network: Any, top_k: int) -> Callable[..., Mapping]:
+def masked_words(network: Any) -> Callable[..., Mapping]:
     """Returns a pre-trained network as a function of ids and positions.
 
     Its arguments are `ID_NAMES`, and the positions of masks `[R, P]`. Its
-    outputs are the most probable `ids` `[R, P, k]` int32, best first, and their
-    `probabilities`.
+    outputs are the five most probable `ids` `[R, P, 5]` int32, best first, and
+    their `probabilities`.
 
     Args:
         network: of `load`.
-        top_k: k, at most the size of the vocabulary.
     """
 
     def compute(*inputs):
         logits = network(*inputs)["masked_lm_logits"]  # [R, P, V]
-        most = min(top_k, logits.shape[-1])
+        most = min(_NUM_CANDIDATES, logits.shape[-1])
         # Of equal ones, the first in the vocabulary is first.
         values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
         return {"ids": ids, "probabilities": values}

@@ -335,16 +335,15 @@ class Predictor:
     Args:
         model: of `models.read`; its weights are loaded.
         batch_size: rows per batch.
-        top_k: candidates for each mask.
     """
 
-    def __init__(self, model: models.Model, batch_size: int, top_k: int = 5):
+    def __init__(self, model: models.Model, batch_size: int):
         network = models.load(model)
         self._model = model
         self._batch_size = batch_size
         self._compute: Callable[..., Mapping[str, tf.Tensor]]
         if model.task == model_folder.PRETRAINING:
-            self._compute = models.masked_words(network, top_k)
+            self._compute = models.masked_words(network)
         else:
             self._compute = models.outputs_of(model, network)
 

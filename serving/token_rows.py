@@ -115,9 +115,7 @@ def fit(
     num_special = 2 + tf.minimum(len_b, 1)
     budget = truncation.max_seq_length - num_special  # [N]
     if truncation.long_text == sentence_pairs.WINDOWS:
-        return _windows(
-            tokens_a, tokens_b, budget, truncation.window_stride, tokenizer
-        )
+        return _windows(tokens_a, tokens_b, budget, tokenizer)
     # `sentence_pairs.truncated_lengths` without a loop: a text
     # shorter than half of the budget stays complete; two longer ones get half
     # each, A the odd token.
@@ -147,14 +145,13 @@ def _head_tail(tokens, lengths):
     return tf.concat([_head(tokens, head), last], axis=1)
 
 
-def _windows(tokens_a, tokens_b, budget, stride: int | None, tokenizer):
+def _windows(tokens_a, tokens_b, budget, tokenizer):
     """Moves a window over the longer text, with the complete shorter one."""
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
     fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
     size = budget - fixed
-    wanted = size // 2 if stride is None else tf.constant(stride, tf.int64)
-    step = tf.maximum(tf.minimum(wanted, size), 1)
+    step = tf.maximum(size // 2, 1)
     counts = -(-tf.maximum(longer - size + step, 1) // step)
     order = tf.ragged.range(counts)  # [N, (windows)]
     text = order.value_rowids()  # [R]

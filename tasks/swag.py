@@ -17,28 +17,22 @@ from tasks import tables
 from tasks.classification import labels, predictions, sentence_pairs
 from vocab import tokenization
 
-_COLUMNS = flags.Heading("Columns of the files")
 PROBLEM_TYPE = "multiple_choice"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Columns of a file; the defaults are those of SWAG.
+    """Columns of the endings; other columns have SWAG's names.
 
     Raises:
         ValueError: there are fewer than two different endings.
     """
 
-    first_column: str = _COLUMNS.flag("sent1", "Column of the text before.")
-    second_column: str = _COLUMNS.flag(
-        "sent2", "Column of the text that every ending continues; empty: none."
-    )
-    label_column: str = _COLUMNS.flag(
-        "label", "Column of the number of the right ending, from 0."
-    )
-    ending_columns: tuple[str, ...] = _COLUMNS.flag(
+    ending_columns: tuple[str, ...] = flags.Group.FILES.flag(
         ("ending0", "ending1", "ending2", "ending3"),
-        "Columns of the choices, any number of them.",
+        "Columns of the choices, any number of them. The text before is in "
+        "sent1, the start of every choice in sent2, and label is the number of "
+        "the right one, from 0.",
     )
 
     def __post_init__(self):
@@ -92,15 +86,15 @@ def read_examples(
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
     )
-    names = (layout.first_column, layout.second_column, *layout.ending_columns)
-    columns = [table.find(name) if name else None for name in names]
-    label = table.find(layout.label_column) if with_labels else None
+    columns = [
+        table.find(name) for name in ("sent1", "sent2", *layout.ending_columns)
+    ]
+    label = table.find("label") if with_labels else None
     label_set = layout.label_set()
     row = None
     for row in table.rows:
         first, second, *endings = (
-            "" if column is None else table.read(row, column, tables.text)
-            for column in columns
+            table.read(row, column, tables.text) for column in columns
         )
         yield Example(
             first=first,

@@ -60,10 +60,7 @@ class Table:
         count = self.header.count(column)
         if count != 1:
             has = "no column" if count == 0 else f"{count} columns"
-            advice = (
-                "If the file has no header, pass --has_header=False and column "
-                "numbers from 0."
-            )
+            advice = "If the file has no header, give column numbers from 0."
             if len(self.header) == 1:
                 advice = (
                     "Columns must be separated by commas in .csv and tabs in "

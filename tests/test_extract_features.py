@@ -164,7 +164,7 @@ def test_words_have_the_vector_of_their_first_token(tmp_path):
     places = {"never": 4, "pitch,": 10}
     pieces = [token["token"] for token in tokens[10:15]]
     assert pieces == ["p", "##i", "##t", "##ch", ","]
-    lines = _records(_run(tmp_path, align="word"))
+    lines = _records(_run(tmp_path, pooling="word"))
     words = {f["token"]: f["layers"] for f in lines[1]["features"]}
     for word, place in places.items():
         expected = [x["values"] for x in tokens[place]["layers"]]

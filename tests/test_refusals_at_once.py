@@ -58,9 +58,8 @@ _TABLES = {
 --init_checkpoint=cased    | do_lower_case is False there and True here
 --init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
---window_stride=4          | is for --long_text=windows; got --long_text=head.
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
---has_header --text_b_column=0 | supports --text_b_column, --has_header; got
+--text_b_column=0          | Only --task_name=custom supports --text_b_column
 --xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
@@ -77,7 +76,6 @@ _TABLES = {
 --use_best_checkpoint      | needs evaluations during training
 --eval_every_epoch --eval_every_steps=1 | one of --eval_every_epoch and
 --num_train_epochs=inf     | of epochs must be finite
---do_eval --train_epochs=2,inf | of epochs must be finite
 --num_trials=2             | pass --do_eval too
 --freeze_layers=2          | at most 1, the number of layers
 --class_weights=1,2,3      | --class_weights must be balanced, or a positive
@@ -132,7 +130,6 @@ _TABLES = {
                            | There is no checkpoint at 'nothing'
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
---align=word --pooling=mean | pass one of them
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
 --input_file=nowhere       | No such file or directory.
 --output_file=folder       | name of a file to write; it is a folder.
@@ -163,10 +160,9 @@ _TABLES = {
 --output_file=folder       | it is a folder.
 """,
     "tools.download mrpc": """
---output_dir=gs://a/b      | with --output_dir; got gs://a/b.
+--output_dir=gs://a/b      | must be a local folder; got gs://a/b.
 """,
     "tools.export_model --export_dir=served --model_dir=nowhere": """
---quantize=int8            | --quantize requires --format=litert
 """,
     "paper.reproduce --scale=small": """
                            | --table and --figure; got neither.

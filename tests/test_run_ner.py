@@ -190,10 +190,13 @@ def _rewrite_as_iobes(path):
 
 @pytest.mark.slow
 def test_trials_are_summarized(folder):
-    toy.run(folder, **_SHORT, train_epochs="1,2")
+    toy.run(folder, **_SHORT, learning_rates="1e-5,1e-2")
     summary = json.loads((folder / "out" / "trials.json").read_text())
     first, second = summary["trials"]
-    assert [t["flags"]["num_train_epochs"] for t in (first, second)] == [1, 2]
+    assert [t["flags"]["learning_rate"] for t in (first, second)] == [
+        1e-5,
+        1e-2,
+    ]
     for name in ("eval", "test"):
         scores = [each["metrics"][f"{name}_f1"] for each in (first, second)]
         assert scores[0] != scores[1]

@@ -217,7 +217,6 @@ def test_the_lowest_held_out_loss_is_kept_and_ends_a_run(tmp_path):
     toy.run(
         tmp_path,
         **{**_FLAGS, "eval_every_steps": 2, "learning_rate": 0.3},
-        keep_best_checkpoint=True,
         early_stopping_patience=2,
     )
     out = tmp_path / "out"
@@ -381,7 +380,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
 
 @pytest.mark.slow
 def test_weights_of_a_loss_that_is_not_finite_are_not_kept_as_best(tmp_path):
-    _run_to_infinity(tmp_path, eval_every_steps=4, keep_best_checkpoint=True)
+    _run_to_infinity(tmp_path, eval_every_steps=4)
     assert checkpointing.latest(str(tmp_path / "out" / "best")) is None
 
 

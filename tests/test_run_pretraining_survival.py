@@ -104,7 +104,6 @@ def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
         "eval_every_steps": 2,
         "save_checkpoints_steps": 4,
         "learning_rate": 0.3,  # At this rate the loss soon rises.
-        "keep_best_checkpoint": True,
         "early_stopping_patience": 2,
     }
     unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"

@@ -133,7 +133,7 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
 
 @pytest.mark.slow
 def test_other_sets_of_choices_work_by_their_columns(tmp_path):
-    text = "answer,q,A,B\n1,wa,wb,wa\n0,wc,wc,wd\n"
+    text = "label,sent1,sent2,A,B\n1,wa,,wb,wa\n0,wc,,wc,wd\n"
     for name in ("train.csv", "dev.csv"):
         (tmp_path / name).write_text(text)
     _run(
@@ -141,10 +141,7 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
         do_train=True,
         do_predict=True,
         predict_file="dev.csv",
-        first_column="q",
-        second_column="",
         ending_columns="A,B",
-        label_column="answer",
         train_batch_size=2,
     )
     lines = (tmp_path / "out/predictions.csv").read_text().splitlines()

@@ -2,7 +2,7 @@
 
 For example:
 
-  python -m tools.download --list
+  python -m tools.download
   python -m tools.download bert_base_uncased glue --output_dir=data
   python -m tools.download hf://google-bert/bert-base-cased --output_dir=data
 
@@ -47,11 +47,8 @@ _MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
 class Options:
     """The flags of this tool; see --help."""
 
-    list: bool = flags.Group.ACTIONS.switch(
-        "List all downloads and their folders."
-    )
     output_dir: str | None = flags.Group.FILES.optional(
-        "Folder for all downloads."
+        "Folder for all downloads. Without names of downloads, they are listed."
     )
 
 
@@ -195,7 +192,7 @@ def find(name: str) -> list[str]:
         raise ValueError(
             f"No download is called {name!r}."
             f"{messages.meant(name, [*names, *GROUPS])} "
-            "`python -m tools.download --list` lists all."
+            "`python -m tools.download` lists all."
         )
     return [names[key]]
 
@@ -207,17 +204,15 @@ def run(options: Options, names: Sequence[str]) -> None:
         OSError: a file could not be fetched or written.
         ValueError: a name is unknown, or a fetched file is invalid.
     """
-    if options.list:
+    if not names:
         rows = [(name, item.folder, item.about) for name, item in ITEMS.items()]
         rows += [(name, "", f"all of {name}") for name in GROUPS]
         sys.stdout.write(messages.table(rows, right=-1))
         return
     output_dir = options.output_dir
-    if not names or not output_dir or paths.is_remote(output_dir):
+    if not output_dir or paths.is_remote(output_dir):
         raise ValueError(
-            "Name what to fetch, for example bert_base_uncased (--list lists "
-            "everything), and give the local folder to write to with "
-            f"--output_dir; got {output_dir}."
+            f"--output_dir must be a local folder; got {output_dir}."
         )
     wanted = [
         found

@@ -16,10 +16,11 @@ import os
 from absl import logging
 
 from commands import flags, program
+from files import paths
 from tasks import features
 from training import flags as training_flags
 
-_SAVED_MODEL, _LITERT = "saved_model", "litert"
+_SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,21 +32,15 @@ class Options(training_flags.RunOptions):
         "trials, or of a released or Hugging Face model."
     )
     export_dir: str = flags.Group.FILES.required(
-        "Folder for the model, which is written to EXPORT_DIR/VERSION. Servers "
-        "use its last part as the model's name."
-    )
-    version: int = flags.Group.FILES.whole(
-        1, "Version; servers use the highest."
+        "Folder for the model, which is written to EXPORT_DIR/VERSION: 1, or "
+        "the next number. Servers use the last part of EXPORT_DIR as the "
+        "model's name, and the highest version."
     )
     format: str = flags.Group.FILES.flag(
         _SAVED_MODEL,
         "A SavedModel with text as its input; or only the network, with ids as "
-        "its input, for LiteRT.",
-        choices=(_SAVED_MODEL, _LITERT),
-    )
-    quantize: str | None = flags.Group.FILES.optional(
-        "litert: store the matrices as 8-bit integers.",
-        choices=("int8",),
+        "its input, for LiteRT, also with matrices of 8-bit integers.",
+        choices=(_SAVED_MODEL, _LITERT, _LITERT_INT8),
     )
     layers: str | None = flags.Group.MODEL.optional(
         "Export the encoder, with these hidden layers, comma-separated; -1 for "
@@ -59,17 +54,19 @@ def run(options: Options) -> str:
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the folder has no model, or does not describe it; a flag
-            has no effect; or the version exists.
+            has no effect.
     """
-    if options.quantize and options.format == _SAVED_MODEL:
-        raise ValueError(
-            f"--quantize requires --format={_LITERT}: a SavedModel has no "
-            "operations for 8-bit matrices."
-        )
     from serving import exporting, models, signatures
     from training import model_folder
 
-    target = os.path.join(options.export_dir, str(options.version))
+    versions = [
+        int(name)
+        for name in map(
+            os.path.basename, paths.matching(options.export_dir, "*")
+        )
+        if name.isdecimal()
+    ]
+    target = os.path.join(options.export_dir, str(max(versions, default=0) + 1))
     exporting.check_new(target)
     layers = None
     if options.layers is not None:
@@ -82,8 +79,10 @@ def run(options: Options) -> str:
     logging.info("Task of %s: %s.", model.checkpoint, model.task)
     network = models.load(model)
     exported: exporting.Exported
-    if options.format == _LITERT:
-        exported = exporting.convert(model, network, options.quantize)
+    if options.format != _SAVED_MODEL:
+        exported = exporting.convert(
+            model, network, quantize=options.format == _LITERT_INT8
+        )
     else:
         exported = exporting.SavedModel(
             signatures=signatures.make(model, network), network=network

@@ -33,7 +33,6 @@ from vocab import learning, tokenization
 _VOCABULARY = flags.Heading("Vocabulary")
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
-_MAX_WORDS_HELD = 4_000_000
 _FREE = re.compile(r"\[unused\d+\]")
 
 
@@ -176,9 +175,7 @@ def run(options: Options) -> None:
     places = [i for i, e in enumerate(entries) if _FREE.fullmatch(e)]
     counts = learning.count_words(
         itertools.chain.from_iterable(map(lines.read_lines, text_files)),
-        learning.Options(
-            do_lower_case=options.do_lower_case, max_words=_MAX_WORDS_HELD
-        ),
+        learning.Options(do_lower_case=options.do_lower_case),
     )
     words = choose_words(
         counts.words,

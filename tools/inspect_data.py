@@ -4,7 +4,7 @@ Examples:
 
   python -m tools.inspect_data --vocab_file=vocab.txt --input_file=wiki.txt
   python -m tools.inspect_data --vocab_file=vocab.txt \\
-    --record_file='wiki*.tfrecord' --num_examples=5
+    --record_file='wiki*.tfrecord'
 
 Text has the form of create_pretraining_data.py: one sentence per line, an empty
 line between documents. Records are those that the program writes; those of
@@ -28,6 +28,9 @@ from vocab import tokenization
 
 _NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 _MOST_UNKNOWN = 10
+_MAX_DOCUMENTS = 20000  # From the start.
+_MAX_RECORDS = 10000  # Spread over the files.
+_NUM_EXAMPLES = 3  # Records that are shown as words.
 # Usual values are far below.
 _MAX_SINGLE_SENTENCE_DOCUMENTS = 0.5
 _MAX_UNKNOWN_WORDS = 0.01
@@ -46,17 +49,8 @@ class Options(training_flags.TokenizerOptions):
     record_file: str | None = flags.Group.FILES.optional(
         "TFRecords to inspect: comma-separated paths or globs."
     )
-    max_seq_length: int = flags.Group.TEXT.count(
-        128, "Word pieces of a sequence that is made of the text."
-    )
-    max_documents: int = flags.Group.TEXT.count(
-        20000, "Number of documents to inspect, from the start."
-    )
-    max_records: int = flags.Group.TEXT.count(
-        10000, "Number of records to inspect, spread over the files."
-    )
-    num_examples: int = flags.Group.TEXT.whole(
-        3, "Number of records to show as words."
+    max_seq_length: int = flags.redeclare(
+        training_flags.PretrainingOptions, "max_seq_length"
     )
 
 
@@ -236,11 +230,11 @@ def run(options: Options) -> None:
     records: Sequence[_Record] = ()
     if options.input_file:
         documents = encoded_corpus.read_documents(names)
-        kept = list(itertools.islice(documents, options.max_documents))
+        kept = list(itertools.islice(documents, _MAX_DOCUMENTS))
         title = f"TEXT {options.input_file} ({len(kept):,} documents)"
         rows, warnings = describe_text(kept, tokenizer, options.max_seq_length)
     else:
-        records, total = _read_records(names, options.max_records)
+        records, total = _read_records(names, _MAX_RECORDS)
         title = f"RECORDS {options.record_file} ({len(records):,} of {total:,})"
         rows, warnings = describe_records(records, tokenizer)
     warnings = [
@@ -250,7 +244,7 @@ def run(options: Options) -> None:
         *warnings,
     ]
     sys.stdout.write(f"{title}\n{messages.table(rows)}\n")
-    for number, record in enumerate(records[: options.num_examples], start=1):
+    for number, record in enumerate(records[:_NUM_EXAMPLES], start=1):
         text = record_contents.as_text(record, tokenizer.inv_vocab)
         sys.stdout.write(f"  {number}. {text}\n\n")
     sys.stdout.write("WARNINGS\n")

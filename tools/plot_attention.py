@@ -4,7 +4,7 @@ Example:
 
   python -m tools.plot_attention --bert_config_file=$BERT/bert_config.json \\
     --vocab_file=$BERT/vocab.txt --init_checkpoint=$BERT/bert_model.ckpt \\
-    --text='the cat sat on the mat .' --layers=-1 --output_file=attention.png
+    --text='the cat sat on the mat .' --output_file=attention.png
 
 There is a row of panels for each layer, and a panel for each head. A row of a
 panel shows the attention from one token to the others; dark is high, and a row
@@ -26,7 +26,6 @@ from tasks import features
 from training import flags as training_flags
 from vocab import tokenization
 
-_DISPLAY = flags.Heading("Display")
 _PANEL_INCHES = 2.0
 _MOST_FIGURE_INCHES = 40.0
 _DOTS_PER_INCH = 110
@@ -40,31 +39,6 @@ class Options(training_flags.ModelOptions):
 
     text: str = flags.Group.FILES.required("Text or pair.")
     output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
-    layers: str = _DISPLAY.flag(
-        "all", "Numbers from 0, or from the end as -1, comma-separated; or all."
-    )
-    heads: str = _DISPLAY.flag("all", "As --layers.")
-
-
-def chosen(text: str, count: int) -> list[int]:
-    """Parses the numbers of layers or heads.
-
-    Args:
-        text: numbers separated by commas, negative ones from the end; "all".
-        count: the number of layers or heads.
-
-    Raises:
-        ValueError: a number is out of range, or not a number.
-    """
-    if text == "all":
-        return list(range(count))
-    try:
-        return [range(count)[int(part)] for part in text.split(",")]
-    except (ValueError, IndexError) as error:
-        raise ValueError(
-            f"--layers and --heads must be numbers from {-count} to "
-            f"{count - 1}, separated by commas, or all; got {text!r}."
-        ) from error
 
 
 def draw(
@@ -121,8 +95,6 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    layers = chosen(options.layers, config.num_hidden_layers)
-    heads = chosen(options.heads, config.num_attention_heads)
     tokens, segment_ids = features.encode(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
@@ -138,9 +110,12 @@ def run(options: Options) -> None:
     )
     probs = np.stack([np.asarray(layer)[0] for layer in of_layers])
     figure = draw(
-        probs[np.ix_(layers, heads)].astype(np.float32),  # [L, N, T, S]
+        probs.astype(np.float32),  # [L, N, T, S]
         tokens,
-        [[f"layer {n}, head {h}" for h in heads] for n in layers],
+        [
+            [f"layer {n}, head {h}" for h in range(config.num_attention_heads)]
+            for n in range(config.num_hidden_layers)
+        ],
     )
     with writing.whole_file(options.output_file, "wb") as file:
         writing.save_png(figure, file, _DOTS_PER_INCH)

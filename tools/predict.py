@@ -34,7 +34,7 @@ ARGUMENTS = "[TEXT ...]"
 _PROMPT = "> "
 _TEXT, _JSON = "text", "json"
 # Batches that are sorted by length together.
-_BATCHES = 32
+_BATCHES, _BATCH_SIZE = 32, 32
 _MOST_SHOWN = 10
 
 
@@ -57,8 +57,6 @@ class Options(training_flags.RunOptions):
         "Output: text for people, or one JSON object per line.",
         choices=(_TEXT, _JSON),
     )
-    top_k: int = flags.Group.TEXT.count(5, "Candidates for each [MASK].")
-    batch_size: int = flags.Group.SPEED.count(32, "Rows per batch.")
 
 
 def run(
@@ -93,7 +91,7 @@ def run(
         found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
     examples = _examples(session, found)
     # From standard input, answers do not wait for more than a batch.
-    size = options.batch_size * (1 if is_stream else _BATCHES)
+    size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
     num_blank = 0
     while batch := list(itertools.islice(examples, size)):
         num_blank += batch.count(None)
@@ -169,9 +167,7 @@ def _open(options: Options) -> _Session:
         context = "\n".join(lines.read_lines(options.context_file))
     return _Session(
         task=model.task,
-        predictor=predicting.Predictor(
-            model, options.batch_size, options.top_k
-        ),
+        predictor=predicting.Predictor(model, _BATCH_SIZE),
         form=form,
         format=options.format,
         context=context,

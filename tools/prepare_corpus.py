@@ -45,9 +45,6 @@ class Options(preparation.RawTextOptions):
     holdout_file: str | None = flags.Group.FILES.optional(
         "Held-out text, for evaluation."
     )
-    min_document_sentences: int = _RAW_TEXT.count(
-        1, "Drop documents of fewer sentences."
-    )
 
     def __post_init__(self):
         if self.holdout_every == 1:

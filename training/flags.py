@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commands import flags
 from tasks import task
+from tasks.masked_lm import masked_pairs
 
-_PAIRS = flags.Heading("Masked pairs")
 DISTRIBUTION_STRATEGIES = (
     "auto",
     "one_device",
@@ -63,7 +63,8 @@ class RunOptions:
     """The flags of tools that use the model of a run."""
 
     use_best_checkpoint: bool = flags.Group.MODEL.switch(
-        "Use the checkpoint in best/ instead of the latest."
+        "Evaluate and predict with best/, the best weights of the evaluations "
+        "while training, instead of the latest checkpoint."
     )
 
 
@@ -182,7 +183,9 @@ class TrainingOptions(TpuOptions):
         0, "Steps between checkpoints that are never deleted; 0 for none."
     )
     eval_every_steps: int = flags.Group.EVALUATION.whole(
-        0, "Steps between evaluations while training; 0 for none."
+        0,
+        "Steps between evaluations while training, of which the best weights "
+        "are kept in best/; 0 for none.",
     )
     early_stopping_patience: int = flags.Group.EVALUATION.whole(
         0, "Stop after this many evaluations without improvement; 0 for never."
@@ -275,11 +278,11 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
     )
-    max_seq_length: int = _PAIRS.count(
-        128, "Word pieces per record; must match the records."
+    max_seq_length: int = flags.redeclare(
+        masked_pairs.InstanceOptions, "max_seq_length"
     )
-    max_predictions_per_seq: int = _PAIRS.count(
-        20, "Masked word pieces per record; must match the records."
+    max_predictions_per_seq: int = flags.redeclare(
+        masked_pairs.InstanceOptions, "max_predictions_per_seq"
     )
     eval_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in an evaluation batch, over all devices together."
@@ -289,21 +292,15 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "Batches of an evaluation, repeating the records if necessary; 0 for "
         "every record exactly once.",
     )
-    keep_best_checkpoint: bool = flags.Group.EVALUATION.switch(
-        "Keep the weights with the lowest held-out loss in best/; needs "
-        "--eval_every_steps, and is needed by --early_stopping_patience."
-    )
 
     def __post_init__(self):
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "At least one of `do_train` or `do_eval` must be True."
             )
-        if self.keep_best_checkpoint and not self.eval_every_steps:
-            raise ValueError("--keep_best_checkpoint needs --eval_every_steps.")
-        if self.early_stopping_patience and not self.keep_best_checkpoint:
+        if self.early_stopping_patience and not self.eval_every_steps:
             raise ValueError(
-                "--early_stopping_patience needs --keep_best_checkpoint."
+                "--early_stopping_patience needs --eval_every_steps."
             )
         if self.eval_all_checkpoints and not self.do_eval:
             raise ValueError("--eval_all_checkpoints needs --do_eval.")
@@ -349,9 +346,8 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
     eval_every_epoch: bool = flags.Group.EVALUATION.switch(
         "Evaluate after each epoch while training."
     )
-    use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
-        "Evaluate and predict with best/, the best weights of the evaluations "
-        "while training, instead of the latest checkpoint."
+    use_best_checkpoint: bool = flags.redeclare(
+        RunOptions, "use_best_checkpoint"
     )
     num_trials: int = flags.Group.TRIALS.count(
         1,
@@ -365,10 +361,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
     train_batch_sizes: tuple[int, ...] | None = flags.Group.TRIALS.optional(
         "Batch sizes to try instead of --train_batch_size, each with every "
         "rate; the paper's are 16,32.",
-    )
-    train_epochs: tuple[float, ...] | None = flags.Group.TRIALS.optional(
-        "Numbers of epochs to try instead of --num_train_epochs, each with "
-        "every rate and batch size; the paper's are 2,3,4.",
     )
     # The flag of the batch size of evaluation.
     eval_batch_flag: ClassVar[str] = "predict_batch_size"
@@ -385,7 +377,7 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
                 "fixed shape. Pass one of --packing and --use_tpu (or "
                 "--distribution_strategy=tpu)."
             )
-        if math.inf in [each["num_train_epochs"] for each in self.grid]:
+        if self.num_train_epochs == math.inf:
             raise ValueError(
                 "The number of epochs must be finite, because the learning "
                 "rate falls to 0 over them. --early_stopping_patience ends a "
@@ -421,7 +413,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
         """The settings to try: options by name that replace those here."""
         tried = {
             "train_batch_size": self.train_batch_sizes,
-            "num_train_epochs": self.train_epochs,
             "learning_rate": self.learning_rates,
         }
         values = [

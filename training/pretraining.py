@@ -247,7 +247,7 @@ def plan(
         new_variables=_new_heads(options.init_checkpoint),
         evaluate=evaluate if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
-        best_metric="loss" if options.keep_best_checkpoint else None,
+        best_metric="loss" if options.eval_every_steps else None,
         higher_is_better=False,
     )
 

@@ -28,6 +28,7 @@ _SPARE_SHARE = 0.15
 # Source: ids 100 to 103 of the released vocabularies.
 _UNUSED_BEFORE_UNK = 99
 _CHUNK_CHARS = 1 << 22  # Under a second of work for a process.
+_MAX_WORDS = 4_000_000  # Distinct words in memory, about 1 kB each.
 _MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer maps longer ones to [UNK].
 
 
@@ -50,11 +51,6 @@ class Options:
     )
     min_character_count: int = _VOCABULARY.count(
         1, "Omit rarer characters; words with one become [UNK]."
-    )
-    max_words: int = flags.Group.SPEED.count(
-        4_000_000,
-        "Maximum number of distinct words in memory, about 1 kB each; then the "
-        "rarest are dropped.",
     )
     num_workers: int = flags.Group.SPEED.whole(
         0,
@@ -181,9 +177,9 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
 
     Args:
         lines: read on demand, a few megabytes at a time.
-        options: `do_lower_case`; `max_words`, beyond which the rarest words are
-            dropped with a warning; `num_workers`, which does not affect the
-            counts.
+        options: `do_lower_case` and `num_workers`, which does not affect the
+            counts. Beyond four million words the rarest are dropped with a
+            warning.
     """
     count = functools.partial(_count_chunk, do_lower_case=options.do_lower_case)
     total = WordCounts()
@@ -191,7 +187,7 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
     chunks = processes.batches(lines, _CHUNK_CHARS, lambda line: len(line) + 1)
     for counts in processes.map_in_order(count, chunks, options.num_workers):
         total.add(counts)
-        total.forget_rarest(options.max_words)
+        total.forget_rarest(_MAX_WORDS)
         report(
             "characters",
             total.num_chars,
@@ -205,9 +201,9 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
     )
     if total.num_forgotten:
         logging.warning(
-            "dropped the %d rarest words to keep at most max_words = %d",
+            "dropped the %d rarest words to keep at most %d",
             total.num_forgotten,
-            options.max_words,
+            _MAX_WORDS,
         )
     return total
 

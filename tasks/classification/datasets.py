@@ -276,7 +276,7 @@ def read_examples(
 
 
 def discover_labels(
-    path: str, layout: Layout, problem_type: str, separator: str = ","
+    path: str, layout: Layout, problem_type: str
 ) -> labels.LabelSet:
     """Creates a label set from the labels of a training file.
 
@@ -290,7 +290,7 @@ def discover_labels(
     column: Any = layout.label
 
     def names_of(cell: Any) -> list[str]:
-        return labels.class_names(cell, problem_type, separator)
+        return labels.class_names(cell, problem_type)
 
     for _, row in _rows(table, layout):
         counts.update(table.read(row, column, names_of))
@@ -298,7 +298,6 @@ def discover_labels(
         return labels.LabelSet(
             problem_type=problem_type,
             names=labels.in_order(counts),
-            separator=separator,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -34,7 +34,6 @@ class LabelSet:
         names: the classes, in the order of the model's outputs; none for
             `regression`.
         aliases: other spellings in the data -> the name.
-        separator: separates the names in a `multi_label` cell of text.
 
     Raises:
         ValueError: the names do not fit the problem type, or are repeated.
@@ -43,7 +42,6 @@ class LabelSet:
     problem_type: str = task.SINGLE_LABEL
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    separator: str = ","
 
     def __post_init__(self):
         messages.check_choice(
@@ -86,7 +84,7 @@ class LabelSet:
             return _parse_score(value)
         found = tuple(
             self.aliases.get(name, name)
-            for name in class_names(value, self.problem_type, self.separator)
+            for name in class_names(value, self.problem_type)
         )
         for name in found:
             if name not in self.names:
@@ -105,11 +103,12 @@ class LabelSet:
         return self.names.index(label)
 
 
-def class_names(value: Any, problem_type: str, separator: str) -> list[str]:
+def class_names(value: Any, problem_type: str) -> list[str]:
     """Lists the class names in a cell.
 
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
-    these. An empty `multi_label` cell has no class.
+    these. Several names in a text are separated by commas. An empty
+    `multi_label` cell has no class.
 
     Raises:
         ValueError: the cell has no name.
@@ -117,7 +116,7 @@ def class_names(value: Any, problem_type: str, separator: str) -> list[str]:
     if problem_type != task.MULTI_LABEL:
         return [_class_name(value)]
     if isinstance(value, str):
-        value = [part for part in value.split(separator) if part.strip()]
+        value = [part for part in value.split(",") if part.strip()]
     if not isinstance(value, list):
         value = [value]
     return list(dict.fromkeys(map(_class_name, value)))

@@ -34,7 +34,8 @@ class SentenceOptions:
 
     The user's own files are in one of three formats: a folder contains train,
     dev and test, each ending in .tsv, .csv or .jsonl. Columns are names or
-    numbers: 0 is the first, -1 the last.
+    numbers: 0 is the first, -1 the last. TSV and CSV files begin with column
+    names if a column is given by name.
     """
 
     problem_type: str | None = _OWN_DATA.optional(
@@ -49,17 +50,10 @@ class SentenceOptions:
         "", "Column of the second text, if any."
     )
     label_column: str = _OWN_DATA.flag("", "Column of the label.")
-    label_separator: str = _OWN_DATA.flag(
-        ",", "Separator of several labels in a cell."
-    )
     label_names: tuple[str, ...] = _OWN_DATA.flag(
         (),
         "The labels, separated by commas; by default those of the "
         "training file.",
-    )
-    has_header: bool | None = _OWN_DATA.optional(
-        "Whether the first line of TSV and CSV files names the columns. By "
-        "default it does, unless the column flags are numbers."
     )
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
@@ -77,13 +71,9 @@ class SentenceOptions:
     long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
         "Treatment of text that is too long: read its head, as released; head "
-        "and tail; or all of it, in windows whose predictions are averaged.",
+        "and tail; or all of it, in windows that overlap by half and whose "
+        "predictions are averaged.",
         choices=sentence_pairs.LONG_TEXT,
-    )
-    window_stride: int | None = flags.Group.TEXT.optional(
-        "--long_text=windows: tokens between starts of windows; by default "
-        "half a window.",
-        lower_bound=1,
     )
     class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
         (),
@@ -106,7 +96,7 @@ class SentenceOptions:
             file_format: one of `tables.FORMATS`.
 
         Raises:
-            ValueError: there is no text column, or a name without a header.
+            ValueError: there is no text column.
         """
         text_a, text_b, label = (
             int(text) if re.fullmatch(r"-?[0-9]+", text) else text or None
@@ -122,17 +112,12 @@ class SentenceOptions:
                 "its number, from 0); got none."
             )
         has_names = any(isinstance(x, str) for x in (text_a, text_b, label))
-        if self.has_header is False and has_names:
-            raise ValueError(
-                "Columns given by name need a header; without one, give "
-                "numbers, from 0."
-            )
         return datasets.Layout(
             text_a=text_a,
             text_b=text_b,
             label=label,
             file_format=file_format,
-            has_header=has_names or bool(self.has_header),
+            has_header=has_names,
             # A stray separator would silently shift the columns.
             same_width=True,
         )
@@ -195,15 +180,12 @@ def _custom_dataset(
                 f"No {' or '.join(train.files)} in {options.data_dir!r}, whose "
                 "labels are those of the model. Else pass --label_names."
             )
-        names = datasets.discover_labels(
-            path, train.layout, problem_type, options.label_separator
-        ).names
+        names = datasets.discover_labels(path, train.layout, problem_type).names
     return datasets.DatasetInfo(
         name=CUSTOM,
         label_set=labels.LabelSet(
             problem_type=problem_type,
             names=names,
-            separator=options.label_separator,
         ),
         metrics=_METRICS[problem_type],
         train=train,
@@ -231,17 +213,3 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
         files=files,
         layout=options.layout(file_format),
     )
-
-
-def truncation(options: SentenceOptions) -> sentence_pairs.Truncation:
-    """Returns the options for fitting texts into `max_seq_length` tokens.
-
-    Raises:
-        ValueError: there is a stride without windows.
-    """
-    if options.window_stride and options.long_text != sentence_pairs.WINDOWS:
-        raise ValueError(
-            "--window_stride is for --long_text=windows; got --long_text="
-            f"{options.long_text}."
-        )
-    return flags.narrow(sentence_pairs.Truncation, options)

@@ -43,9 +43,7 @@ class Truncation:
     Args:
         max_seq_length: `T`.
         long_text: the part of a long text that is kept: `head` (as released),
-            `head_tail`, or all of it, in `windows`.
-        window_stride: tokens between the starts of windows; by default, half a
-            window.
+            `head_tail`, or all of it, in `windows` that overlap by half.
 
     Raises:
         ValueError: `max_seq_length` leaves no room for a token.
@@ -53,7 +51,6 @@ class Truncation:
 
     max_seq_length: int
     long_text: str = HEAD
-    window_stride: int | None = None
 
     def __post_init__(self):
         # A pair takes three special tokens; a window needs one more.
@@ -106,7 +103,7 @@ def fit(
     num_special = 3 if tokens_b else 2
     budget = truncation.max_seq_length - num_special
     if truncation.long_text == WINDOWS:
-        return _windows(tokens_a, tokens_b, budget, truncation.window_stride)
+        return _windows(tokens_a, tokens_b, budget)
     len_a, len_b = truncated_lengths(len(tokens_a), len(tokens_b), budget)
     if truncation.long_text == HEAD:
         return [(list(tokens_a[:len_a]), list(tokens_b[:len_b]))]
@@ -121,10 +118,7 @@ def _head_tail(tokens: Sequence[str], length: int) -> list[str]:
 
 
 def _windows(
-    tokens_a: Sequence[str],
-    tokens_b: Sequence[str],
-    budget: int,
-    stride: int | None,
+    tokens_a: Sequence[str], tokens_b: Sequence[str], budget: int
 ) -> list[tuple[list[str], list[str]]]:
     """Moves a window over the longer text, with the complete shorter one.
 
@@ -135,8 +129,7 @@ def _windows(
     longer, shorter = (tokens_a, tokens_b) if slide_a else (tokens_b, tokens_a)
     fixed = list(shorter[: max(budget // 2, budget - len(longer))])
     size = budget - len(fixed)
-    # A stride longer than the window would skip tokens.
-    step = max(1, min(stride or size // 2, size))
+    step = max(1, size // 2)
     starts = range(0, max(1, len(longer) - size + step), step)
     parts = [list(longer[start : start + size]) for start in starts]
     return [(p, fixed) if slide_a else (fixed, p) for p in parts]

@@ -54,7 +54,7 @@ class InstanceOptions:
         128, "Tokens per pair.", lower_bound=NUM_SPECIAL_TOKENS + 2
     )
     max_predictions_per_seq: int = _PAIRS.count(
-        20, "Maximum number of predictions per pair."
+        20, "Maximum number of predicted tokens per pair."
     )
     masked_lm_prob: float = _PAIRS.flag(
         0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1

@@ -101,7 +101,13 @@ def test_text_is_cut_after_a_document(tmp_path):
 
 
 @pytest.mark.slow
-def test_table_has_a_row_for_each_measurement(tmp_path, capsys):
+def test_table_has_a_row_for_each_measurement(tmp_path, capsys, monkeypatch):
+    for name, value in {
+        "_BATCH_SIZE": 4,
+        "_NUM_TEXTS": 6,
+        "_ROUNDS": 1,
+    }.items():
+        monkeypatch.setattr(speed, name, value)
     text_file = tmp_path / "text.txt"
     text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 20)
     config_file = tmp_path / "bert.json"
@@ -114,9 +120,6 @@ def test_table_has_a_row_for_each_measurement(tmp_path, capsys):
         speed.Options(
             text_file=str(text_file),
             bert_config_file=str(config_file),
-            batch_size=4,
-            num_texts=6,
-            rounds=1,
         )
     )
     text = capsys.readouterr().out

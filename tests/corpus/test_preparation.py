@@ -38,23 +38,20 @@ def test_reason_of_every_document_left_out_is_counted():
     rules = formats.Rules(
         input_format="wikiextractor",
         min_paragraph_words=2,
-        min_document_sentences=2,
     )
     documents = [
         formats.Document(title="A", lines=["A", "One here. Two here."]),
         formats.Document(title="B", lines=["B"]),
         formats.Document(title="C", lines=["C", "| x", "Short.", "<br>"]),
-        formats.Document(title="D", lines=["One sentence."]),
     ]
     batch = preparation.prepare_batch(rules, documents)
     assert batch.texts == ["One here.\nTwo here.\n"]
-    assert batch.num_documents == 4
+    assert batch.num_documents == 3
     told = preparation.describe_dropped(batch.dropped)
     assert told == (
-        "Left out: documents of fewer than 2 sentences: 1; documents without "
-        "text after cleaning: 1; documents without text: 1; paragraphs of "
-        "fewer than 2 words: 1; paragraphs of left-over markup: 1; paragraphs "
-        "without text: 1; sentences in these: 1; tags: 1; titles: 3."
+        "Left out: documents without text after cleaning: 1; documents without "
+        "text: 1; paragraphs of fewer than 2 words: 1; paragraphs of left-over "
+        "markup: 1; paragraphs without text: 1; tags: 1; titles: 3."
     )
     nothing = preparation.describe_dropped({"titles": 0})
     assert nothing == "Left out: nothing."

@@ -89,12 +89,12 @@ def _runner(converted):
     return lambda ids: model.get_signature_runner()(**ids)
 
 
-def _compare(model, network, tolerance, quantize=None):
+def _compare(model, network, tolerance, quantize=False):
     compute = models.outputs_of(model, network)
     sizes = (3, 7), (2, 11), (1, 4)
     cases = [_ids(model.task, *size) for size in sizes]
     wanted = [compute(*ids.values()) for ids in cases]
-    converted = exporting.convert(model, network, quantize)
+    converted = exporting.convert(model, network, quantize=quantize)
     run = _runner(converted)
     for ids, want in zip(cases, wanted, strict=True):
         got = run(ids)

@@ -113,7 +113,7 @@ def test_what_exists_is_not_written_again_and_failure_leaves_nothing(
 ):
     folder = _written(tmp_path, vocab_file)
     before = (folder / "model.json").read_bytes()
-    with pytest.raises(ValueError, match=r"3 exists.* another --version"):
+    with pytest.raises(ValueError, match=r"3 exists.* another --export_dir"):
         exporting.write(_exported(), str(folder), vocab_file, {})
     assert (folder / "model.json").read_bytes() == before
     with pytest.raises(TypeError):

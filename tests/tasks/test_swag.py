@@ -83,26 +83,24 @@ def test_test_file_has_no_labels(tmp_path):
 
 
 def test_other_columns_and_number_of_choices(tmp_path):
-    text = "key,question,A,B,C\n1,why?,x,y,z\n2,how?,u,v,w\n"
-    examples = _read(
-        _write(tmp_path, text),
-        first_column="question",
-        second_column="",
-        ending_columns=("A", "B", "C"),
-        label_column="key",
-    )
+    text = "label,sent1,sent2,A,B,C\n1,why?,,x,y,z\n2,how?,,u,v,w\n"
+    examples = _read(_write(tmp_path, text), ending_columns=("A", "B", "C"))
     assert [e.label_id for e in examples] == [1, 2]
     assert examples[0].first == "why?" and examples[0].second == ""
     assert examples[0].endings == ("x", "y", "z")
 
 
 def test_tsv_and_json_lines_are_known_by_their_names(tmp_path):
-    columns = {"ending_columns": ("e0", "e1"), "second_column": ""}
-    expected = [swag.Example(first='a"', second="", endings=("b", "c"))]
-    tsv = _write(tmp_path, 'sent1\te0\te1\tlabel\na"\tb\tc\t0\n', "train.tsv")
+    columns = {"ending_columns": ("e0", "e1")}
+    expected = [swag.Example(first='a"', second="d", endings=("b", "c"))]
+    tsv = _write(
+        tmp_path,
+        'sent1\tsent2\te0\te1\tlabel\na"\td\tb\tc\t0\n',
+        "train.tsv",
+    )
     jsonl = _write(
         tmp_path,
-        '{"label": 0, "sent1": "a\\"", "e0": "b", "e1": "c"}\n',
+        '{"label": 0, "sent1": "a\\"", "sent2": "d", "e0": "b", "e1": "c"}\n',
         "train.jsonl",
     )
     assert _read(tsv, **columns) == expected

@@ -266,7 +266,7 @@ def test_items_are_found_by_their_names(capsys):
     assert name == "bert_base_uncased"  # The older of two.
     with pytest.raises(ValueError, match=r"Did you mean bert_base_uncased\?"):
         download.find("bert_bas_uncased")
-    download.run(download.Options(list=True), [])
+    download.run(download.Options(), [])
     lines = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} == {
         *(*download.ITEMS, *download.GROUPS)

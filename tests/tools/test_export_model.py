@@ -30,7 +30,6 @@ def _export(model, folder, **options):
     ("options", "message"),
     [
         ({"layers": "-3"}, "no layer -3"),
-        ({"quantize": "int8"}, "--quantize requires --format=litert"),
         ({}, "version_2_with_negative of the model"),
     ],
 )

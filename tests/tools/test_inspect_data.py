@@ -48,9 +48,10 @@ def test_text_is_described(look, tmp_path):
         assert row in shown
 
 
-def test_only_the_first_documents_are_read(look, tmp_path):
+def test_only_the_first_documents_are_read(look, tmp_path, monkeypatch):
+    monkeypatch.setattr(inspect_data, "_MAX_DOCUMENTS", 5)
     path = _text(tmp_path / "a.txt", "cats sat .\nw1 w2\n\n" * 9)
-    shown = look(input_file=path, max_documents=5)
+    shown = look(input_file=path)
     assert "(5 documents)" in shown
     assert shown.endswith("WARNINGS none")
 
@@ -62,22 +63,23 @@ def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     assert "The corpus is one document" in look(input_file=path)
 
 
-def test_records_are_described(look, tmp_path):
+def test_records_are_described(look, tmp_path, monkeypatch):
+    monkeypatch.setattr(inspect_data, "_MAX_RECORDS", 30)
     examples = toy_pretraining.random_examples(40)
     examples["input_ids"][:, 0] = 2
     examples["input_ids"][:, [1, 3]] = 4
     examples["masked_lm_ids"] = 5 + examples["masked_lm_ids"] % 20
     path = toy_pretraining.write_records(tmp_path / "records", examples)
-    shown = look(record_file=path, max_records=30, num_examples=2)
+    shown = look(record_file=path)
     for row in (
         "(30 of 40)",
         "records 30 of ",
         "tokens to predict 60",
         "shown as [MASK] 60 100 %",
-        "2. [CLS] [MASK: ",
+        "3. [CLS] [MASK: ",
     ):
         assert row in shown
-    assert "3. [CLS]" not in shown
+    assert "4. [CLS]" not in shown
     assert shown.endswith("WARNINGS none")
 
 
@@ -89,7 +91,7 @@ def test_records_of_fine_tuning_are_shown(look, tmp_path):
     features = [records.Feature(name=name, shape=(6,)) for name in row]
     path = str(tmp_path / "train.tf_record")
     records.write_records(path, [row] * 3, features)
-    shown = look(record_file=path, num_examples=1)
+    shown = look(record_file=path)
     assert "records 3 of 6 tokens tokens 12 mean 4.0, longest 4" in shown
     assert "1. [CLS] cats [SEP]" in shown
 

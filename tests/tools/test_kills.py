@@ -137,15 +137,8 @@ def test_conversion(tmp_path, model, output_format):
 def test_export(tmp_path, model):
     served = tmp_path / "served"
 
-    def options(version):
-        return export_model.Options(
-            model_dir=str(model),
-            task="embed",
-            export_dir=str(served),
-            version=version,
-        )
-
-    code, seconds = _run(export_model.run, (options(1),))
+    options = export_model.Options(model_dir=str(model), export_dir=str(served))
+    code, seconds = _run(export_model.run, (options,))
     assert code == 0
     whole = _names_of(served / "1")
     assert "saved_model.pb" in whole
@@ -153,14 +146,14 @@ def test_export(tmp_path, model):
     while kills < 6:
         number = rng.choice(_SIGNALS)
         moment = rng.uniform(0.3 * seconds, seconds)
-        code, _ = _run(export_model.run, (options(version),), moment, number)
+        code, _ = _run(export_model.run, (options,), moment, number)
         assert code in (0, -number), code
         kills += code == -number
         # A version is there, and whole, or is not there.
         if (served / str(version)).exists():
             assert _names_of(served / str(version)) == whole
             version += 1
-    assert _run(export_model.run, (options(version),))[0] == 0
+    assert _run(export_model.run, (options,))[0] == 0
     assert _names_of(served / str(version)) == whole
     assert {path.name for path in served.iterdir()} == {
         str(number) for number in range(1, version + 1)

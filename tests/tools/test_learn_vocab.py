@@ -63,7 +63,7 @@ def test_every_flag_reaches_the_options_of_learning():
         return flags_lib.narrow(learning.Options, _options(*arguments))
 
     given = {"vocab_size": 500, "do_lower_case": False, "num_unused": 200}
-    given |= {"min_character_count": 4, "max_words": 77, "num_workers": 3}
+    given |= {"min_character_count": 4, "num_workers": 3}
     assert learnt_with() == learning.Options()
     assert learnt_with(*(f"--{k}={v}" for k, v in given.items())) == (
         learning.Options(**given)

@@ -10,20 +10,6 @@ _ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("all", [0, 1, 2]), ("1", [1]), ("-1,0", [2, 0]), ("-3", [0])],
-)
-def test_layers_and_heads_are_chosen(text, numbers):
-    assert plot_attention.chosen(text, 3) == numbers
-
-
-@pytest.mark.parametrize("text", ["3", "-4", "a", "0,,1"])
-def test_what_is_not_there_is_refused(text):
-    with pytest.raises(ValueError, match="must be numbers from -3 to 2"):
-        plot_attention.chosen(text, 3)
-
-
 def test_a_panel_for_each_head_with_its_tokens():
     probs = np.random.default_rng(0).random((2, 3, 5, 5))
     tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
@@ -81,12 +67,16 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
         "draw",
         lambda *arguments: drawn.append(arguments) or draw(*arguments),
     )
-    plot_attention.run(options(layers="-1", heads="0,2"))
+    plot_attention.run(options())
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     ((probs, tokens, names),) = drawn
     assert tokens == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
-    assert names == [["layer 1, head 0", "layer 1, head 2"]]
-    assert probs.shape == (1, 2, 6, 6)
+    num_heads = len(names[0])
+    assert names == [
+        [f"layer {layer}, head {n}" for n in range(num_heads)]
+        for layer in range(2)
+    ]
+    assert probs.shape == (2, num_heads, 6, 6)
     np.testing.assert_allclose(probs.sum(-1), 1, rtol=1e-5)
 
 

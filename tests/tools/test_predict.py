@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from serving import predicting
+from serving import models, predicting
 from tests import serving_client
 from tools import predict
 
@@ -58,7 +58,7 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
     alone = [row for text in texts for row in _ask(classifier, text)]
     for others in (
         alone,
-        _ask(classifier, given=lines.encode(), batch_size=2),
+        _ask(classifier, given=lines.encode()),
         _ask(classifier, input_file=str(tmp_path / "lines.txt")),
     ):
         for row, other in zip(together, others, strict=True):
@@ -69,10 +69,13 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_blank_line_is_answered_with_one(classifier, caplog, size):
+def test_a_blank_line_is_answered_with_one(
+    classifier, caplog, monkeypatch, size
+):
+    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
     caplog.set_level("WARNING")
     given = b"it rained\n\n \t\nit is dry\n"
-    rows = _ask(classifier, given=given, batch_size=size)
+    rows = _ask(classifier, given=given)
     assert [row and row["text_a"] for row in rows] == [
         *("it rained", None, None, "it is dry")
     ]
@@ -194,7 +197,7 @@ def test_with_a_context_a_line_is_a_question():
 def test_masks_are_filled_in_any_batch(masks):
     texts = ["a [MASK] b", "[MASK][MASK] the", "it ||| [MASK] rained"]
     together = _ask(masks, *texts)
-    alone = [row for text in texts for row in _ask(masks, text, batch_size=1)]
+    alone = [row for text in texts for row in _ask(masks, text)]
     assert [row["text"] for row in together] == texts
     assert [len(row["masks"]) for row in together] == [1, 2, 1]
     for one, other in zip(together, alone, strict=True):
@@ -208,8 +211,9 @@ def test_masks_are_filled_in_any_batch(masks):
             )
 
 
-def test_candidates_are_all_of_the_vocabulary_at_most(masks):
-    (row,) = _ask(masks, "[MASK]", top_k=9999)
+def test_candidates_are_all_of_the_vocabulary_at_most(masks, monkeypatch):
+    monkeypatch.setattr(models, "_NUM_CANDIDATES", 9999)
+    (row,) = _ask(masks, "[MASK]")
     values = [c["probability"] for c in row["masks"][0]]
     assert len(values) == 1200
     assert values == sorted(values, reverse=True)
@@ -217,8 +221,8 @@ def test_candidates_are_all_of_the_vocabulary_at_most(masks):
 
 
 def test_the_table_names_the_text_each_mask_and_its_candidates(masks):
-    shown = _printed(masks, "b [MASK] [MASK]", top_k=2)
-    assert len(shown.splitlines()) == 8
+    shown = _printed(masks, "b [MASK] [MASK]")
+    assert len(shown.splitlines()) == 14
     assert shown.startswith("b [MASK] [MASK]\n  [MASK] 1\n    ")
 
 

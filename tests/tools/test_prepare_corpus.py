@@ -65,7 +65,7 @@ def test_python_docs_need_no_input(tmp_path):
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
         ({"input_file": None}, "input_format=book needs --input_file"),
-        ({"min_document_sentences": 9}, "0 documents are too few"),
+        ({"min_paragraph_words": 9}, "0 documents are too few"),
     ],
 )
 def test_wrong_options_are_errors_and_nothing_is_written(

@@ -77,7 +77,7 @@ def _run_classifier(folder, labels=None, **changes):
     [
         {},
         {"long_text": "head_tail", "max_seq_length": 6},
-        {"long_text": "windows", "max_seq_length": 6, "window_stride": 1},
+        {"long_text": "windows", "max_seq_length": 6},
         {"strip_accents": False},
     ],
     ids=["head", "head_tail", "windows", "accents"],

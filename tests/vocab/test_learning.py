@@ -226,17 +226,21 @@ def test_lines_are_read_as_they_are_needed(monkeypatch):
     assert max(read_ahead) <= 3
 
 
-def test_rarest_words_are_forgotten_by_whole_levels(caplog):
+def test_rarest_words_are_forgotten_by_whole_levels(caplog, monkeypatch):
+    def count(lines, max_words):
+        monkeypatch.setattr(learning, "_MAX_WORDS", max_words)
+        return _count(lines)
+
     lines = ["a a a b b b c c d d e f g h"]
-    assert _count(lines, max_words=8).num_forgotten == 0
-    counts = _count(lines, max_words=7)
+    assert count(lines, 8).num_forgotten == 0
+    counts = count(lines, 7)
     assert counts.words == {"a": 3, "b": 3}
     assert counts.num_forgotten == 6
     assert "dropped the 6 rarest words" in caplog.text
     assert set(counts.characters) == set("abcdefgh")
     # The most frequent words are never forgotten.
-    assert _count(["a b c d"], max_words=1).words == dict.fromkeys("abcd", 1)
-    assert _count(["a a b b c"], max_words=1).words == {"a": 2, "b": 2}
+    assert count(["a b c d"], 1).words == dict.fromkeys("abcd", 1)
+    assert count(["a a b b c"], 1).words == {"a": 2, "b": 2}
 
 
 # -------------------------------------------------------- Byte-pair encoding

@@ -27,8 +27,6 @@ def test_several_labels_become_a_row_of_zeros_and_ones():
     assert label_set.parse(["y", "y"]) == ("y",)
     assert label_set.encode(label_set.parse("")) == (0.0, 0.0, 0.0)
     assert label_set.placeholder == ()
-    label_set = _set("x,1", "y", problem_type="multi_label", separator="|")
-    assert label_set.parse("y|x,1") == ("y", "x,1")
 
 
 @pytest.mark.parametrize("cell", ["3.25", 3.25, " 3.25 "])
@@ -64,7 +62,7 @@ def _discover(folder, values, problem_type="single_label"):
     path = folder / "d.jsonl"
     path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
     layout = datasets.Layout(text_a=0, label=0, file_format="jsonl")
-    return datasets.discover_labels(str(path), layout, problem_type, ";").names
+    return datasets.discover_labels(str(path), layout, problem_type).names
 
 
 def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
@@ -75,7 +73,7 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
     # Numbers and truth values of JSON are names.
     assert _discover(tmp_path, [1, 0, True]) == ("0", "1", "true")
     # Several labels are found one by one.
-    found = _discover(tmp_path, ["b;a", "", "c"], "multi_label")
+    found = _discover(tmp_path, ["b,a", "", "c"], "multi_label")
     assert found == ("a", "b", "c")
     with pytest.raises(ValueError, match=r"d.jsonl, line 2.*label is empty"):
         _discover(tmp_path, ["1", ""])
