@@ -193,7 +193,7 @@ def convert(
         quantize: store the matrices as 8-bit integers; the other factors are
             quantized at run time (dynamic range).
     """
-    specs = signatures.id_specs(signatures.rank(model))
+    specs = signatures.id_specs(model)
     compute = tf.function(
         models.outputs_of(model, network),
         input_signature=specs,

@@ -324,8 +324,8 @@ def outputs_of(
         task_lib.MULTI_LABEL: tf.nn.sigmoid,
     }.get(model.problem_type)
 
-    def compute(*ids):
-        outputs = network(*ids)
+    def compute(input_ids, input_mask, segment_ids):
+        outputs = network(input_ids, input_mask, segment_ids)
         if model.task == model_folder.QUESTION_ANSWERING:
             return {k: outputs[k] for k in ("start_logits", "end_logits")}
         if model.task == EMBEDDING:

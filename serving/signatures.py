@@ -14,12 +14,12 @@ from tasks.classification import predictions, sentence_pairs
 from training import model_folder
 
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
-_TEXTS = tf.TensorSpec([None], tf.string)
-_LISTS = tf.TensorSpec([None, None], tf.string)
+_TEXTS, _LISTS = [None], [None, None]  # Shapes.
 
 Signatures = dict[str, Any]
-_Rows = token_rows.ModelInputs
-_Network = Callable[[_Rows], Mapping[str, tf.Tensor]]
+_Rows = token_rows.Rows
+_Network = Callable[..., Mapping[str, tf.Tensor]]
+_Tokenizer = graph_tokenizer.GraphTokenizer
 
 
 def make(model: models.Model, network: Any) -> Signatures:
@@ -33,6 +33,17 @@ def make(model: models.Model, network: Any) -> Signatures:
         ValueError: its task has none, or texts to embed are split into
             windows.
     """
+    basic = model.tokenizer.basic_tokenizer
+    tokenizer = graph_tokenizer.GraphTokenizer(
+        model.tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
+    )
+    # Traced once for all signatures, and outside of what training compiles, so
+    # that plain operations are exported.
+    compute = tf.function(
+        models.outputs_of(model, network),
+        input_signature=id_specs(model),
+        autograph=False,
+    )
     makers: dict[str, Callable[..., Signatures]] = {
         model_folder.CLASSIFICATION: _classifier,
         model_folder.MULTIPLE_CHOICE: _chooser,
@@ -40,120 +51,103 @@ def make(model: models.Model, network: Any) -> Signatures:
         model_folder.TAGGING: _tagger,
         models.EMBEDDING: _embedder,
     }
-    basic = model.tokenizer.basic_tokenizer
-    tokenizer = graph_tokenizer.GraphTokenizer(
-        model.tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
-    )
-    return makers[model.task](model, _shared(model, network), tokenizer)
+    return makers[model.task](model, compute, tokenizer)
 
 
-def rank(model: models.Model) -> int:
-    """Returns the rank of the ids: 3, `[B, C, T]`, for choices; else 2."""
-    return 3 if model.task == model_folder.MULTIPLE_CHOICE else 2
-
-
-def _shared(model: models.Model, network: Any) -> _Network:
-    """Traces a network once for all signatures.
-
-    It is traced here, outside of what training compiles, so that plain
-    operations are exported.
-    """
-    specs = [tf.TensorSpec([None] * rank(model), tf.int32)] * 3
-    compute = tf.function(
-        models.outputs_of(model, network),
-        input_signature=specs,
-        autograph=False,
-    )
-    return lambda rows: compute(*(getattr(rows, n) for n in models.ID_NAMES))
-
-
-def of_texts(**specs: tf.TensorSpec) -> Callable[[Callable], Any]:
-    """Makes a decorator that makes a signature of a function of texts.
-
-    Args:
-        **specs: `[B]` or `[B, C]` string, by the names of the inputs.
-    """
-
-    def decorate(compute):
-        def run(*values):
-            # A loaded signature accepts any shape, so it is checked here.
-            checked = [
-                tf.ensure_shape(value, spec.shape)
-                for value, spec in zip(values, specs.values(), strict=True)
-            ]
-            first, *others = specs
-            for name, value in zip(others, checked[1:], strict=True):
-                tf.debugging.assert_equal(
-                    tf.shape(value)[0],
-                    tf.shape(checked[0])[0],
-                    f"{name} must have as many texts as {first}",
-                )
-            return dict(compute(*checked))
-
-        named = [
-            tf.TensorSpec(spec.shape, spec.dtype, name=name)
-            for name, spec in specs.items()
-        ]
-        # No Python in it depends on a tensor.
-        return tf.function(run, input_signature=named, autograph=False)
-
-    return decorate
-
-
-def of_ids(
-    compute: Callable[[_Rows], Mapping[str, tf.Tensor]],
-    longest: int,
-    *,
-    rank: int = 2,
-) -> Any:
-    """Makes a signature of rows that the client made, `[B, T]` int32.
-
-    It raises an error if the shapes differ, or T is 0 or too large.
-
-    Args:
-        compute: a function of the rows.
-        longest: the limit of T.
-        rank: 3 for `[B, C, T]`.
-    """
-
-    def run(input_ids, input_mask, segment_ids):
-        shape = tf.shape(tf.ensure_shape(input_ids, [None] * rank))
-        for name, ids in (
-            ("input_mask", input_mask),
-            ("segment_ids", segment_ids),
-        ):
-            tf.debugging.assert_equal(
-                tf.shape(ids), shape, f"{name} must have the shape of input_ids"
-            )
-        tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
-        tf.debugging.assert_less_equal(
-            shape[-1],
-            longest,
-            f"A sequence must have at most {longest} tokens",
-        )
-        rows = _Rows(
-            input_ids=input_ids, input_mask=input_mask, segment_ids=segment_ids
-        )
-        return dict(compute(rows))
-
-    return tf.function(run, input_signature=id_specs(rank), autograph=False)
-
-
-def id_specs(rank: int) -> list[tf.TensorSpec]:
-    """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for a rank of 3."""
+def id_specs(model: models.Model) -> list[tf.TensorSpec]:
+    """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for choices."""
+    rank = 3 if model.task == model_folder.MULTIPLE_CHOICE else 2
     return [
         tf.TensorSpec([None] * rank, tf.int32, name=name)
         for name in models.ID_NAMES
     ]
 
 
+def of_texts(**shapes: list[None]) -> Callable[[Callable], Any]:
+    """Makes a decorator that makes a signature of a function of texts.
+
+    Args:
+        **shapes: the names of the inputs, `[B]` or `[B, C]` string.
+    """
+
+    def decorate(compute):
+        def run(*values):
+            # A loaded signature accepts any shape, so it is checked here.
+            checked = [
+                tf.ensure_shape(value, shape)
+                for value, shape in zip(values, shapes.values(), strict=True)
+            ]
+            first, *others = shapes
+            for name, value in zip(others, checked[1:], strict=True):
+                tf.debugging.assert_equal(
+                    tf.shape(value)[0],
+                    tf.shape(checked[0])[0],
+                    f"{name} must have as many texts as {first}",
+                )
+            return compute(*checked)
+
+        specs = [
+            tf.TensorSpec(shape, tf.string, name=name)
+            for name, shape in shapes.items()
+        ]
+        return tf.function(run, input_signature=specs, autograph=False)
+
+    return decorate
+
+
+def of_ids(
+    compute: Callable[[_Rows], Mapping[str, tf.Tensor]], model: models.Model
+) -> Any:
+    """Makes a signature of rows that the client made, `[B, T]` int32.
+
+    It raises an error if the shapes differ, or T is too large.
+
+    Args:
+        compute: a function of the rows.
+        model: has the limit of T; of choices, the rows are `[B, C, T]`.
+    """
+    longest = model.config.max_position_embeddings
+
+    def run(*ids):
+        shape = tf.shape(ids[0])
+        for name, values in zip(models.ID_NAMES, ids, strict=True):
+            tf.debugging.assert_equal(
+                tf.shape(values),
+                shape,
+                f"{name} must have the shape of input_ids",
+            )
+        tf.debugging.assert_less_equal(
+            shape[-1],
+            longest,
+            f"A sequence must have at most {longest} tokens",
+        )
+        return compute(dict(zip(models.ID_NAMES, ids, strict=True)))
+
+    return tf.function(run, input_signature=id_specs(model), autograph=False)
+
+
+def _of_one_or_two(
+    compute: Callable[..., Mapping[str, tf.Tensor]], tokenizer: _Tokenizer
+) -> Signatures:
+    """Makes the signatures of a text, and of a pair, of their tokens."""
+
+    @of_texts(text_a=_TEXTS)
+    def single(text_a):
+        tokens = tokenizer.tokenize(text_a)
+        return compute(tokens, tokens[:, :0])
+
+    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
+    def pairs(text_a, text_b):
+        return compute(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
+
+    return {DEFAULT: single, PAIRS: pairs}
+
+
 # ------------------------------------------------------------------ By task
 
 
 def _classifier(
-    model: models.Model,
-    network: _Network,
-    tokenizer: graph_tokenizer.GraphTokenizer,
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     """Takes `text_a` `[B]`, `pairs` also `text_b`.
 
@@ -178,7 +172,7 @@ def _classifier(
 
     def of_tokens(tokens_a, tokens_b):
         rows, text = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
-        outputs = network(rows)
+        outputs = network(**rows)
         if truncation.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
             outputs = {
@@ -187,24 +181,12 @@ def _classifier(
             }
         return answer(outputs)
 
-    @of_texts(text_a=_TEXTS)
-    def single(text_a):
-        tokens = tokenizer.tokenize(text_a)
-        return of_tokens(tokens, tokens[:, :0])
-
-    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
-    def pairs(text_a, text_b):
-        return of_tokens(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
-
-    longest = model.config.max_position_embeddings
-    ids = of_ids(lambda rows: answer(network(rows)), longest)
-    return {DEFAULT: single, PAIRS: pairs, IDS: ids}
+    ids = of_ids(lambda rows: answer(network(**rows)), model)
+    return {**_of_one_or_two(of_tokens, tokenizer), IDS: ids}
 
 
 def _chooser(
-    model: models.Model,
-    network: _Network,
-    tokenizer: graph_tokenizer.GraphTokenizer,
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     """Takes `first` and `second`, each `[B]`, and `endings` `[B, C]`.
 
@@ -215,7 +197,7 @@ def _chooser(
     truncation = sentence_pairs.Truncation(max_seq_length=model.max_seq_length)
 
     def answer(rows):
-        probabilities = network(rows)["probabilities"]  # [B, C]
+        probabilities = network(**rows)["probabilities"]  # [B, C]
         best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
         return {"choice": best, "probabilities": probabilities}
 
@@ -230,21 +212,16 @@ def _chooser(
         ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
         tokens_b = tf.concat([begun, ended], axis=1)
         rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
-        shape = [-1, count, tf.shape(rows.input_ids)[1]]
-        found = answer(
-            _Rows(**{k: tf.reshape(v, shape) for k, v in vars(rows).items()})
-        )
+        shape = [-1, count, tf.shape(rows["input_ids"])[1]]
+        found = answer({k: tf.reshape(v, shape) for k, v in rows.items()})
         ending = tf.gather(endings, found["choice"], batch_dims=1)
         return {**found, "ending": ending}
 
-    longest = model.config.max_position_embeddings
-    return {DEFAULT: choices, IDS: of_ids(answer, longest, rank=3)}
+    return {DEFAULT: choices, IDS: of_ids(answer, model)}
 
 
 def _answerer(
-    model: models.Model,
-    network: _Network,
-    tokenizer: graph_tokenizer.GraphTokenizer,
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     """Takes `question` and `context`, each `[B]` string.
 
@@ -278,7 +255,9 @@ def _answerer(
             ),
             tokenizer,
         )
-        spans = answers.best_spans(network(rows), windows, num_pieces, longest)
+        spans = answers.best_spans(
+            network(**rows), windows, num_pieces, longest
+        )
         is_answered, more = spans.is_found, {}
         if model.answers.version_2_with_negative:
             is_answered &= spans.null_odds <= model.threshold
@@ -289,14 +268,12 @@ def _answerer(
             **more,
         }
 
-    ids = of_ids(network, model.config.max_position_embeddings)
+    ids = of_ids(lambda rows: network(**rows), model)
     return {DEFAULT: answer, IDS: ids}
 
 
 def _tagger(
-    model: models.Model,
-    network: _Network,
-    tokenizer: graph_tokenizer.GraphTokenizer,
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     """Takes `text` `[B]`, sentences of words separated by ASCII white space.
 
@@ -325,7 +302,7 @@ def _tagger(
         tokens = words.with_values(pieces).merge_dims(1, 2)  # [B, (tokens)]
         rows = token_rows.joined(tokens, tokens[:, :0], tokenizer)
         tf.debugging.assert_less_equal(
-            tf.shape(rows.input_ids)[1],
+            tf.shape(rows["input_ids"])[1],
             model.max_seq_length,
             f"A sentence must have at most {model.max_seq_length} word pieces "
             "with [CLS] and [SEP]",
@@ -334,21 +311,18 @@ def _tagger(
         # The label of a word is that of its first piece, after [CLS].
         first = pieces.row_starts() - tf.gather(tokens.row_starts(), sentence)
         place = tf.stack([sentence, 1 + first], axis=1)
-        found = best(tf.gather_nd(network(rows)["probabilities"], place))
+        found = best(tf.gather_nd(network(**rows)["probabilities"], place))
         return {
             "words": words.to_tensor(),
             **{k: words.with_values(v).to_tensor() for k, v in found.items()},
         }
 
-    longest = model.config.max_position_embeddings
-    ids = of_ids(lambda rows: best(network(rows)["probabilities"]), longest)
+    ids = of_ids(lambda rows: best(network(**rows)["probabilities"]), model)
     return {DEFAULT: tags, IDS: ids}
 
 
 def _embedder(
-    model: models.Model,
-    network: _Network,
-    tokenizer: graph_tokenizer.GraphTokenizer,
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     """Takes `text_a` `[B]`, `pairs` also `text_b`.
 
@@ -369,15 +343,15 @@ def _embedder(
     names = tokenizer.tokens(model.config.vocab_size)
 
     def answer(rows):
-        outputs = dict(network(rows))
-        is_token = tf.cast(rows.input_mask > 0, tf.float32)
+        outputs = dict(network(**rows))
+        is_token = tf.cast(rows["input_mask"] > 0, tf.float32)
         is_token = is_token[..., tf.newaxis]  # [B, T, 1]
         layers = outputs["layers"] * is_token[..., tf.newaxis]
         sums = tf.reduce_sum(layers, axis=1)  # [B, L, D]
         counts = tf.reduce_sum(is_token, axis=1)[..., tf.newaxis]  # [B, 1, 1]
         return {
             **outputs,
-            "input_mask": rows.input_mask,
+            "input_mask": rows["input_mask"],
             "layers": layers,  # [B, T, L, D]
             "sequence_output": outputs["sequence_output"] * is_token,
             "mean": tf.math.divide_no_nan(sums, counts),
@@ -385,18 +359,9 @@ def _embedder(
 
     def of_tokens(tokens_a, tokens_b):
         rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
-        tokens = tf.gather(names, rows.input_ids)
-        tokens = tf.where(rows.input_mask > 0, tokens, "")
+        tokens = tf.gather(names, rows["input_ids"])
+        tokens = tf.where(rows["input_mask"] > 0, tokens, "")
         return {"tokens": tokens, **answer(rows)}
 
-    @of_texts(text_a=_TEXTS)
-    def single(text_a):
-        tokens = tokenizer.tokenize(text_a)
-        return of_tokens(tokens, tokens[:, :0])
-
-    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
-    def pairs(text_a, text_b):
-        return of_tokens(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
-
-    ids = of_ids(answer, model.config.max_position_embeddings)
-    return {DEFAULT: single, PAIRS: pairs, IDS: ids}
+    ids = of_ids(answer, model)
+    return {**_of_one_or_two(of_tokens, tokenizer), IDS: ids}

@@ -3,25 +3,13 @@
 The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 """
 
-import dataclasses
-
 import tensorflow as tf
 
 from serving import graph_tokenizer
 from tasks.classification import sentence_pairs
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelInputs:
-    """The inputs of the model, each `[R, T]` int32.
-
-    `input_mask` is 1 for a token, 0 for padding; `segment_ids` is 1 for the
-    second text and its [SEP].
-    """
-
-    input_ids: tf.Tensor
-    input_mask: tf.Tensor
-    segment_ids: tf.Tensor
+# The inputs of a network by name, each `[R, T]` int32.
+Rows = dict[str, tf.Tensor]
 
 
 def repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
@@ -36,16 +24,13 @@ def slices(
     starts: tf.Tensor,
     lengths: tf.Tensor,
 ) -> tf.RaggedTensor:
-    """Returns slices of rows, possibly several of one row.
+    """Returns slices of rows, possibly several of one row: `[R, (tokens)]`.
 
     Args:
         tokens: `[N, (tokens)]`.
         rows: `[R]` int64, in `[0, N)`.
         starts: `[R]` int64, the first token of each slice in its row.
         lengths: `[R]` int64; no slice ends after its row.
-
-    Returns:
-        `[R, (tokens)]`.
     """
     first = tf.gather(tokens.row_starts(), rows) + starts  # [R]
     places = tf.ragged.range(first, first + lengths)  # [R, (tokens)]
@@ -56,7 +41,7 @@ def joined(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
     tokenizer: graph_tokenizer.GraphTokenizer,
-) -> ModelInputs:
+) -> Rows:
     """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
 
     Args:
@@ -65,7 +50,8 @@ def joined(
         tokenizer: has the ids of [CLS] and [SEP].
 
     Returns:
-        The rows, as long as the longest; the padding id is 0, as released.
+        The rows, as long as the longest. `input_mask` is 1 for a token, 0 for
+        padding; `segment_ids` is 1 for the second text and its [SEP].
     """
     begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
@@ -87,11 +73,11 @@ def joined(
     places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
     is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
     is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)
-    return ModelInputs(
-        input_ids=dense,
-        input_mask=tf.cast(is_token, tf.int32),
-        segment_ids=tf.cast(is_second, tf.int32),
-    )
+    return {
+        "input_ids": dense,
+        "input_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+    }
 
 
 def fit(
@@ -99,7 +85,7 @@ def fit(
     tokens_b: tf.RaggedTensor,
     truncation: sentence_pairs.Truncation,
     tokenizer: graph_tokenizer.GraphTokenizer,
-) -> tuple[ModelInputs, tf.Tensor]:
+) -> tuple[Rows, tf.Tensor]:
     """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
 
     Args:

@@ -22,10 +22,7 @@ def vocab_file(tmp_path):
 def _exported():
     weight = tf.Variable([2.0])
 
-    @signatures.of_texts(
-        text_a=tf.TensorSpec([None], tf.string),
-        text_b=tf.TensorSpec([None], tf.string),
-    )
+    @signatures.of_texts(text_a=[None], text_b=[None])
     def repeat(text_a, text_b):
         count = tf.cast(tf.strings.length(text_a + text_b), tf.float32)
         return {"score": count * weight}

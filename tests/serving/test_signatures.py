@@ -1,6 +1,7 @@
 """Signatures of texts and of rows that a client made."""
 
 import random
+import types
 
 import pytest
 import tensorflow as tf
@@ -9,23 +10,20 @@ from serving import models, signatures
 from tests import serving_client
 
 
-def _ids_of_client(*ids, longest=5):
-    signature = signatures.of_ids(vars, longest)
-    return signature(*ids)["input_ids"]
-
-
 def test_rows_of_a_client_are_checked():
+    model = types.SimpleNamespace(
+        task="tagging", config=types.SimpleNamespace(max_position_embeddings=5)
+    )
+    ask = signatures.of_ids(dict, model)
     ids = tf.ones([2, 5], tf.int32)
-    assert _ids_of_client(ids, ids, ids).numpy().tolist() == [[1] * 5] * 2
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 4 tok"):
-        _ids_of_client(ids, ids, ids, longest=4)
+    assert ask(ids, ids, ids)["input_ids"].numpy().tolist() == [[1] * 5] * 2
+    long = tf.ones([2, 6], tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 5 tok"):
+        ask(long, long, long)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
     ):
-        _ids_of_client(ids, ids, ids[:, :4])
-    none = ids[:, :0]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="have tokens"):
-        _ids_of_client(none, none, none)
+        ask(ids, ids, ids[:, :4])
 
 
 class _Tags:

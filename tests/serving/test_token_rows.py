@@ -46,15 +46,17 @@ def test_rows_are_those_of_one_text_after_the_other(max_seq_length, long_text):
     texts, row = text.numpy().tolist(), 0
     for number, (len_a, len_b) in enumerate(sizes):
         for ids, segments in _defined(len_a, len_b, truncation):
-            padding = [0] * (got.input_ids.shape[1] - len(ids))
+            padding = [0] * (got["input_ids"].shape[1] - len(ids))
             assert texts[row] == number
-            assert got.input_ids[row].numpy().tolist() == ids + padding
-            assert got.segment_ids[row].numpy().tolist() == segments + padding
+            assert got["input_ids"][row].numpy().tolist() == ids + padding
+            assert (
+                got["segment_ids"][row].numpy().tolist() == segments + padding
+            )
             mask = [1] * len(ids) + padding
-            assert got.input_mask[row].numpy().tolist() == mask
+            assert got["input_mask"][row].numpy().tolist() == mask
             row += 1
     assert row == len(texts)
     # A batch without texts has a place for the first token.
     none = _tokens([], 1)
     got, _ = token_rows.fit(none, none, truncation, _TOKENIZER)
-    assert got.input_ids.shape == [0, 1]
+    assert got["input_ids"].shape == [0, 1]
