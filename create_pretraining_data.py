@@ -161,9 +161,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     )
     with locking.lock_outputs(options.output_files):
         pretraining_shards.log_reports(
-            _reports(text, recipe, options, beam_arguments),
-            text,
-            options.max_seq_length,
+            _reports(text, recipe, options, beam_arguments), text
         )
 
 

@@ -238,15 +238,12 @@ class _Hash:
             yield document
 
 
-def log_reports(
-    reports: Iterable[Report], text: Text, max_seq_length: int
-) -> None:
+def log_reports(reports: Iterable[Report], text: Text) -> None:
     """Logs the progress and the totals of shards.
 
     Args:
         reports: one per shard, as they are completed, or one for all.
         text: the input.
-        max_seq_length: of the records.
 
     Raises:
         ValueError: the text has no sentence.
@@ -273,7 +270,7 @@ def log_reports(
             "Kept %d of %d shards.", counts["reused"], counts["shards"]
         )
     if counts["documents"]:
-        _log_new(total, text, max_seq_length)
+        _log_new(total, text)
     elif not counts["reused"]:
         logging.info("%s", preparation.describe_dropped(total.dropped))
         # Differs: the release writes files without a record, and only training
@@ -284,7 +281,7 @@ def log_reports(
         )
 
 
-def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
+def _log_new(total: Report, text: Text) -> None:
     counts = total.counts
     logging.info(
         "Read %d files: %d documents, %d sentences.",
@@ -311,8 +308,6 @@ def _log_new(total: Report, text: Text, max_seq_length: int) -> None:
         return  # The counts do not cover the complete text.
     for warning in (
         *record_contents.corpus_warnings(counts["documents"]),
-        *record_contents.balance_warnings(
-            num_random, num_pairs, max_seq_length
-        ),
+        *record_contents.balance_warnings(num_random, num_pairs),
     ):
         logging.warning("%s", warning)

@@ -149,7 +149,7 @@ def best_spans(
 
 
 def _first(chosen: tf.Tensor, windows: Windows, num_questions) -> tf.Tensor:
-    """Returns the first of the chosen `[R]` windows of each question, or R."""
+    # Of the chosen `[R]` windows, the first of each question, or R.
     count = tf.size(chosen, tf.int64)
     number = tf.where(chosen, tf.range(count), count)
     found = tf.math.unsorted_segment_min(
@@ -161,20 +161,9 @@ def _first(chosen: tf.Tensor, windows: Windows, num_questions) -> tf.Tensor:
 def _has_most_context(
     windows: Windows, num_pieces: tf.Tensor, piece, is_inside
 ) -> tf.Tensor:
-    """Returns the positions whose piece no window shows with more context.
-
-    The context is that on the shorter side, plus a hundredth of the length of
-    the window; the first window wins a tie.
-
-    Args:
-        windows: R of them.
-        num_pieces: `[B]` int64.
-        piece: `[R, T]` int64, the piece of each position in its window.
-        is_inside: `[R, T]` bool, whether it is one.
-
-    Returns:
-        `[R, T]` bool.
-    """
+    # The positions `[R, T]` whose piece no window shows with more context: that
+    # on the shorter side, plus a hundredth of the length of the window. The
+    # first window wins a tie.
     right = windows.lengths[:, tf.newaxis] - 1 - piece
     context = tf.cast(tf.minimum(piece, right), tf.float64)
     context += 0.01 * tf.cast(windows.lengths[:, tf.newaxis], tf.float64)
@@ -214,10 +203,8 @@ def texts(
     """
 
     def character(name, piece):
-        found = pieces[name]
-        # There may be none.
-        values = tf.concat([found.values, [0]], 0)
-        place = tf.where(is_answered, found.row_starts() + piece, 0)
+        values = tf.concat([pieces[name].values, [0]], 0)  # There may be none.
+        place = tf.where(is_answered, pieces[name].row_starts() + piece, 0)
         return tf.where(is_answered, tf.gather(values, place), -1)
 
     start = character("starts", spans.first)

@@ -39,14 +39,12 @@ class SavedModel:
         return {
             "signatures": {
                 name: {
-                    "inputs": _kinds(
-                        {spec.name: spec for spec in function.input_signature}
-                    ),
+                    "inputs": _kinds({s.name: s for s in made.input_signature}),
                     "outputs": _kinds(
-                        function.get_concrete_function().structured_outputs
+                        made.get_concrete_function().structured_outputs
                     ),
                 }
-                for name, function in self.signatures.items()
+                for name, made in self.signatures.items()
             }
         }
 
@@ -70,7 +68,7 @@ class SavedModel:
             )
 
 
-def _kinds(specs: Mapping[str, tf.TensorSpec]) -> dict[str, dict[str, Any]]:
+def _kinds(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
     return {
         name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
         for name, spec in specs.items()
@@ -82,12 +80,10 @@ class Converted:
     """A network as the one file of a runtime.
 
     Attributes:
-        name: of the file.
-        content: its bytes.
+        content: of the file.
         description: its entries in model.json.
     """
 
-    name: str
     content: bytes
     description: dict[str, Any]
 
@@ -96,7 +92,8 @@ class Converted:
         writing.copy_file(
             vocab_file, os.path.join(folder, run_files.VOCABULARY)
         )
-        with writing.whole_file(os.path.join(folder, self.name), "wb") as file:
+        path = os.path.join(folder, _LITERT_FILE)
+        with writing.whole_file(path, "wb") as file:
             file.write(self.content)
 
 
@@ -152,13 +149,8 @@ def check_new(folder: str) -> None:
 
     Raises:
         OSError: no permission to write.
-        ValueError: the folder exists, or TensorFlow could not load it.
+        ValueError: the folder exists.
     """
-    if any(character in os.path.abspath(folder) for character in "[\\"):
-        raise ValueError(
-            f"{folder}: TensorFlow cannot load a SavedModel from a path that "
-            "contains [ or a backslash. Pass another --export_dir."
-        )
     if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(
             f"{folder} exists, and a served version must not change. "
@@ -209,7 +201,6 @@ def convert(
         content = converter.convert()
     outputs = compute.structured_outputs
     return Converted(
-        name=_LITERT_FILE,
         content=content,
         description={
             "format": LITERT,

@@ -90,7 +90,7 @@ class GraphTokenizer(tf.Module):
 
         Bytes that are not UTF-8 are dropped.
         """
-        return self._splitter.tokenize(text)
+        return self._splitter.tokenize(text)["ids"]
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def tokenize_with_offsets(
@@ -105,93 +105,58 @@ class GraphTokenizer(tf.Module):
             piece covers the characters (code points) `[start, end)` of its
             text without the bytes that are not UTF-8.
         """
-        return self._splitter.tokenize_with_offsets(text)
-
-    def words(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Splits `[N]` texts into words, as `BasicTokenizer` does."""
-        return self._splitter.words(text).words
+        return self._splitter.tokenize(text)
 
     def id_of(self, token: str) -> int:
         """Returns the id of a token of the vocabulary."""
         return self.definition.vocab[token]
-
-    def tokens(self, vocab_size: int) -> tf.Tensor:
-        """Lists the tokens by id: `[V]` string; "[id N]" if there is none.
-
-        Args:
-            vocab_size: V, of the model.
-        """
-        known = self.definition.inv_vocab
-        return tf.constant(
-            [known.get(index, f"[id {index}]") for index in range(vocab_size)]
-        )
 
 
 # ------------------------------------------------------------ Words and pieces
 
 
 class _Splitter:
-    """Splits texts into the pieces of a vocabulary.
-
-    The number of a piece in TensorFlow Text is not its id: the vocabulary may
-    have a piece twice, or pieces that no text contains.
-    """
-
     def __init__(self, vocab: Mapping[str, int], rules: normalization.Rules):
+        # The number of a piece in TensorFlow Text is not its id: the vocabulary
+        # may have a piece twice, or pieces that no text contains.
         pieces = _possible_pieces(vocab)
-        try:
-            model = model_builder.build_fast_wordpiece_model(
-                pieces,
-                _MAX_WORD_BYTES,
-                "##",
-                _UNKNOWN,
-                True,  # Its input is words, not texts.
-                False,  # No detokenization.
-            )
-        except RuntimeError as error:
-            raise ValueError(
-                f"TensorFlow Text cannot use the vocabulary: {error}"
-            ) from error
+        model = model_builder.build_fast_wordpiece_model(
+            pieces,
+            _MAX_WORD_BYTES,
+            "##",
+            _UNKNOWN,
+            True,  # Its input is words, not texts.
+            False,  # No detokenization.
+        )
         self._model = np.frombuffer(model, np.uint8)
         self._ids = np.array([vocab[piece] for piece in pieces], np.int32)
         self._unknown = pieces.index(_UNKNOWN)
         self._vocab = vocab
         self._rules = rules
 
-    def words(self, text: tf.Tensor) -> normalization.Words:
-        """Splits `[N]` texts into words."""
-        return normalization.split(text, self._rules)
-
-    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of `[N]` texts: `[N, (pieces)]` ragged int32."""
-        words = self.words(text).words
-        numbers, _, _ = self._pieces(words.values)
-        ids = numbers.with_values(tf.gather(self._ids, numbers.values))
-        return words.with_values(ids).merge_dims(1, 2)
-
-    def tokenize_with_offsets(
-        self, text: tf.Tensor
-    ) -> dict[str, tf.RaggedTensor]:
-        """Returns `ids`, `starts` and `ends`, each `[N, (pieces)]`."""
-        found = self.words(text)
+    def tokenize(self, text: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+        found = normalization.split(text, self._rules)
         words = found.words
-        numbers, starts, ends = self._pieces(words.values)  # [W, (pieces)]
+        length = tf.strings.length(words.values, unit="UTF8_CHAR")
+        # No word contains brackets.
+        short = tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words.values)
+        splitter = tf_text.FastWordpieceTokenizer(
+            model_buffer=tf.constant(self._model),
+            token_out_type=tf.int32,
+            no_pretokenization=True,
+        )
+        # Bytes of the words, `[W, (pieces)]`.
+        numbers, starts, ends = splitter.tokenize_with_offsets(short)
         num_bytes = tf.cast(tf.strings.length(words.values), tf.int64)  # [W]
         word = numbers.value_rowids()
         # A word that is too long was replaced.
         is_unknown = numbers.values == self._unknown
         ends = tf.where(is_unknown, tf.gather(num_bytes, word), ends.values)
         # Of each byte of the words, its character.
-        codes = found.chars.values
+        codes = found.chars.values[:, tf.newaxis]  # [characters, 1]
+        is_longer = tf.cast(codes >= [0x80, 0x800, 0x10000], tf.int32)
         origins = tf.repeat(
-            found.origins.values,
-            1
-            + tf.add_n(
-                [
-                    tf.cast(codes >= first, tf.int32)
-                    for first in (0x80, 0x800, 0x10000)
-                ]
-            ),
+            found.origins.values, 1 + tf.reduce_sum(is_longer, axis=1)
         )
         first = tf.gather(tf.cumsum(num_bytes, exclusive=True), word)
 
@@ -205,62 +170,30 @@ class _Splitter:
             "ends": by_text(tf.gather(origins, first + ends - 1) + 1),
         }
 
-    def _pieces(
-        self, words: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits `[W]` words into pieces.
-
-        Returns:
-            `[W, (pieces)]` ragged: numbers of the pieces, int32; their first
-            bytes and ends in the word, int64, except for the end of an unknown
-            word.
-        """
-
-        def long_ones_unknown():
-            length = tf.strings.length(words, unit="UTF8_CHAR")
-            # No word contains brackets.
-            return tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words)
-
-        num_bytes = tf.strings.length(words)
-        short = tf.cond(
-            tf.reduce_any(num_bytes > _MAX_WORD_CHARACTERS),
-            long_ones_unknown,
-            lambda: words,
-        )
-        return tf_text.FastWordpieceTokenizer(
-            model_buffer=tf.constant(self._model),
-            token_out_type=tf.int32,
-            no_pretokenization=True,
-        ).tokenize_with_offsets(short)
-
     def check(self) -> None:
-        """Compares the pieces of the probes, and their offsets."""
         basic = tokenization.BasicTokenizer(**vars(self._rules))
         wordpiece = tokenization.WordpieceTokenizer(self._vocab)
-        texts = tf.constant(_PROBES)
-        ids = self.tokenize(texts)
-        columns = self.tokenize_with_offsets(texts).values()
+        columns = self.tokenize(tf.constant(_PROBES)).values()
         for row, probe in enumerate(_PROBES):
             spans = tokenization.tokenize_with_offsets(basic, wordpiece, probe)
-            defined = [
+            expected = [
                 (self._vocab[span.piece], span.start, span.end)
                 for span in spans
             ]
-            expected = [span[0] for span in defined], defined
             rows = (column[row].numpy().tolist() for column in columns)
-            given = ids[row].numpy().tolist(), list(zip(*rows, strict=True))
+            given = list(zip(*rows, strict=True))
             if given != expected:
                 raise ValueError(
                     f"TensorFlow Text {tf_text.__version__} must split "
-                    f"{probe!r:.80} into {expected!s:.200} (ids; id, start "
-                    f"and end), as the definition does; got {given!s:.200}. "
+                    f"{probe!r:.80} into {expected!s:.200} (id, start and "
+                    f"end), as the definition does; got {given!s:.200}. "
                     "Install the version in requirements.txt."
                 )
 
 
 @functools.cache
 def _check_rules(rules: normalization.Rules) -> None:
-    """Compares the rules, with a vocabulary of all characters."""
+    # With a vocabulary of all characters of the probes.
     basic = tokenization.BasicTokenizer(**vars(rules))
     chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
     tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
@@ -269,10 +202,7 @@ def _check_rules(rules: normalization.Rules) -> None:
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
-    """Lists the pieces that a text can contain.
-
-    Others may be too long for TensorFlow Text.
-    """
+    # Those that a text can contain; others may be too long for TensorFlow Text.
     chars = set().union(*vocab)
     alone = set(filter(tokenization.stands_alone, chars))
     never = {

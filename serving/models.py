@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from files import paths, run_files
-from modeling import bert, checkpoints, heads, name_tables
+from files import run_files
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from tasks import features
 from tasks import task as task_lib
@@ -34,6 +34,7 @@ _TASK_OF_OUTPUTS = {
     "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
 }
 _THRESHOLD, _VERSION_2 = "null_score_diff_threshold", "version_2_with_negative"
+_WITH_LABELS = (model_folder.CLASSIFICATION, model_folder.TAGGING)
 # The defaults of the scripts, for folders that do not state a length.
 _LENGTHS = {
     model_folder.QUESTION_ANSWERING: 384,
@@ -69,10 +70,8 @@ class Model:
     def max_seq_length(self) -> int:
         """The word pieces of a sequence."""
         most = self.config.max_position_embeddings
-        if (
-            self.task == model_folder.PRETRAINING
-        ):  # Masks are filled at all positions.
-            return most
+        if self.task == model_folder.PRETRAINING:
+            return most  # Masks are filled at all positions.
         default = min(_LENGTHS.get(self.task, _LENGTH), most)
         return self.description.get("max_seq_length", default)
 
@@ -116,11 +115,6 @@ class Model:
         """The null odds above which there is no answer, in version 2."""
         return float(self.description.get(_THRESHOLD, 0.0))
 
-    @property
-    def has_pooler(self) -> bool:
-        """Whether the checkpoint has a pooler."""
-        return _POOLER in self.variables
-
 
 def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
@@ -141,61 +135,40 @@ def read(
         ValueError: there is no model, or several; the folder does not state
             what predicting needs; or the model is not supported.
     """
-    if not paths.is_folder(folder):
-        raise ValueError(
-            "The model must be the folder of a training run or of a "
-            f"checkpoint; {folder} is not a folder."
-        )
     if best:
         folder = os.path.join(folder, "best")
     try:
         checkpoint = checkpoints.find(folder).path
     except FileNotFoundError as error:
-        trials = os.path.join(folder, run_files.TRIALS)
         raise ValueError(
-            f"{folder} contains several trials. Pass the folder of one, such "
-            f"as the best one in {trials}."
-            if paths.exists(trials)
-            else f"{folder} contains no checkpoint. Pass the --output_dir of a "
-            "run that was trained."
+            f"{folder} contains no checkpoint. Pass the --output_dir of a run "
+            "that was trained, or the folder of one of its trials."
         ) from error
     shapes = checkpoints.list_variables(checkpoint)
-    if name_tables.WORD_EMBEDDINGS not in shapes:
-        raise ValueError(
-            f"Checkpoint {checkpoint!r} must contain the encoder "
-            f"({name_tables.WORD_EMBEDDINGS}); it does not."
-        )
     description = model_folder.read(folder)
-    if description.get("attention") == _CAUSAL:
-        raise ValueError(f"{folder}: left-to-right attention is not served.")
-    for name in ("bilstm_head", "features"):
-        if description.get(name) and layers is None:
-            raise ValueError(
-                f"{folder}: --{name}, a BiLSTM below the output layer, is not "
-                "served; tools.export_model --layers exports its encoder."
-            )
     task = _task(description, shapes) if layers is None else EMBEDDING
     _check_described(folder, task, description, shapes)
-    vocab_file = model_folder.vocabulary(folder)
-    if vocab_file is None:
-        raise ValueError(
-            f"{folder} must contain {run_files.VOCABULARY}; it does not."
-        )
-    return _checked(
-        Model(
-            task=task or model_folder.CLASSIFICATION,
-            checkpoint=checkpoint,
-            variables=shapes.keys(),
-            config=config_lib.BertConfig.from_checkpoint(folder),
-            tokenizer=tokenization.FullTokenizer(
-                vocab_file,
-                description["do_lower_case"],
-                description.get("strip_accents"),
-            ),
-            description=description,
-            layers=(-1,) if layers is None else layers,
-        )
+    config = config_lib.BertConfig.from_checkpoint(folder)
+    tokenizer = tokenization.FullTokenizer(
+        os.path.join(folder, run_files.VOCABULARY),
+        description["do_lower_case"],
+        description.get("strip_accents"),
     )
+    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
+    if layers is not None:
+        features.check_layers(layers, config.num_hidden_layers)
+    model = Model(
+        task=task or model_folder.CLASSIFICATION,
+        checkpoint=checkpoint,
+        variables=shapes.keys(),
+        config=config,
+        tokenizer=tokenizer,
+        description=description,
+        layers=layers or (-1,),
+    )
+    config.check_length(model.max_seq_length)
+    return model
 
 
 def _task(
@@ -216,19 +189,25 @@ def _check_described(
     description: Mapping[str, Any],
     shapes: Mapping[str, Any],
 ) -> None:
-    """Checks that what no file but task.json can state is stated."""
-    needed: dict[str, Any] = {"do_lower_case": True}
-    is_score = description.get("problem_type") == task_lib.REGRESSION
-    if (
-        task in (None, model_folder.CLASSIFICATION, model_folder.TAGGING)
-        and not is_score
+    """Checks that the model is served, and what only task.json can state."""
+    if description.get("attention") == _CAUSAL:
+        raise ValueError(f"{folder}: left-to-right attention is not served.")
+    if task != EMBEDDING and (
+        description.get("bilstm_head") or description.get("features")
     ):
-        count = shapes[_OUTPUT_WEIGHTS][0][0]
-        needed["labels"] = [f"name of output {i}" for i in range(count)]
+        raise ValueError(
+            f"{folder}: a BiLSTM below the output layer is not served; "
+            "tools.export_model --layers exports its encoder."
+        )
+    needed: dict[str, Any] = {"do_lower_case": True}
     if task is None:
         needed["task"] = model_folder.CLASSIFICATION
     if task == model_folder.QUESTION_ANSWERING:
         needed[_VERSION_2] = True
+    is_score = description.get("problem_type") == task_lib.REGRESSION
+    if task in (None, *_WITH_LABELS) and not is_score:
+        count = shapes[_OUTPUT_WEIGHTS][0][0]
+        needed["labels"] = [f"name of output {i}" for i in range(count)]
     missing = {k: v for k, v in needed.items() if k not in description}
     if missing:
         example = {"task": task, **description, **missing}
@@ -244,19 +223,6 @@ def _check_described(
             f"{folder}: the {_THRESHOLD} of auto is not known before "
             "run_squad.py --do_predict --do_eval chose it."
         )
-
-
-def _checked(model: Model) -> Model:
-    config, tokenizer = model.config, model.tokenizer
-    tokenization.validate_case_matches_checkpoint(
-        tokenizer.basic_tokenizer.do_lower_case, model.checkpoint
-    )
-    config.check_length(model.max_seq_length)
-    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
-    config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
-    if model.task == EMBEDDING:
-        features.check_layers(model.layers, config.num_hidden_layers)
-    return model
 
 
 # -------------------------------------------------------------------- Networks
@@ -280,18 +246,15 @@ def load(model: Model) -> Any:
         EMBEDDING: bert.BertModel,
     }[model.task]
     options: dict[str, Any] = {}
-    if model.task in (model_folder.CLASSIFICATION, model_folder.TAGGING):
+    if model.task in _WITH_LABELS:
         options = {"num_labels": model.label_set.num_outputs}
     if model.task == model_folder.PRETRAINING:
         options = {"objective": "mlm"}  # It reads single texts too.
-    if (
-        model.task == model_folder.PRETRAINING
-        and _MASKED_LM not in model.variables
-    ):
-        raise ValueError(
-            f"{model.checkpoint} has no output layer for masked words. "
-            "extract_features.py writes its vectors."
-        )
+        if _MASKED_LM not in model.variables:
+            raise ValueError(
+                f"{model.checkpoint} has no output layer for masked words. "
+                "extract_features.py writes its vectors."
+            )
     network = make(config, dtype=_DTYPE, **options)
     report = checkpoints.load(
         network, model.checkpoint, new=network.optional_variables
@@ -334,7 +297,7 @@ def outputs_of(
                 "sequence_output": outputs["sequence_output"],
                 "layers": tf.stack([every[i] for i in model.layers], axis=2),
             }
-            if model.has_pooler:
+            if _POOLER in model.variables:
                 found["pooled_output"] = outputs["pooled_output"]
             return found
         if activation is None:

@@ -91,13 +91,8 @@ def split(text: tf.Tensor, rules: Rules) -> Words:
 
 
 def _words(parts: tf.Tensor, origins: tf.Tensor, splits: tf.Tensor) -> Words:
-    """Cuts characters at spaces, and around those that are words.
-
-    Args:
-        parts: `[P]` int32, the characters of all texts.
-        origins: `[P]` int64.
-        splits: `[N + 1]` int64, the first character of each text, and P.
-    """
+    # Cuts `[P]` characters at spaces, and around those that are words. Splits
+    # `[N + 1]` are the first character of each text, and P.
     count = tf.size(parts)
     is_alone = parts >= _ALONE
     codes = tf.where(is_alone, parts - _ALONE, parts)
@@ -128,10 +123,8 @@ def _words(parts: tf.Tensor, origins: tf.Tensor, splits: tf.Tensor) -> Words:
 
 
 class _Numbers:
-    """A number for each character, 0 unless given.
-
-    Equal pages of 256 code points share their numbers.
-    """
+    # A number for each character, 0 unless given. Equal pages of 256 code
+    # points share their numbers.
 
     def __init__(self, given: Mapping[str, int]):
         numbers = np.zeros(_NUM_CODE_POINTS, np.int32)
@@ -240,11 +233,8 @@ def _replacements(rules: Rules) -> _Replacements:
 
 @functools.cache
 def _sigma_effects() -> _Numbers:
-    """Classifies characters by their effect on a sigma in `str.lower`.
-
-    A letter with case ends the search for one before and after a sigma;
-    ignored characters do not. Cleaning removes some of those.
-    """
+    # A letter with case ends the search for one before and after a sigma;
+    # ignored characters do not. Cleaning removes some of those.
     effects = {}
     for char in assigned_characters():
         if tokenization.is_removed(char):
@@ -257,17 +247,8 @@ def _sigma_effects() -> _Numbers:
 
 
 def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
-    """Lower-cases the sigmas that become final, as `str.lower` does.
-
-    A sigma is final after a letter with case and not before one; ignored
-    characters between them do not count.
-
-    Args:
-        chars: `[N, (characters)]` int32.
-
-    Returns:
-        `[characters]` int32.
-    """
+    # As `str.lower`: a sigma is final after a letter with case and not before
+    # one; ignored characters between them do not count.
     is_sigma = chars.values == ord(_CAPITAL_SIGMA)
 
     def rewritten():
@@ -290,25 +271,15 @@ def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
     return tf.cond(tf.reduce_any(is_sigma), rewritten, lambda: chars.values)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Marks:
-    """The tables for sorting the marks that are kept (spacing and enclosing).
-
-    Attributes:
-        is_sortable: 1 for a mark that can move, or a character that contains
-            one; texts with two of these may change.
-        decomposed: replaces those that decompose by their parts.
-        order_of: the order of a character.
-    """
-
-    is_sortable: _Numbers
-    decomposed: _Replacements
-    order_of: _Numbers
-
-
 @functools.cache
-def _marks(rules: Rules) -> _Marks:
-    """Collects the characters that canonical ordering can move or drop."""
+def _marks(rules: Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
+    """Makes the tables for sorting the marks that are kept.
+
+    Returns:
+        1 for a mark that can move, or a character that contains one: texts with
+        two of these may change; the parts of those that decompose; and the
+        order of each character.
+    """
     sortable, decomposed, order_of = {}, {}, {}
     for char in assigned_characters():
         order_of[char] = _order(char, rules)
@@ -317,11 +288,7 @@ def _marks(rules: Rules) -> _Marks:
             sortable[char] = 1
             if parts != char:
                 decomposed[char] = tuple(map(ord, parts))
-    return _Marks(
-        is_sortable=_Numbers(sortable),
-        decomposed=_Replacements(decomposed),
-        order_of=_Numbers(order_of),
-    )
+    return _Numbers(sortable), _Replacements(decomposed), _Numbers(order_of)
 
 
 def _order(char: str, rules: Rules) -> int:
@@ -339,48 +306,36 @@ def _with_sorted_marks(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Puts the marks that are kept into canonical order.
 
-    Characters that contain such marks are decomposed.
-
-    Args:
-        chars: `[N, (characters)]` int32.
-        origins: `[characters]` int64.
-        rules: of the tokenizer.
-
-    Returns:
-        The characters and their origins, which ascend: marks that are
-        reordered exchange them.
+    Characters that contain such marks are decomposed. The origins ascend: marks
+    that are reordered exchange them.
     """
-    is_sortable = _marks(rules).is_sortable(chars.values)
-    codes, splits, origins = tf.cond(
-        tf.reduce_sum(is_sortable) > 1,
-        lambda: _sorted(chars, origins, rules),
+    sortable, decomposed, order_of = _marks(rules)
+
+    def in_order():
+        parts = decomposed(chars.values)  # [characters, (parts)]
+        rows = tf.repeat(chars.value_rowids(), parts.row_lengths())
+        order = order_of(parts.values)
+        is_starter = (order == _STARTER) | (order == _VANISHING_STARTER)
+        # The first character of a text begins a run in any case.
+        run = tf.cumsum(tf.cast(is_starter, tf.int64)) + rows
+        key = run * _VANISHING + tf.cast(order, tf.int64)
+        stays = order < _VANISHING
+        place = tf.argsort(tf.boolean_mask(key, stays), stable=True)
+        kept = tf.RaggedTensor.from_value_rowids(
+            tf.gather(tf.boolean_mask(parts.values, stays), place),
+            tf.boolean_mask(rows, stays),
+            chars.nrows(),
+            validate=False,
+        )
+        sources = tf.repeat(origins, parts.row_lengths())
+        return kept.values, kept.row_splits, tf.boolean_mask(sources, stays)
+
+    codes, splits, origins_in_order = tf.cond(
+        tf.reduce_sum(sortable(chars.values)) > 1,
+        in_order,
         lambda: (chars.values, chars.row_splits, origins),
     )
-    return tf.RaggedTensor.from_row_splits(codes, splits, validate=False), (
-        origins
+    sorted_chars = tf.RaggedTensor.from_row_splits(
+        codes, splits, validate=False
     )
-
-
-def _sorted(chars: tf.RaggedTensor, origins: tf.Tensor, rules: Rules):
-    """Returns characters, row splits and origins."""
-    tables = _marks(rules)
-    parts = tables.decomposed(chars.values)  # [characters, (parts)]
-    codes = parts.values
-    rows = tf.repeat(chars.value_rowids(), parts.row_lengths())
-    origins = tf.repeat(origins, parts.row_lengths())
-    order = tables.order_of(codes)
-    is_starter = (order == _STARTER) | (order == _VANISHING_STARTER)
-    # The first character of a text begins a run in any case.
-    run = tf.cumsum(tf.cast(is_starter, tf.int64)) + rows
-    key = run * _VANISHING + tf.cast(order, tf.int64)
-    stays = order < _VANISHING
-    codes, rows, origins, key = (
-        tf.boolean_mask(values, stays) for values in (codes, rows, origins, key)
-    )
-    in_order = tf.RaggedTensor.from_value_rowids(
-        tf.gather(codes, tf.argsort(key, stable=True)),
-        rows,
-        chars.nrows(),
-        validate=False,
-    )
-    return in_order.values, in_order.row_splits, origins
+    return sorted_chars, origins_in_order

@@ -148,7 +148,7 @@ def _decode_answer(
 
 
 def _keeps_padding(model: models.Model) -> bool:
-    """Returns whether padding competes for the best places, as released."""
+    # As released: padding competes for the best places.
     is_answering = model.task == model_folder.QUESTION_ANSWERING
     return is_answering and not model.description.get("packing", False)
 
@@ -174,7 +174,6 @@ def _encode_words(example: Example, model: models.Model) -> list[Row]:
 def _decode_tags(
     encoded: Encoded, outputs: _Outputs, model: models.Model
 ) -> Answer:
-    """Returns a tag for each word, in IOB2, and the entities."""
     words, names = _words(encoded.example), model.label_set.names
     tags = [
         names[number]
@@ -185,12 +184,12 @@ def _decode_tags(
     ]
     marked = [
         {
-            "type": entity.kind,
-            "text": " ".join(words[entity.start : entity.end]),
-            "start": entity.start,
-            "end": entity.end,
+            "type": each.kind,
+            "text": " ".join(words[each.start : each.end]),
+            "start": each.start,
+            "end": each.end,
         }
-        for entity in entities.find_entities(tags)
+        for each in entities.find_entities(tags)
     ]
     return {"words": list(words), "tags": tags, "entities": marked}
 
@@ -214,77 +213,51 @@ def _encode_masks(example: Example, model: models.Model) -> list[Row]:
             f"The text must have a {_MASK}; got "
             f"{messages.short(example['text'])}."
         )
-    return [
-        _row(
-            {
-                "input_ids": model.tokenizer.convert_tokens_to_ids(tokens),
-                "input_mask": [1] * len(tokens),
-                "segment_ids": segment_ids,
-                _POSITIONS: positions,
-            }
-        )
-    ]
+    record = {
+        "input_ids": model.tokenizer.convert_tokens_to_ids(tokens),
+        "input_mask": [1] * len(tokens),
+        "segment_ids": segment_ids,
+        _POSITIONS: positions,
+    }
+    return [_row(record)]
 
 
 def _decode_words(
     encoded: Encoded, outputs: _Outputs, model: models.Model
 ) -> Answer:
-    """Returns the candidates for each mask, the most probable first."""
     (row,), (output,) = encoded.rows, outputs
-    names = model.tokenizer.inv_vocab
-    return {
-        "masks": [
+    names, masks = model.tokenizer.inv_vocab, []
+    for place in range(len(row.ids[_POSITIONS])):
+        ids = output["ids"][place].tolist()
+        shares = map(predictions.shortest, output["probabilities"][place])
+        masks.append(
             [
-                {
-                    "token": names.get(number, f"[id {number}]"),
-                    "probability": predictions.shortest(value),
-                }
-                for number, value in zip(ids, values.tolist(), strict=True)
+                {"token": names.get(i, f"[id {i}]"), "probability": share}
+                for i, share in zip(ids, shares, strict=True)
             ]
-            for ids, values in zip(
-                output["ids"].tolist(), output["probabilities"], strict=False
-            )
-        ][: len(row.ids[_POSITIONS])]
-    }
+        )
+    return {"masks": masks}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class _Task:
-    """The inputs of a task, and its functions.
-
-    Attributes:
-        fields: the parts of an example, in order.
-        encode: from an example to its rows.
-        decode: from the outputs of the rows to the answer, as in JSON.
-    """
-
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # The parts of an example, in order.
     encode: Callable[[Example, models.Model], list[Row]]
     decode: Callable[[Encoded, _Outputs, models.Model], Answer]
 
 
 _TASKS = {
     model_folder.CLASSIFICATION: _Task(
-        fields=("text_a", "text_b"),
-        encode=_encode_texts,
-        decode=_decode_labels,
+        ("text_a", "text_b"), _encode_texts, _decode_labels
     ),
     model_folder.MULTIPLE_CHOICE: _Task(
-        fields=("first", "second", "endings"),
-        encode=_encode_choices,
-        decode=_decode_choice,
+        ("first", "second", "endings"), _encode_choices, _decode_choice
     ),
     model_folder.QUESTION_ANSWERING: _Task(
-        fields=("question", "context"),
-        encode=_encode_question,
-        decode=_decode_answer,
+        ("question", "context"), _encode_question, _decode_answer
     ),
-    model_folder.TAGGING: _Task(
-        fields=("text",), encode=_encode_words, decode=_decode_tags
-    ),
-    model_folder.PRETRAINING: _Task(
-        fields=("text",), encode=_encode_masks, decode=_decode_words
-    ),
+    model_folder.TAGGING: _Task(("text",), _encode_words, _decode_tags),
+    model_folder.PRETRAINING: _Task(("text",), _encode_masks, _decode_words),
 }
 
 
@@ -369,26 +342,24 @@ class Predictor:
             ]
 
     def _run(self, rows: Sequence[Row]) -> list[dict[str, np.ndarray]]:
-        """Runs the network on rows, in batches of similar lengths."""
         found: list[dict[str, np.ndarray]] = [{} for _ in rows]
         for batch in self._batches(rows):
-            length = max(rows[index].num_tokens for index in batch)
-            inputs = [
-                _stacked(
-                    [rows[index].ids[name] for index in batch],
-                    None
-                    if name == _POSITIONS or _keeps_padding(self._model)
-                    else length,
-                )
+            inputs = {
+                name: _stacked([rows[index].ids[name] for index in batch])
                 for name in rows[batch[0]].ids
-            ]
-            outputs = self._compute(*map(tf.constant, inputs))
+            }
+            if not _keeps_padding(self._model):
+                length = max(rows[index].num_tokens for index in batch)
+                for name in models.ID_NAMES:
+                    inputs[name] = inputs[name][..., :length]
+            outputs = self._compute(*map(tf.constant, inputs.values()))
             for name, values in outputs.items():
                 for index, value in zip(batch, values.numpy(), strict=True):
                     found[index][name] = value
         return found
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
+        # Of similar lengths.
         def choices(index):
             return rows[index].ids["input_ids"].shape[:-1]
 
@@ -401,21 +372,18 @@ class Predictor:
                 yield batch
 
 
-def _stacked(values: Sequence[np.ndarray], length: int | None) -> np.ndarray:
-    """Stacks values, padded with 0, as released, to the longest."""
-    values = [value[..., :length] for value in values]
+def _stacked(values: Sequence[np.ndarray]) -> np.ndarray:
     longest = max(value.shape[-1] for value in values)
-
-    def padded(value):
-        missing = longest - value.shape[-1]
-        return np.pad(value, [(0, 0)] * (value.ndim - 1) + [(0, missing)])
-
-    return np.stack([padded(value) for value in values])
+    shape = (len(values), *values[0].shape[:-1], longest)
+    stacked = np.zeros(shape, np.int32)  # Padded with 0, as released.
+    for row, value in zip(stacked, values, strict=True):
+        row[..., : value.shape[-1]] = value
+    return stacked
 
 
 @contextlib.contextmanager
 def _op_by_op() -> Iterator[None]:
-    """Disables compilation, which takes seconds for each length of a row."""
+    # Compilation takes seconds for each length of a row.
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:

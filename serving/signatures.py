@@ -340,7 +340,10 @@ def _embedder(
             "A text must have one row to be embedded; the long_text of this "
             "model is windows, which makes several."
         )
-    names = tokenizer.tokens(model.config.vocab_size)
+    known = model.tokenizer.inv_vocab
+    names = tf.constant(
+        [known.get(i, f"[id {i}]") for i in range(model.config.vocab_size)]
+    )
 
     def answer(rows):
         outputs = dict(network(**rows))

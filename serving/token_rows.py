@@ -132,7 +132,7 @@ def _head_tail(tokens, lengths):
 
 
 def _windows(tokens_a, tokens_b, budget, tokenizer):
-    """Moves a window over the longer text, with the complete shorter one."""
+    # A window moves over the longer text, with the complete shorter one.
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
     fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
@@ -147,12 +147,8 @@ def _windows(tokens_a, tokens_b, budget, tokenizer):
     fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
 
     def part(tokens, slides):
-        return slices(
-            tokens,
-            text,
-            tf.where(slides, starts, zero),
-            tf.where(slides, slid, fixed),
-        )
+        first = tf.where(slides, starts, zero)
+        return slices(tokens, text, first, tf.where(slides, slid, fixed))
 
     parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
     return joined(*parts, tokenizer), text

@@ -34,6 +34,15 @@ _NUM_EXAMPLES = 3  # Records that are shown as words.
 # Usual values are far below.
 _MAX_SINGLE_SENTENCE_DOCUMENTS = 0.5
 _MAX_UNKNOWN_WORDS = 0.01
+_SINGLE = (
+    "{:,} of {:,} documents are one line. An empty line ends a document, and "
+    "each line is one sentence: python -m tools.prepare_corpus splits "
+    "paragraphs into sentences."
+)
+_UNKNOWN = (
+    "{:.1%} of the words become [UNK]: do vocabulary and casing match the "
+    "language? python -m tools.extend_vocab adds words."
+)
 
 _Row = tuple[str, str, str]
 _Record = Mapping[str, np.ndarray]
@@ -74,8 +83,7 @@ def describe_text(
     """
     unknown: collections.Counter[str] = collections.Counter()
     lengths: list[int] = []
-    per_document: list[int] = []
-    num_words = 0
+    num_words = num_single = 0
     wordpiece = tokenizer.wordpiece_tokenizer
     for document in documents:
         num_before = len(lengths)
@@ -83,56 +91,36 @@ def describe_text(
             words = tokenizer.basic_tokenizer.tokenize(sentence)
             pieces = [wordpiece.tokenize(word) for word in words]
             num_words += len(words)
-            unknown.update(
-                word
-                for word, found in zip(words, pieces, strict=True)
-                if found == [wordpiece.unk_token]
-            )
+            for word, found in zip(words, pieces, strict=True):
+                if found == [wordpiece.unk_token]:
+                    unknown[word] += 1
             if words:
                 lengths.append(sum(map(len, pieces)))
-        per_document.append(len(lengths) - num_before)
+        num_single += len(lengths) == num_before + 1
     if not lengths:
         raise ValueError("There must be text with words; there is none.")
-    num_documents, num_single = len(per_document), per_document.count(1)
-    room = max_seq_length - _NUM_SPECIAL_TOKENS
+    num_unknown, room = unknown.total(), max_seq_length - _NUM_SPECIAL_TOKENS
     too_long = sum(length > room for length in lengths)
-    shown = ", ".join(
-        f"{w} ({n})" for w, n in unknown.most_common(_MOST_UNKNOWN)
-    )
     rows = [
-        _row("documents", num_documents, ""),
-        _row("of one sentence", num_single, _share(num_single, num_documents)),
-        _row("sentences (lines)", len(lengths), ""),
+        _row("documents", len(documents)),
+        _row("of one sentence", num_single, _share(num_single, len(documents))),
+        _row("sentences (lines)", len(lengths)),
+        _row(
+            f"of over {room} pieces", too_long, _share(too_long, len(lengths))
+        ),
         _row("word pieces", sum(lengths), _lengths(lengths)),
-        _row(
-            f"sentences of over {room} pieces",
-            too_long,
-            _share(too_long, len(lengths)),
-        ),
-        _row("words", num_words, ""),
-        _row(
-            "unknown, [UNK]",
-            unknown.total(),
-            _share(unknown.total(), num_words),
-        ),
+        _row("words", num_words),
+        _row("unknown, [UNK]", num_unknown, _share(num_unknown, num_words)),
     ]
-    if shown:
+    if unknown:
+        most = unknown.most_common(_MOST_UNKNOWN)
+        shown = ", ".join(f"{word} ({count})" for word, count in most)
         rows.append(("most frequent [UNK]", "", shown))
-    warnings = record_contents.corpus_warnings(num_documents)
-    if num_single > _MAX_SINGLE_SENTENCE_DOCUMENTS * num_documents:
-        warnings.append(
-            f"{num_single:,} of {num_documents:,} documents are one line. "
-            "Empty lines separate documents, and each line is one sentence: "
-            "remove the empty lines between sentences, and split paragraphs "
-            "into sentences (python -m tools.prepare_corpus does)."
-        )
-    if unknown.total() > _MAX_UNKNOWN_WORDS * num_words:
-        warnings.append(
-            f"{unknown.total() / num_words:.1%} of the words become [UNK]: do "
-            "vocabulary and casing match the language? python -m "
-            "tools.extend_vocab adds words, tools.learn_vocab learns a "
-            "vocabulary."
-        )
+    warnings = record_contents.corpus_warnings(len(documents))
+    if num_single > _MAX_SINGLE_SENTENCE_DOCUMENTS * len(documents):
+        warnings.append(_SINGLE.format(num_single, len(documents)))
+    if num_unknown > _MAX_UNKNOWN_WORDS * num_words:
+        warnings.append(_UNKNOWN.format(num_unknown / num_words))
     return rows, warnings
 
 
@@ -151,9 +139,7 @@ def describe_records(
         num_random = sum(int(r["next_sentence_labels"].sum()) for r in records)
         share = _share(num_random, len(records))
         rows.append(_row("random next sentence", num_random, share))
-        warnings = record_contents.balance_warnings(
-            num_random, len(records), seq_length
-        )
+        warnings = record_contents.balance_warnings(num_random, len(records))
     if all("masked_lm_weights" in record for record in records):
         places = [
             record["masked_lm_positions"][record["masked_lm_weights"] > 0]
@@ -174,12 +160,11 @@ def describe_records(
     return rows, warnings
 
 
-def _row(name: str, count: int, note: str) -> _Row:
+def _row(name: str, count: int, note: str = "") -> _Row:
     return name, f"{count:,}", note
 
 
 def _share(part: float, whole: float) -> str:
-    """Formats a share as a percentage; `-` of nothing."""
     return f"{100 * part / whole:.3g} %" if whole else "-"
 
 
@@ -188,7 +173,6 @@ def _lengths(values: Sequence[int]) -> str:
 
 
 def _read_records(names: Sequence[str], most: int) -> tuple[list[_Record], int]:
-    """Reads records, spread over the files; returns the number of all too."""
     import tensorflow as tf
 
     files = record_files.RecordFiles(names)

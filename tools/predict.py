@@ -11,7 +11,7 @@ For example:
 Hugging Face model. ` ||| ` separates the two texts of a pair; a question and
 its paragraph; or the two texts and the endings of a choice. Words to tag are
 separated by white space. Without texts, the tool reads lines from standard
-input; in a terminal, it prompts for them. A blank line gives a blank line.
+input; in a terminal, it answers each. A blank line gives a blank line.
 """
 
 import dataclasses
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from serving import predicting
 
 ARGUMENTS = "[TEXT ...]"
-_PROMPT = "> "
 _TEXT, _JSON = "text", "json"
 # Batches that are sorted by length together.
 _BATCHES, _BATCH_SIZE = 32, 32
@@ -81,7 +80,11 @@ def run(
     is_stream = not texts and options.input_file in (None, "-")
     if is_stream and standard_input.isatty():
         sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
-        _prompt(session, standard_output)
+        for line in lines.decoded(standard_input, "input"):
+            try:
+                session.answer([session.read(line)], standard_output)
+            except ValueError as error:  # A wrong line ends nothing.
+                standard_output.write(f"{error}\n")
         return
     name, read = "standard input", lines.decoded(standard_input, "input")
     if options.input_file not in (None, "-"):
@@ -92,36 +95,19 @@ def run(
     examples = _examples(session, found)
     # From standard input, answers do not wait for more than a batch.
     size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
-    num_blank = 0
     while batch := list(itertools.islice(examples, size)):
-        num_blank += batch.count(None)
         session.answer(batch, standard_output)
-    if num_blank:
-        logging.warning(
-            "%d lines are blank, and so are their answers.", num_blank
-        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Session:
-    """A model, and the form of questions and answers.
-
-    Attributes:
-        task: of the model.
-        predictor: with the model.
-        form: of a line.
-        format: of answers, `_TEXT` or `_JSON`.
-        context: the paragraph of all questions, if given.
-    """
-
     task: str
     predictor: "predicting.Predictor"
-    form: str
+    form: str  # Of a line.
     format: str
-    context: str | None
+    context: str | None  # The paragraph of all questions.
 
     def read(self, line: str) -> "predicting.Encoded | None":
-        """Reads an example; None of a blank line."""
         from serving import predicting
 
         if not line.strip():
@@ -131,13 +117,8 @@ class _Session:
         )
 
     def answer(
-        self,
-        examples: "Sequence[predicting.Encoded | None]",
-        output: IO[str],
-        *,
-        has_texts: bool = True,
+        self, examples: "Sequence[predicting.Encoded | None]", output: IO[str]
     ) -> None:
-        """Writes the answers to examples."""
         known = [each for each in examples if each is not None]
         answers = iter(self.predictor.predict(known))
         for each in examples:
@@ -146,7 +127,7 @@ class _Session:
                 found = {**each.example, **next(answers)}
                 text = json.dumps(found, ensure_ascii=False)
             elif each is not None:
-                text = table(each.example, next(answers), has_texts=has_texts)
+                text = table(each.example, next(answers))
             output.write(f"{text}\n")
         output.flush()
 
@@ -175,7 +156,6 @@ def _open(options: Options) -> _Session:
 
 
 def _examples(session: _Session, found) -> Iterator[Any]:
-    """Yields examples; names the origin of one that is refused."""
     for where, text in found:
         try:
             yield session.read(text)
@@ -183,38 +163,19 @@ def _examples(session: _Session, found) -> Iterator[Any]:
             raise ValueError(f"{where}: {error}") from error
 
 
-def _prompt(session: _Session, standard_output: IO[str]) -> None:
-    """Answers lines typed at a prompt; an invalid one does not end it."""
-    import readline  # noqa: F401  # `input` has it edit and repeat lines.
-
-    while True:
-        try:
-            line = input(_PROMPT)
-        except EOFError:
-            standard_output.write("\n")
-            return
-        try:
-            if (example := session.read(line)) is not None:
-                # The terminal already shows the text.
-                session.answer([example], standard_output, has_texts=False)
-        except ValueError as error:
-            standard_output.write(f"{error}\n")
-
-
-def table(example: Any, answer: dict[str, Any], *, has_texts: bool) -> str:
+def table(example: Any, answer: dict[str, Any]) -> str:
     """Formats an answer for people, the most probable label first.
 
     Args:
         example: of `predicting.example`.
         answer: of `predicting.Predictor`.
-        has_texts: whether the texts precede it.
     """
     texts = [
         text
         for name, text in example.items()
         if isinstance(text, str) and name != "context"
     ]
-    rows = [" ||| ".join(texts)] if has_texts else []
+    rows = [" ||| ".join(texts)]
     values: Iterable[tuple[str, float]]
     if "masks" in answer:
         for place, candidates in enumerate(answer["masks"], start=1):

@@ -78,10 +78,7 @@ class WordMemory:
         self._ids_of = _Memory(self._split_word).__getitem__
 
     def encode(self, texts: Iterable[str]) -> RaggedIds:
-        """Returns the ids of the pieces of every text.
-
-        Args:
-            texts: `N` texts.
+        """Returns the ids of the pieces of `N` texts.
 
         Raises:
             KeyError: a word is unknown and the vocabulary has no [UNK].
@@ -99,7 +96,7 @@ class WordMemory:
         return b"".join(map(self._ids_of, text.split()))
 
     def _split_word(self, word: str) -> bytes:
-        """Tokenizes text between white space."""
+        # Of text between white space.
         basic = self.definition.basic_tokenizer
         if word.isascii() and word.isprintable():
             word = word.lower() if basic.do_lower_case else word
@@ -111,7 +108,7 @@ class WordMemory:
         return b"".join(map(self._ids_of_part, parts))
 
     def _split_part(self, part: str) -> bytes:
-        """Tokenizes a word without punctuation, or a punctuation mark."""
+        # Of a word without punctuation, or a punctuation mark.
         pieces = self.definition.wordpiece_tokenizer.split(part)
         ids = self.definition.convert_tokens_to_ids(pieces)
         return np.array(ids, np.int32).tobytes()

@@ -18,8 +18,6 @@ _MAX_RANDOM_NEXT_SHARE = 0.6
 _CASED_VOCAB_SHARE = 0.01
 # A vocabulary with fewer letters that have a case does not show its casing.
 _LEAST_LETTERED_TOKENS = 500
-# Length at which sequences often consist of one sentence.
-_SHORT_SEQUENCE = 64
 
 
 def as_text(record: Mapping[str, np.ndarray], tokens: Mapping[int, str]) -> str:
@@ -95,9 +93,8 @@ def casing_warnings(
     if do_lower_case and num_cased > _CASED_VOCAB_SHARE * len(words):
         return [
             f"do_lower_case is True, but {num_cased} of {len(words)} tokens of "
-            "the vocabulary have capitals or accents, which lower-cased text "
-            "never has: it looks cased. Pass --do_lower_case=False or another "
-            "vocabulary."
+            "the vocabulary have capitals or accents: it looks cased. Pass "
+            "--do_lower_case=False or another vocabulary."
         ]
     num_lettered = sum(word.lower() != word.upper() for word in words)
     is_shown = num_lettered >= _LEAST_LETTERED_TOKENS
@@ -111,34 +108,18 @@ def casing_warnings(
 
 
 def _is_cased(word: str) -> bool:
-    """Returns whether lower-casing and accent stripping change a word."""
     lowered = unicodedata.normalize("NFD", word.lower())
     return lowered != word or any(map(tokenization.is_combining_mark, lowered))
 
 
-def balance_warnings(
-    num_random_next: int, num_pairs: int, max_seq_length: int | None = None
-) -> list[str]:
-    """Checks that about half of the pairs have a random next sentence.
-
-    Args:
-        num_random_next: number of such pairs.
-        num_pairs: number of all pairs.
-        max_seq_length: if given, mentioned as the reason if it is short.
-    """
+def balance_warnings(num_random_next: int, num_pairs: int) -> list[str]:
+    """Checks that about half of the pairs have a random next sentence."""
     share = num_random_next / max(1, num_pairs)
     if share <= _MAX_RANDOM_NEXT_SHARE:
         return []
-    if max_seq_length is not None and max_seq_length <= _SHORT_SEQUENCE:
-        return [
-            f"{share:.0%} of the pairs have a random next sentence. Sequences "
-            f"of {max_seq_length} word pieces often have one sentence, which "
-            "always gets a random next: that task has little to learn from. "
-            "Longer sequences give about half."
-        ]
     return [
-        f"{share:.0%} of the pairs have a random next sentence; it "
-        "should be about half. Documents of one sentence always get one: put a "
-        "blank line between documents only, not after each sentence, and write "
-        "long paragraphs with one sentence per line."
+        f"{share:.0%} of the pairs have a random next sentence; it should be "
+        "about half. Sequences of one sentence always get one: put a blank "
+        "line between documents only, and write one sentence per line; longer "
+        "sequences help too."
     ]

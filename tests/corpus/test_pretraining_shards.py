@@ -298,7 +298,6 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
     pretraining_shards.log_reports(
         [report],
         pretraining_shards.Text(paths=(text,), shard_documents=5),
-        max_seq_length=128,
     )
     assert "Kept 2 of 3 shards." in caplog.text
     assert "Shard 0" not in caplog.text

@@ -39,7 +39,7 @@ def test_text_is_described(look, tmp_path):
         "of one sentence 0",
         "sentences (lines) 4",
         "word pieces 10 mean 2.5, longest 4",
-        "sentences of over 3 pieces 1 25 %",
+        "of over 3 pieces 1 25 %",
         "words 9",
         "unknown, [UNK] 2 22.2 %",
         "dogs (1), ran (1)",

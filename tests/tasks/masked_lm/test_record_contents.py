@@ -109,8 +109,4 @@ def test_a_script_without_capitals_has_accents_only_in_a_cased_vocabulary():
 def test_too_many_random_pairs_are_a_warning():
     (text,) = record_contents.balance_warnings(61, 100)
     assert text.startswith("61% of the pairs")
-    assert record_contents.balance_warnings(60, 100, 32) == []
-    (short,) = record_contents.balance_warnings(61, 100, 32)
-    assert "Longer sequences" in short
-    (usual,) = record_contents.balance_warnings(61, 100, 128)
-    assert "blank line between" in usual
+    assert "blank line between" in text
