@@ -195,8 +195,6 @@ def _decode_tags(
 
 
 def _encode_masks(example: Example, model: models.Model) -> list[Row]:
-    """Tokenizes a text, or a pair, except for each [MASK]."""
-
     def tokenize(part: str) -> list[str]:
         tokens = []
         for between in part.split(_MASK):

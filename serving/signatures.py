@@ -1,6 +1,7 @@
 """Signatures of exported models, which take raw text or ids, by task.
 
-The ids of texts are ragged tensors, `[N, (tokens)]` int32.
+docs/serving.md lists their inputs and outputs. The ids of texts are ragged
+tensors, `[N, (tokens)]` int32.
 """
 
 from collections.abc import Callable, Mapping
@@ -149,14 +150,6 @@ def _of_one_or_two(
 def _classifier(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
-    """Takes `text_a` `[B]`, `pairs` also `text_b`.
-
-    Outputs, for B texts or pairs and K labels:
-
-    - of one label: `label` `[B]` string, `probabilities` `[B, K]` float32;
-    - of several: `probabilities` `[B, K]` and `is_chosen` `[B, K]` bool;
-    - of a score: `score` `[B]` float32.
-    """
     truncation = model.truncation
     names = tf.constant(model.label_set.names, tf.string)  # [K]
 
@@ -188,12 +181,8 @@ def _classifier(
 def _chooser(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
-    """Takes `first` and `second`, each `[B]`, and `endings` `[B, C]`.
-
-    The texts of a choice are `first`, and `second` with an ending; the longer
-    one of a longer choice is truncated. Outputs: `choice` `[B]` int32, from 0,
-    its `ending` `[B]` string, and `probabilities` `[B, C]` float32.
-    """
+    # The texts of a choice are `first`, and `second` with an ending; the longer
+    # one of a longer choice is truncated.
     truncation = sentence_pairs.Truncation(max_seq_length=model.max_seq_length)
 
     def answer(rows):
@@ -223,19 +212,6 @@ def _chooser(
 def _answerer(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
-    """Takes `question` and `context`, each `[B]` string.
-
-    Outputs, each `[B]`:
-
-    - `answer` string, its words separated by one space; "" for "no answer";
-    - `start`, `end` int32: the answer is `context[start:end]` except for white
-      space. They count code points of the context, not bytes, after bytes that
-      are not UTF-8 are dropped; -1 for "no answer";
-    - `score` float32, the sum of its two logits;
-    - `null_odds` float32, in version 2.
-
-    `ids` gives `start_logits` and `end_logits` `[B, T]`.
-    """
     longest = model.answers.max_answer_length
     most_query = model.windows.max_query_length
 
@@ -275,12 +251,6 @@ def _answerer(
 def _tagger(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
-    """Takes `text` `[B]`, sentences of words separated by ASCII white space.
-
-    Outputs: `words`, `tags` `[B, W]` string, "" after the last, and
-    `probabilities` `[B, W]` float32 of those tags; of `ids` `[B, T]`, `tags`
-    and `probabilities` of each token. A sentence that is too long is an error.
-    """
     names = tf.constant(model.label_set.names)  # [K]
     unknown = tokenizer.id_of("[UNK]")
 
@@ -292,7 +262,7 @@ def _tagger(
 
     @of_texts(text=_TEXTS)
     def tags(text):
-        # Decoded first: invalid bytes alone are no word.
+        # Of ASCII white space; invalid bytes alone are no word.
         words = tf.strings.split(normalization.drop_invalid_utf8(text))
         pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
@@ -324,16 +294,6 @@ def _tagger(
 def _embedder(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
-    """Takes `text_a` `[B]`, `pairs` also `text_b`.
-
-    Outputs, for the L chosen layers; values at padding are 0:
-
-    - `tokens` `[B, T]` string, "" after the last; `input_mask` `[B, T]` int32;
-    - `sequence_output` `[B, T, D]` float32, the last layer;
-    - `layers` `[B, T, L, D]` float32, as `extract_features.py` writes them;
-    - `mean` `[B, L, D]` float32, of all tokens, including [CLS] and [SEP];
-    - `pooled_output` `[B, D]` float32, if the model has it.
-    """
     truncation = model.truncation
     if truncation.long_text == sentence_pairs.WINDOWS:
         raise ValueError(
@@ -349,6 +309,7 @@ def _embedder(
         outputs = dict(network(**rows))
         is_token = tf.cast(rows["input_mask"] > 0, tf.float32)
         is_token = is_token[..., tf.newaxis]  # [B, T, 1]
+        # Values at padding are 0.
         layers = outputs["layers"] * is_token[..., tf.newaxis]
         sums = tf.reduce_sum(layers, axis=1)  # [B, L, D]
         counts = tf.reduce_sum(is_token, axis=1)[..., tf.newaxis]  # [B, 1, 1]
