@@ -39,7 +39,6 @@ _WITH_LABELS = (model_folder.CLASSIFICATION, model_folder.TAGGING)
 _LENGTHS = {
     model_folder.QUESTION_ANSWERING: 384,
     model_folder.TAGGING: 512,
-    model_folder.PRETRAINING: 512,
 }
 _LENGTH = 128
 
@@ -51,7 +50,7 @@ class Model:
     Attributes:
         task: one of `model_folder.TASKS`, or `EMBEDDING`.
         checkpoint: the prefix.
-        variables: the names of the variables.
+        variables: the names of its variables.
         config: the sizes.
         tokenizer: of its vocabulary and casing.
         description: the content of task.json.
