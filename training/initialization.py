@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import math
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +160,6 @@ def initialize(
         now = run_state(options, plan, tf.distribute.get_strategy())
         return state, _resume(state, options, now)
     if options.init_checkpoint:
-        _check_not_replaced(options.init_checkpoint, options.output_dir)
         origin = config_lib.folder_of(options.init_checkpoint)
         there = model_folder.read(origin)
         here = model_folder.read(options.output_dir)
@@ -183,18 +180,6 @@ def initialize(
     return state, 0
 
 
-def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
-    """Refuses to start from the best checkpoint of the run's own folder."""
-    origin = config_lib.folder_of(init_checkpoint)
-    folder = checkpointing.best_folder(output_dir)
-    if os.path.realpath(origin) == os.path.realpath(folder):
-        raise ValueError(
-            f"--init_checkpoint={init_checkpoint} is in a folder that a new "
-            f"run in --output_dir={output_dir} replaces. Choose another "
-            "--output_dir."
-        )
-
-
 def _new_state(objective, options, plan) -> steps.TrainState:
     variables = checkpointing.weights(objective.model)
     trained = {
@@ -203,14 +188,8 @@ def _new_state(objective, options, plan) -> steps.TrainState:
         if not _matches(name, plan.frozen_variables)
     }
     if len(trained) < len(variables):
-        counts = [
-            sum(math.prod(v.shape) for v in chosen.values())
-            for chosen in (trained, variables)
-        ]
         logging.info(
-            "%s weights are trained, %s are frozen.",
-            f"{counts[0]:,}",
-            f"{counts[1] - counts[0]:,}",
+            "%d of %d variables are trained.", len(trained), len(variables)
         )
     adam = optimization.AdamOptions(
         weight_decay_rate=options.weight_decay,
@@ -277,11 +256,12 @@ def load_pretrained(
 
     Raises:
         ValueError: the checkpoint is not of BERT, was trained with another
-            vocabulary or casing, lacks a weight, or has one that is not finite.
+            vocabulary, casing or attention, lacks a weight, or has one that is
+            not finite.
     """
     path = options.init_checkpoint
-    model_folder.check_bidirectional(path)
     text = {
+        "attention": training_flags.BIDIRECTIONAL,
         "do_lower_case": options.do_lower_case,
         "strip_accents": options.strips_accents,
     }

@@ -216,7 +216,7 @@ def describe(
     if has_checkpoint:
         _check_same(folder, config, description, is_ours=is_ours)
         if vocab_file is not None:
-            check_vocabulary(folder, vocab_file, may_replace_unused=False)
+            check_vocabulary(folder, vocab_file)
     if not (is_training or (has_checkpoint and not is_ours)):
         return
     write(folder, config, description, vocab_file)
@@ -299,6 +299,8 @@ def check_start(
     checkpoint: str,
     description: Mapping[str, Any],
     vocab_file: str | None = None,
+    *,
+    with_outputs: bool = False,
 ) -> None:
     """Checks that weights fit the text and the attention of a run.
 
@@ -307,9 +309,11 @@ def check_start(
             folder's description is compared, if there is one.
         description: of the run, in the form of `task.json`.
         vocab_file: of the run. Words may replace `[unusedN]` entries.
+        with_outputs: whether the output layer is used too.
 
     Raises:
-        ValueError: the vocabulary, the casing or the attention differs.
+        ValueError: the vocabulary, the casing, the attention or the output
+            layer differs. Checkpoints of other programs do not state all.
     """
     folder = config_lib.folder_of(checkpoint)
     there, vocab = read(folder), vocabulary(folder)
@@ -330,40 +334,8 @@ def check_start(
             f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
             "Pass the values there, or choose another checkpoint."
         )
-
-
-def check_bidirectional(path: str) -> None:
-    """Checks that a checkpoint has bidirectional attention.
-
-    For programs without a causal mode.
-    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
-    BERT, so its weights do not show the attention. Checkpoints of other
-    programs are not checked.
-
-    Args:
-        path: a prefix, one of its files, or a folder.
-
-    Raises:
-        ValueError: it was trained from left to right.
-    """
-    there = read(config_lib.folder_of(path)).get("attention")
-    if there == training_flags.CAUSAL:
-        raise ValueError(
-            f"{path} was trained from left to right (--objective=ltr, "
-            "--attention=causal): each word attends only to earlier words. "
-            "This program needs bidirectional attention. Only the fine-tuning "
-            "scripts with --attention accept it."
-        )
-
-
-def check_outputs(checkpoint: str, description: Mapping[str, Any]) -> None:
-    """Checks that the output layer of weights is that of a run.
-
-    Raises:
-        ValueError: it belongs to another task, or to other labels.
-    """
-    there = read(config_lib.folder_of(checkpoint))
-    if differing := _differences(there, description, _OUTPUTS):
+    if with_outputs and outputs_differ(there, description):
+        differing = _differences(there, description, _OUTPUTS)
         raise ValueError(
             f"The output layer of {checkpoint} is another one: "
             f"{'; '.join(differing)}. Evaluate it with the script and the "
@@ -377,18 +349,11 @@ def outputs_differ(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
     return bool(_differences(there, here, _OUTPUTS))
 
 
-def check_vocabulary(
-    folder: str, vocab_file: str, *, may_replace_unused: bool = True
-) -> None:
+def check_vocabulary(folder: str, vocab_file: str) -> None:
     """Compares a vocabulary with that of a model's folder, if it has one.
 
-    Blank lines at the end are ignored.
-
-    Args:
-        folder: the model's.
-        vocab_file: the vocabulary.
-        may_replace_unused: whether any word may replace an `[unusedN]` entry of
-            the model's vocabulary, as the release suggests.
+    Blank lines at the end are ignored, and any word may replace an `[unusedN]`
+    entry of the model's, as the release suggests.
 
     Raises:
         OSError: a file cannot be opened.
@@ -399,31 +364,19 @@ def check_vocabulary(
     if theirs is None:
         return
     entries, expected = _entries(vocab_file), _entries(theirs)
-    replaced = 0
-    for number, (one, other) in enumerate(
-        itertools.zip_longest(entries, expected), start=1
-    ):
-        if one == other:
+    pairs = itertools.zip_longest(entries, expected)
+    for number, (one, other) in enumerate(pairs, start=1):
+        if one == other or (one and other and _UNUSED.fullmatch(other)):
             continue
-        is_unused = bool(other and _UNUSED.fullmatch(other))
-        if one is None or not (is_unused and may_replace_unused):
-            shown, there = (
-                "the end" if entry is None else repr(entry)
-                for entry in (one, other)
-            )
-            raise ValueError(
-                f"The vocabulary must be that of the model: {vocab_file} "
-                f"({len(entries)} entries) differs from {theirs} "
-                f"({len(expected)} entries) first in line {number}: "
-                f"{shown}, there {there}. Pass --vocab_file={theirs}."
-            )
-        replaced += 1
-    if replaced:
-        logging.info(
-            "%s replaces %d [unusedN] entries of %s.",
-            vocab_file,
-            replaced,
-            theirs,
+        shown, there = (
+            "the end" if entry is None else repr(entry)
+            for entry in (one, other)
+        )
+        raise ValueError(
+            f"The vocabulary must be that of the model: {vocab_file} "
+            f"({len(entries)} entries) differs from {theirs} "
+            f"({len(expected)} entries) first in line {number}: {shown}, there "
+            f"{there}. Pass --vocab_file={theirs}."
         )
 
 

@@ -54,39 +54,34 @@ def open_records(
         OSError: a file cannot be opened.
         ValueError: the records do not fit the flags, the model or each other.
     """
+    sources = []
     sidecars: dict[str, records.Metadata | None] = {}
-    trained_on = _open(options.input_file, options, config, sidecars)
-    held_out = trained_on
-    if options.eval_input_file:
-        held_out = _open(options.eval_input_file, options, config, sidecars)
+    for patterns in filter(None, (options.input_file, options.eval_input_file)):
+        files = record_files.RecordFiles(paths.expand(patterns))
+        logging.info(
+            "%s records in %d file(s): %s",
+            f"{len(files):,}",
+            len(files.paths),
+            ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
+        )
+        found = pretraining_records.check(
+            files,
+            max_seq_length=options.max_seq_length,
+            max_predictions_per_seq=options.max_predictions_per_seq,
+            vocab_size=config.vocab_size,
+        )
+        sidecars |= found
+        sources.append(_source(files, found, options, config.vocab_size))
     pretraining_records.check_same_vocabulary(sidecars)
-    return trained_on, held_out
+    return sources[0], sources[-1]
 
 
-def _open(
-    patterns: str,
+def _source(
+    files: record_files.RecordFiles,
+    sidecars: Mapping[str, records.Metadata | None],
     options: training_flags.PretrainingOptions,
-    config: config_lib.BertConfig,
-    all_sidecars: dict[str, records.Metadata | None],
+    vocab_size: int,
 ) -> input_pipeline.RecordSource:
-    """Opens record files and checks that they fit the flags and the model.
-
-    The contents of their sidecars are added to `all_sidecars`.
-    """
-    files = record_files.RecordFiles(paths.expand(patterns))
-    logging.info(
-        "%s records in %d file(s): %s",
-        f"{len(files):,}",
-        len(files.paths),
-        ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
-    )
-    sidecars = pretraining_records.check(
-        files,
-        max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=options.max_predictions_per_seq,
-        vocab_size=config.vocab_size,
-    )
-    all_sidecars |= sidecars
     masking = dynamic_masking.of_sidecars(sidecars)
     if masking is None:
         features = records.pretraining_features(
@@ -101,7 +96,7 @@ def _open(
     return input_pipeline.RecordSource(
         files=files,
         features=features,
-        vocab_size=config.vocab_size,
+        vocab_size=vocab_size,
         masking=masking,
     )
 
@@ -355,7 +350,8 @@ def evaluate_checkpoints(
             logging.warning("Skipping checkpoint %s: %s", prefix, error)
             continue
         metrics = dict(evaluate())
-        metrics[_PERPLEXITY] = _exponential(metrics[_LOSS])
+        with np.errstate(over="ignore"):
+            metrics[_PERPLEXITY] = float(np.exp(metrics[_LOSS]))
         logging.info(
             "Checkpoint of step %d: held-out masked-LM loss %.4f, "
             "perplexity %.3f",
@@ -373,10 +369,3 @@ def evaluate_checkpoints(
                 f"{json.dumps(json_text.finite(line))}\n" for line in results
             )
     return results
-
-
-def _exponential(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf

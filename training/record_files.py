@@ -129,16 +129,10 @@ class RecordFiles:
             The `n` records, in the order of `indices`.
 
         Raises:
-            IndexError: an index is out of range.
             ValueError: a record does not match its checksums; names the file,
                 the record in it (counted from 0) and the byte.
         """
         wanted = np.asarray(indices, np.int64)  # [n]
-        if np.any((wanted < 0) | (wanted >= len(self))):
-            raise IndexError(
-                f"Records are numbered 0 to {len(self) - 1}; "
-                f"got {wanted.min()} to {wanted.max()}."
-            )
         found = [b""] * len(wanted)
         numbers = np.searchsorted(self._first, wanted, side="right") - 1
         for number in np.unique(numbers).tolist():
@@ -254,15 +248,7 @@ def write_batches(
 
     Returns:
         The number of records in each file.
-
-    Raises:
-        ValueError: there is no file, or a file occurs twice.
     """
-    if not record_paths or len(set(record_paths)) != len(record_paths):
-        raise ValueError(
-            "Records need one or more different output files; "
-            f"got {list(record_paths)}."
-        )
     num_files = len(record_paths)
     counts = [0] * num_files
     total = 0

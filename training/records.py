@@ -9,6 +9,7 @@ Importing this module does not import TensorFlow.
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ if typing.TYPE_CHECKING:
 
 # The names of the encoder's inputs, `[T]` or `[C, T]` each.
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
-_KINDS = {"int64": "iu", "float32": "fiu"}
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
 # The key of a sidecar's `flags` for the number of records of each example.
@@ -47,10 +47,6 @@ class Feature:
     name: str
     shape: tuple[int, ...]
     dtype: str = "int64"
-
-    def __post_init__(self):
-        name = f"The dtype of feature {self.name!r}"
-        messages.check_choice(name, self.dtype, _KINDS)
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
@@ -166,25 +162,6 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
     )
 
 
-def _checked(
-    example: Mapping[str, Any], features: Sequence[Feature]
-) -> dict[str, np.ndarray]:
-    """Checks an example; returns its arrays in the types that are stored."""
-    arrays = {name: np.asarray(value) for name, value in example.items()}
-    found = {name: array.shape for name, array in arrays.items()}
-    wanted = {feature.name: feature.shape for feature in features}
-    if found != wanted:
-        raise ValueError(f"must have the shapes {wanted}; got {found}.")
-    for feature in features:
-        array = arrays[feature.name]
-        if array.dtype.kind not in _KINDS[feature.dtype]:
-            raise ValueError(
-                f"{feature.name} must be {feature.dtype}; got {array.dtype}."
-            )
-        arrays[feature.name] = array.astype(feature.dtype)
-    return arrays
-
-
 def write_records(
     path: str,
     examples: Iterable[Mapping[str, Any]],
@@ -194,10 +171,6 @@ def write_records(
 
     The file appears under its name once it is complete; a few hundred examples
     are kept in memory.
-
-    Raises:
-        ValueError: an example does not fit `features` (names its number,
-            counted from 0).
     """
     record_files.write_batches([path], _batches(examples, features))
 
@@ -205,21 +178,14 @@ def write_records(
 def _batches(
     examples: Iterable[Mapping[str, Any]], features: Sequence[Feature]
 ) -> Iterator[dict[str, np.ndarray]]:
-    rows = []
-    for number, example in enumerate(examples):
-        try:
-            rows.append(_checked(example, features))
-        except ValueError as error:
-            raise ValueError(f"Example {number} {error}") from error
-        if len(rows) == _EXAMPLES_PER_BATCH:
-            yield _stacked(rows)
-            rows = []
-    if rows:
-        yield _stacked(rows)
-
-
-def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    remaining = iter(examples)
+    while rows := list(itertools.islice(remaining, _EXAMPLES_PER_BATCH)):
+        yield {
+            feature.name: np.array(
+                [row[feature.name] for row in rows], feature.dtype
+            )
+            for feature in features
+        }
 
 
 def parse(

@@ -30,7 +30,6 @@ from training import (
 from training import flags as training_flags
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
-_STEP_LIMIT = 2**63  # Steps are int64.
 # The data sets by split.
 _Data = Mapping[str, Sequence[task_lib.Data]]
 
@@ -80,9 +79,12 @@ class TaskModel:
         config, description = self._config.to_dict(), self._description
         start, vocab_file = options.init_checkpoint, options.vocab_file
         if start and not run_files.checkpoints_in(options.output_dir):
-            model_folder.check_start(start, description, vocab_file)
-            if not options.do_train:
-                model_folder.check_outputs(start, description)
+            model_folder.check_start(
+                start,
+                description,
+                vocab_file,
+                with_outputs=not options.do_train,
+            )
         model_folder.describe(
             options.output_dir,
             config,
@@ -100,7 +102,7 @@ class TaskModel:
         vocabulary, length and so on. The chief writes, and the others wait.
 
         Raises:
-            OSError: another worker cannot see the file of the chief.
+            OSError: a file cannot be read or written.
             ValueError: the data set is empty.
         """
         name = f"{data_set.name}.tf_record"
@@ -109,14 +111,10 @@ class TaskModel:
         if workers.is_chief() and not _is_up_to_date(path, made_from):
             _write_records(path, made_from, data_set)
         self._communicator.barrier()
-        made = records.read_metadata(path)
-        if made is None:
-            raise OSError(
-                f"This worker cannot see {path}, made by the chief. All "
-                "workers must read and write the same folder."
-            )
         files = record_files.RecordFiles([path])
-        counts = made.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+        made = records.read_metadata(path)
+        flags = made.flags if made else {}
+        counts = flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
         return task_lib.Data(
             data_set=data_set,
             source=input_pipeline.RecordSource(
@@ -389,17 +387,11 @@ def length(
         options: the options of the run.
 
     Raises:
-        ValueError: there is less than one step, or too many to count.
+        ValueError: there is less than one step.
     """
     batch_size = options.train_batch_size
     num_train_epochs = options.num_train_epochs
-    num_batches = num_examples / batch_size * num_train_epochs
-    if num_batches >= _STEP_LIMIT:
-        raise ValueError(
-            f"--num_train_epochs={num_train_epochs:g} makes more steps than a "
-            "64-bit integer can count. Choose a smaller number."
-        )
-    num_train_steps = int(num_batches)
+    num_train_steps = int(num_examples / batch_size * num_train_epochs)
     if num_train_steps < 1:
         raise ValueError(
             f"{num_examples} examples in batches of {batch_size} for "

@@ -151,7 +151,7 @@ def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
 
 def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "is_chief", lambda: False)
-    with pytest.raises(OSError, match="This worker cannot see"):
+    with pytest.raises(FileNotFoundError):
         _make(tmp_path)
     monkeypatch.undo()
     _make(tmp_path)
@@ -184,8 +184,6 @@ def test_steps_are_counted_as_released(
     assert dataclasses.astuple(length(*args)) == (steps, warmup, per_epoch)
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
         length(3, 8, 2.0, 0.1)
-    with pytest.raises(ValueError, match="64-bit integer"):
-        length(30, 8, 1e308, 0.1)
 
 
 @dataclasses.dataclass(frozen=True)
