@@ -1,0 +1,100 @@
+"""The models inside other people's Keras code."""
+
+import pathlib
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import bert, checkpoints, heads
+from tests import toy_config
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_CONFIG = toy_config.config(initializer_range=0.3)
+_IDS = np.random.default_rng(0).integers(1, 31, (16, 7)).astype(np.int32)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: bert.BertModel(_CONFIG, causal=True),
+        lambda: heads.BertForSequenceClassification(_CONFIG, num_labels=3),
+        lambda: heads.BertForTokenClassification(
+            _CONFIG, num_labels=3, bilstm_head=True, dtype="mixed_bfloat16"
+        ),
+        lambda: heads.BertForQuestionAnswering(_CONFIG),
+        lambda: heads.BertForMultipleChoice(_CONFIG),
+        lambda: heads.BertForPreTraining(_CONFIG, objective="mlm"),
+    ],
+)
+def test_a_saved_model_is_loaded_without_custom_objects(tmp_path, model):
+    path, saved = str(tmp_path / "model.keras"), model()
+    saved.save(path)
+    loaded = keras.saving.load_model(path)
+    assert type(loaded) is type(saved)
+    assert loaded.get_config() == saved.get_config()
+    before = checkpoints.variables_by_name(saved)
+    after = checkpoints.variables_by_name(loaded)
+    assert before.keys() == after.keys()
+    for name, variable in before.items():
+        np.testing.assert_array_equal(after[name], variable, err_msg=name)
+
+
+def test_a_functional_classifier_is_fitted_and_saved(tmp_path):
+    keras.utils.set_random_seed(0)
+    ids = keras.Input([None], dtype="int32")
+    mask = keras.ops.cast(ids > 0, "int32")
+    pooled = bert.BertModel(_CONFIG)(ids, mask)["pooled_output"]
+    model = keras.Model(ids, keras.layers.Dense(2)(pooled))
+    model.compile(
+        keras.optimizers.Adam(1e-2),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    labels = _IDS[:, 1] > 15
+    data = tf.data.Dataset.from_tensor_slices((_IDS, labels)).batch(8)
+    losses = model.fit(data, epochs=8, verbose=0).history["loss"]
+    assert losses[-1] < 0.5 * losses[0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(loaded(_IDS), model(_IDS), atol=1e-6)
+
+
+def test_evaluation_computes_the_logits_of_words_in_float32():
+    """In bfloat16 these logits, 256 and 257, would be a tie."""
+    ids, positions = _IDS[:1], np.array([[1]], np.int32)
+    model = heads.BertForPreTraining(_CONFIG, dtype="mixed_bfloat16")
+    model.bert.embeddings.word_embeddings.assign(
+        np.zeros((_CONFIG.vocab_size, _CONFIG.hidden_size))
+    )
+    bias = np.zeros(_CONFIG.vocab_size, np.float32)
+    bias[[3, 4]] = 256, 257
+    model.predictions.output_bias.assign(bias)
+    outputs = model(ids, None, None, positions, np.array([[4]], np.int32))
+    assert float(outputs["masked_lm_correct"][0, 0]) == 1
+    expected = np.log1p(np.exp(-1))
+    np.testing.assert_allclose(
+        outputs["masked_lm_losses"][0, 0], expected, rtol=1e-5
+    )
+
+
+def test_the_example_of_the_manual_runs(tmp_path, monkeypatch):
+    page = (_ROOT / "docs/keras.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(code.splitlines()) <= 40
+    golden = _ROOT / "tests/golden"
+    text = code.replace("data/bert", str(tmp_path / "bert"))
+    (tmp_path / "bert").mkdir()
+    config = (golden / "inputs/bert_config.json").read_text()
+    (tmp_path / "bert/bert_config.json").write_text(config)
+    vocabulary = (golden / "inputs/vocab.txt").read_text()
+    (tmp_path / "bert/vocab.txt").write_text(vocabulary)
+    for path in (golden / "model").glob("tiny.ckpt.*"):
+        name = path.name.replace("tiny.ckpt", "bert_model.ckpt")
+        (tmp_path / "bert" / name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, "docs/keras.md", "exec"), {})
+    assert (tmp_path / "classifier.keras").exists()
