@@ -135,7 +135,9 @@ def _train(
         state, step = initialization.initialize(objective, options, plan)
     if step < plan.end:
         pretraining.log_baselines(source)
-    whole = devices.compiles_whole_steps(strategy, options.jit_compile)
+    whole = devices.compiles_whole_steps(
+        strategy, options, options.num_train_steps
+    )
     trainer = steps.Trainer(strategy, state, jit_compile=whole)
     return loop.train(trainer, batches, options, plan, step)
 

@@ -24,6 +24,8 @@ FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 _CPU_FLAGS = {"amx_bf16", "avx512_bf16"}
 _CPU_INFO = "/proc/cpuinfo"
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
+# Steps that regain the time of compiling them as a whole on a CPU.
+_LONG_RUN = 300
 # The compute capability of NVIDIA's A100, the first with bfloat16 and
 # TensorFloat-32.
 _AMPERE = (8, 0)
@@ -82,19 +84,33 @@ def prepare_training(
     return strategy
 
 
-def compiles_whole_steps(strategy: tf.distribute.Strategy, choice: str) -> bool:
+def compiles_whole_steps(
+    strategy: tf.distribute.Strategy,
+    options: training_flags.TrainingOptions,
+    num_train_steps: int,
+) -> bool:
     """Returns whether XLA compiles the forward and backward pass as one.
 
-    On a CPU, XLA's matrix products are slower than TensorFlow's own. On a TPU
-    TensorFlow always compiles with XLA.
+    On a CPU, TensorFlow's own matrix products between compiled pieces are
+    faster where they use AVX-512 or bfloat16. In float32 without AVX-512, whole
+    steps take 0.71 to 0.90 of the time (benchmarks/README.md). Compiling them
+    takes 6 to 20 seconds more, again for each number of packed rows, which a
+    short run does not regain. On a TPU TensorFlow always compiles with XLA.
 
     Args:
         strategy: runs the steps.
-        choice: a value of `--jit_compile`.
+        options: `jit_compile` is "true", "false" or "auto".
+        num_train_steps: of the whole run.
     """
-    if choice != "auto":
-        return choice == "true"
-    return _runs_on_gpus(strategy)
+    if options.jit_compile != AUTO:
+        return options.jit_compile == "true"
+    if _runs_on_gpus(strategy):
+        return True
+    cpu = cpu_flags()  # Empty if unknown.
+    has_avx512 = not cpu or "avx512f" in cpu
+    is_float32 = keras.config.dtype_policy().compute_dtype == "float32"
+    is_worth_compiling = num_train_steps >= _LONG_RUN and not options.packing
+    return is_float32 and not has_avx512 and is_worth_compiling
 
 
 def _runs_on_gpus(strategy: tf.distribute.Strategy) -> bool:

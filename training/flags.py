@@ -217,8 +217,9 @@ class TrainingOptions(TpuOptions):
     )
     jit_compile: str = flags.Group.DEVICES.flag(
         "auto",
-        "Compile the forward and backward pass with XLA; auto: on GPUs. "
-        "Results then differ in their last bits.",
+        "Compile the forward and backward pass with XLA as a whole; auto: on "
+        "GPUs, and in float32 on CPUs without AVX-512. Results then differ in "
+        "their last bits.",
         choices=("auto", "true", "false"),
     )
     deterministic: bool = flags.Group.DEVICES.switch(

@@ -190,7 +190,9 @@ def _packed(
     ]
     uses_tpu = training_flags.wants_tpu(options)
     num_rows, most = float(np.mean(counts)), 0
-    if uses_tpu or devices.compiles_whole_steps(strategy, options.jit_compile):
+    if uses_tpu or devices.compiles_whole_steps(
+        strategy, options, options.num_train_steps
+    ):
         most = math.ceil(num_rows + 8 * float(np.std(counts)))
         num_rows = most = min(most, num_pairs)
     share = float(lengths.mean()) / width

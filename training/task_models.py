@@ -232,7 +232,9 @@ class TaskModel:
             self._strategy,
             state,
             jit_compile=devices.compiles_whole_steps(
-                self._strategy, self._options.jit_compile
+                self._strategy,
+                self._options,
+                state.schedule.num_train_steps,
             ),
         )
 

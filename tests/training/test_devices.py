@@ -152,6 +152,33 @@ def test_auto_chooses_what_the_cpu_multiplies_fast(
 
 
 @pytest.mark.parametrize(
+    ("flags_of_cpu", "precision", "flags", "num_train_steps", "is_whole"),
+    [
+        ("avx2 fma", "float32", {}, 343, True),
+        ("avx2 fma", "float32", {}, 20, False),
+        ("avx2 fma", "float32", {"packing": True}, 343, False),
+        ("avx2 fma", "mixed_bfloat16", {}, 343, False),
+        ("avx2 avx512f", "float32", {}, 343, False),
+        ("avx2 avx512f", "float32", {"jit_compile": "true"}, 20, True),
+        ("avx2 fma", "float32", {"jit_compile": "false"}, 343, False),
+    ],
+)
+def test_long_float32_runs_without_avx512_compile_whole_steps(
+    flags_of_cpu, precision, flags, num_train_steps, is_whole, monkeypatch
+):
+    monkeypatch.setattr(
+        devices, "cpu_flags", lambda: frozenset(flags_of_cpu.split())
+    )
+    strategy = devices.prepare(devices.DeviceOptions(precision=precision))
+    options = types.SimpleNamespace(
+        **{"jit_compile": "auto", "packing": False} | flags
+    )
+    assert is_whole == devices.compiles_whole_steps(
+        strategy, options, num_train_steps
+    )
+
+
+@pytest.mark.parametrize(
     ("capabilities", "chosen"),
     [
         ([(8, 0), (9, 0)], "mixed_bfloat16"),
