@@ -213,6 +213,10 @@ def _write_models(folder):
         shutil.copy(path, bert / name)
     shutil.copy(_GOLDEN / "inputs/vocab.txt", bert)
     shutil.copy(_GOLDEN / "inputs/bert_config.json", bert)
+    # The recorded model has a head for questions, too.
+    (bert / "task.json").write_text(
+        json.dumps({"task": "pretraining", "do_lower_case": True})
+    )
     shutil.copytree(bert, folder / "data/uncased_L-12_H-768_A-12")
     shutil.copy(bert / "vocab.txt", folder)
     sizes = json.loads((bert / "bert_config.json").read_text())
