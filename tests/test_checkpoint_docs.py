@@ -61,6 +61,8 @@ def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
         )
     assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
     assert (tmp_path / "release/bert_model.ckpt.index").exists()
+    named = (tmp_path / "release/checkpoint").read_text()
+    assert named == 'model_checkpoint_path: "bert_model.ckpt"\n'
 
 
 def test_every_flag_of_the_manual_exists():

@@ -145,6 +145,9 @@ def convert(options: Options) -> None:
         os.makedirs(made)
         if options.output_format == checkpoints.RELEASE:
             checkpoints.save(os.path.join(made, _WEIGHTS), variables)
+            # As in an `output_dir`, so that scripts can use the folder as one.
+            with writing.whole_file(os.path.join(made, "checkpoint")) as out:
+                out.write(f'model_checkpoint_path: "{_WEIGHTS}"\n')
         else:
             _write_huggingface(made, variables, config, description, vocab_file)
             name = os.path.basename(os.path.abspath(options.output))
