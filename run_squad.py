@@ -38,7 +38,6 @@ from tasks.squad import (
 from training import (
     fine_tuning,
     model_folder,
-    reporting,
     run_record,
 )
 from training import flags as training_flags
@@ -100,8 +99,7 @@ class QuestionAnswering(task.Task):
     @functools.cached_property
     def _features(self) -> list[squad_features.SquadFeatures]:
         """The windows of the questions to answer."""
-        with reporting.log_cost("Splitting paragraphs"):
-            features = list(self._windows(self._questions))
+        features = list(self._windows(self._questions))
         logging.info(
             "%d questions, %d windows", len(self._questions), len(features)
         )
@@ -123,11 +121,9 @@ class QuestionAnswering(task.Task):
         options, is_training = self.options, split == task.TRAIN
         if is_training:
             path = flags.needed(options.train_file, "train_file")
-            with reporting.log_cost("Reading training questions"):
-                questions = squad_examples.read_training_examples(
-                    path,
-                    version_2_with_negative=options.version_2_with_negative,
-                )
+            questions = squad_examples.read_training_examples(
+                path, version_2_with_negative=options.version_2_with_negative
+            )
         else:
             path = flags.needed(options.predict_file, "predict_file")
             questions = self._questions
@@ -173,15 +169,14 @@ class QuestionAnswering(task.Task):
                 strict=True,
             )
         }
-        with reporting.log_cost("Ranking answers"):
-            return squad_answers.rank_answers(
-                self._questions,
-                self._features,
-                logits,
-                self.options,
-                self.tokenizer.basic_tokenizer,
-                without_padding=self.options.packing,
-            )
+        return squad_answers.rank_answers(
+            self._questions,
+            self._features,
+            logits,
+            self.options,
+            self.tokenizer.basic_tokenizer,
+            without_padding=self.options.packing,
+        )
 
     def metrics(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
         return squad_results.score(

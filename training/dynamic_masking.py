@@ -185,11 +185,7 @@ def choose(
 def of_sidecars(
     sidecars: Mapping[str, records.Metadata | None],
 ) -> Masking | None:
-    """Reads the masking of records; None if they are masked already.
-
-    Args:
-        sidecars: for each record file the contents of its sidecar, None if it
-            has none.
+    """Reads the masking of record files; None if they are masked already.
 
     Raises:
         ValueError: the masking of the files differs.

@@ -8,8 +8,6 @@ import contextlib
 import json
 import operator
 import os
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -378,19 +376,3 @@ def _panels(records: Sequence[Record]) -> list[str]:
         return is_rate, name != "loss", not is_loss, name
 
     return sorted(names, key=place)
-
-
-@contextlib.contextmanager
-def log_cost(name: str) -> Iterator[None]:
-    """Logs the duration of a block and the peak memory so far."""
-    started = time.monotonic()
-    yield
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts kilobytes, macOS bytes.
-    megabytes = peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    logging.info(
-        "%s took %.1f s; peak memory so far %s MB",
-        name,
-        time.monotonic() - started,
-        f"{megabytes:,.0f}",
-    )

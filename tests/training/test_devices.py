@@ -36,32 +36,6 @@ def test_options_and_tf_config_choose_the_devices(num_workers, options, kind):
     assert _kind(num_workers, **options) == kind
 
 
-@pytest.mark.parametrize(
-    ("num_workers", "options", "message"),
-    [
-        (
-            1,
-            {"use_tpu": True, "distribution_strategy": "mirrored"},
-            "one of --use_tpu and --distribution_strategy=mirrored",
-        ),
-        (
-            2,
-            {"distribution_strategy": "one_device"},
-            "is for one process, but TF_CONFIG lists 2",
-        ),
-        (2, {"num_cpu_devices": 2}, "splits the CPU of one process"),
-        (
-            1,
-            {"num_cpu_devices": 2, "distribution_strategy": "one_device"},
-            "cannot be combined with --distribution_strategy=one_device",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_refused(num_workers, options, message):
-    with pytest.raises(ValueError, match=message):
-        _kind(num_workers, **options)
-
-
 def test_only_batches_that_are_used_must_divide_among_the_devices(monkeypatch):
     three = types.SimpleNamespace(num_replicas_in_sync=3)
     monkeypatch.setattr(devices, "prepare", lambda options: three)
