@@ -210,6 +210,11 @@ def describe(
         ValueError: the folder has a checkpoint of another model; the message
             names what differs.
     """
+    if is_training and ("[" in folder or "\\" in folder):
+        raise ValueError(
+            "--output_dir must not contain [ or a backslash: TensorFlow takes "
+            f"them for a pattern when it reads checkpoints. Got {folder}."
+        )
     has_checkpoint = bool(run_files.checkpoints_in(folder))
     # Only this program writes a state beside its checkpoints.
     is_ours = bool(paths.matching(folder, "*.state.json"))

@@ -142,7 +142,9 @@ def test_an_interruption_reaches_the_command_once(folders, tmp_path):
     command = _command("long", sleep=60)
     code = (
         "from paper import running, reproduce\n"
-        "import pathlib\n"
+        "import pathlib, signal\n"
+        # Ignored if the tests run in the background of a shell.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"running.ROOT = pathlib.Path({str(tmp_path)!r})\n"
         "command = running.Command(name='long', program='script.py', "
         "flags={'output_dir': running.Output(), 'sleep': 60})\n"

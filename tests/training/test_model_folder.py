@@ -166,6 +166,13 @@ def test_a_folder_without_a_checkpoint_may_become_another_model(tmp_path):
     assert _described(tmp_path) == other
 
 
+@pytest.mark.parametrize("name", ["run [v2]", r"a\b"])
+def test_folders_whose_checkpoints_cannot_be_read_are_refused(tmp_path, name):
+    folder = str(tmp_path / name)
+    with pytest.raises(ValueError, match=r"must not contain \[ or a backslash"):
+        model_folder.describe(folder, _CONFIG, _TAGGER, is_training=True)
+
+
 def test_without_training_nothing_is_written_into_our_folders(tmp_path):
     _trained(tmp_path)
     longer = _TAGGER | {"max_seq_length": 512}
