@@ -32,20 +32,17 @@ from vocab import tokenization
 COLUMNS = {
     "this project": "ours.this_project",
     "other clone": "ours.this_project",
-    "whole steps": "ours.whole_steps",
     "Hugging Face": "peers.hugging_face",
-    "Hugging Face, defaults": "peers.hugging_face",
-    "keras-hub": "peers.keras_hub",
     "floor": "ours.floor",
 }
-_STEP = tuple(COLUMNS)
-# Measurement -> its columns. Only a pre-training step has keras-hub's model.
+_ALL = tuple(COLUMNS)
+# Measurement -> its columns.
 MEASUREMENTS = {
-    "pretraining_step": _STEP,
-    "fine_tuning_step": tuple(name for name in _STEP if name != "keras-hub"),
-    "prediction": (*_STEP[:2], *_STEP[3:5], "floor"),
-    "tokenization": (*_STEP[:2], "Hugging Face"),
-    "data_creation": _STEP[:2],
+    "pretraining_step": _ALL,
+    "fine_tuning_step": _ALL,
+    "prediction": _ALL,
+    "tokenization": _ALL[:3],
+    "data_creation": _ALL[:2],
 }
 _GROUP = flags.Heading("Measurement")
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
@@ -71,8 +68,8 @@ class Options:
         "by default Python's documentation."
     )
     peers: str | None = _GROUP.optional(
-        "Python of an environment with torch, transformers and keras-hub; "
-        "without it, they are not measured."
+        "Python of an environment with torch and transformers; without it, "
+        "they are not measured."
     )
     other_clone: str | None = _GROUP.optional(
         "Folder of another version of this project to compare with."
@@ -108,7 +105,6 @@ def make_job(options: Options, name: str, text_file: str) -> contenders.Job:
         max_seq_length=_MAX_SEQ_LENGTH,
         precision=options.precision,
         lengths=lengths,
-        by_length=True,
         text_file=text_file,
         vocab_file=_VOCABULARY,
     )
@@ -120,7 +116,7 @@ def start(
     """Starts the contenders of a measurement; returns them by column."""
     running = {}
     for column in MEASUREMENTS[name]:
-        python, clone, work = sys.executable, str(contenders.ROOT), job
+        python, clone = sys.executable, str(contenders.ROOT)
         if column == "other clone":
             if not options.other_clone:
                 continue
@@ -129,12 +125,8 @@ def start(
             if not options.peers:
                 continue
             python = options.peers
-        if column.endswith("defaults"):
-            work = dataclasses.replace(
-                job, precision="float32", by_length=False
-            )
         contender = contenders.Contender(
-            COLUMNS[column], work, python=python, clone=clone
+            COLUMNS[column], job, python=python, clone=clone
         )
         if contender.absent is None:
             running[column] = contender

@@ -177,13 +177,16 @@ class Reader:
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
                 continue
-            one, other = (self._weights.read(ours[n]) for n in (alias, name))
-            # Bytes, so that NaN equals itself.
-            if one.shape != other.shape or one.tobytes() != other.tobytes():
-                raise ValueError(
-                    f"{alias} in {self.origin!r} must equal {name}: BERT ties "
-                    "them. This is another model."
-                )
+            self._check_equal(ours[alias], ours[name])
+
+    def _check_equal(self, one: str, other: str) -> None:
+        first, second = map(self._weights.read, (one, other))
+        # Bytes, so that NaN equals itself.
+        if first.shape != second.shape or first.tobytes() != second.tobytes():
+            raise ValueError(
+                f"{one} in {self.origin!r} must equal {other}: in BERT they "
+                "are one weight. This is another model."
+            )
 
     def _named(self) -> dict[str, tuple[str, bool]]:
         """Returns the names in the file, and whether axes are transposed."""
@@ -203,6 +206,8 @@ class Reader:
             variable = table.get(tied)
             release = variable.release if variable else theirs
             transposed = bool(variable and variable.is_transposed)
+            if release in found:
+                self._check_equal(theirs, found[release][0])
             found[release] = theirs, transposed
         return found
 

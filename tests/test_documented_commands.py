@@ -12,7 +12,7 @@ from tests import documented_commands as documented
 _ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
 _OTHER_MODULES = {"pytest"}
 # Files that are run, without flags of this project.
-_SCRIPTS = {"./quickstart.sh", "./run_tests.sh", "benchmarks/fine_tuning.py"}
+_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())
 
 

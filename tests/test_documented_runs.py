@@ -49,7 +49,6 @@ _NOT_RUN = {
     "which requirements-dev.txt has not; tests/corpus runs it where it is",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
-    "benchmarks/fine_tuning.py": "takes minutes and another environment",
     "hf": "needs the network",
     "tools.prepare_corpus --input_format=parquet": "reads what needs the "
     "network; tests/corpus/test_formats.py reads Parquet",

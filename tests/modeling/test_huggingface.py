@@ -111,6 +111,18 @@ def test_sixteen_bit_weights_are_widened(tmp_path, dtype):
     )
 
 
+def test_a_weight_under_two_names_has_one_value(tmp_path):
+    weights = _encoder()
+    norm = "embeddings.LayerNorm."
+    weights[f"{norm}gamma"] = weights[f"bert.{norm}weight"]
+    checkpoints.read(_folder(tmp_path, weights))
+    weights[f"{norm}gamma"] = weights[f"bert.{norm}weight"] + 1
+    with pytest.raises(
+        ValueError, match=r"gamma in .* must equal|must equal .*gamma"
+    ):
+        checkpoints.read(_folder(tmp_path, weights))
+
+
 def test_buffers_and_ties_are_no_variables(tmp_path):
     weights = _encoder()
     words = weights["bert.embeddings.word_embeddings.weight"]
@@ -130,7 +142,7 @@ def test_buffers_and_ties_are_no_variables(tmp_path):
     held = checkpoints.read(_folder(tmp_path, weights | more))
     np.testing.assert_array_equal(held["cls/predictions/output_bias"], bias)
     more["cls.predictions.decoder.weight"] = words + 1
-    with pytest.raises(ValueError, match="BERT ties them"):
+    with pytest.raises(ValueError, match="they are one weight"):
         checkpoints.read(_folder(tmp_path, weights | more))
 
 
