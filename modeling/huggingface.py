@@ -195,7 +195,7 @@ class Reader:
             name_tables.num_layers(canonical.values()), self.architectures
         )
         is_choice = name_tables.MULTIPLE_CHOICE in self.architectures
-        found = {}
+        found: dict[str, tuple[str, bool]] = {}
         for theirs, name in canonical.items():
             # Their bias of choices shifts all choices equally.
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
