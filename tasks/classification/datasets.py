@@ -1,20 +1,16 @@
 """Classification data sets: their splits, files and examples."""
 
-import collections
 import dataclasses
+import functools
 import os
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from absl import logging
-
-from files import messages, paths
+from files import paths
 from tasks import tables
 from tasks.classification import labels, sentence_pairs
 
-_MAX_NAMES_SHOWN = 3
-_MAX_LINES_SHOWN = 10
 _SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
 
 
@@ -30,8 +26,8 @@ class Layout:
         file_format: one of `tables.FORMATS`.
         has_header: whether the first row has the column names.
         same_width: whether all rows must have as many columns as the first.
-        skip_short_rows: whether rows with too few columns are dropped, with a
-            count in the log, instead of being an error.
+        skip_short_rows: whether rows with too few columns are dropped,
+            instead of being an error.
     """
 
     text_a: tables.Column
@@ -127,7 +123,6 @@ class TextFile:
             self.info.label_set,
             with_labels=with_labels,
         )
-        name = self.split.name
         if self.dev_fraction:
             chosen = held_out([e.label for e in examples], self.dev_fraction)
             examples = [
@@ -135,13 +130,6 @@ class TextFile:
                 for place, example in enumerate(examples)
                 if (place in chosen) == self.is_held_out
             ]
-            name += ", held out" if self.is_held_out else ", the others"
-        logging.info("%s %s: %d examples", self.path, name, len(examples))
-        found = {example.label for example in examples}
-        if with_labels and len(found) == 1 < len(examples):
-            logging.warning(
-                "%s: every example has the label %s", self.path, *found
-            )
         return examples
 
 
@@ -193,14 +181,11 @@ def find_files(
     for number, split in enumerate(splits):
         path = find_file(data_dir, info.name, split.files)
         if path is None:
-            names = " or ".join(split.files[:_MAX_NAMES_SHOWN])
-            message = (
-                f"No {names} of {info.name} in {data_dir!r}, or in a folder "
-                f"{info.name} there."
-            )
             if split.required:
-                raise FileNotFoundError(message)
-            logging.info("%s Left out.", message)
+                raise FileNotFoundError(
+                    f"No {' or '.join(split.files)} of {info.name} in "
+                    f"{data_dir!r}, or in a folder {info.name} there."
+                )
             continue
         found.append(
             TextFile(
@@ -286,18 +271,15 @@ def discover_labels(
             too few classes; names the file.
     """
     table, layout = _open(path, layout, with_labels=True)
-    counts: collections.Counter[str] = collections.Counter()
     column: Any = layout.label
-
-    def names_of(cell: Any) -> list[str]:
-        return labels.class_names(cell, problem_type)
-
+    names_of = functools.partial(labels.class_names, problem_type=problem_type)
+    found: set[str] = set()
     for _, row in _rows(table, layout):
-        counts.update(table.read(row, column, names_of))
+        found.update(table.read(row, column, names_of))
     try:
         return labels.LabelSet(
             problem_type=problem_type,
-            names=labels.in_order(counts),
+            names=labels.in_order(found),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -334,7 +316,6 @@ def _rows(
     table: tables.Table, layout: Layout
 ) -> Iterator[tuple[int, tables.Row]]:
     """Yields the rows to read, numbered from 0 as in the file."""
-    short = []
     columns = (layout.text_a, layout.text_b, layout.label)
     width = 1 + max((c for c in columns if isinstance(c, int)), default=0)
     for number, row in enumerate(table.rows):
@@ -343,13 +324,5 @@ def _rows(
             if table.cell(row, column) != value:
                 continue
         if layout.skip_short_rows and len(row.cells) < width:
-            short.append(row.line)
             continue
         yield number, row
-    if short:
-        logging.warning(
-            "%s: dropped %d row(s) that have fewer than %d columns, known "
-            "damage of this data set (lines %s)",
-            *(table.path, len(short), width),
-            messages.listed(short, _MAX_LINES_SHOWN),
-        )

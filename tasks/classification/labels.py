@@ -1,14 +1,12 @@
 """Labels of a sentence classifier, and their weights in the loss."""
 
-import collections
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from files import json_text, messages
 from tasks import task
@@ -44,9 +42,6 @@ class LabelSet:
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        messages.check_choice(
-            "problem_type", self.problem_type, task.PROBLEM_TYPES
-        )
         shown = messages.listed(self.names) or "none"
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"Label names must differ; got {shown}.")
@@ -125,13 +120,11 @@ def class_names(value: Any, problem_type: str) -> list[str]:
 def _class_name(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        raise ValueError(
-            f"{value} is a fraction, but a class is expected; "
-            "for scores, use problem_type regression."
-        )
     if not isinstance(value, str | int):
-        raise ValueError(f"a label must be text; got {messages.short(value)}.")
+        raise ValueError(
+            f"a label must be text; got {messages.short(value)}. For scores, "
+            "use --problem_type=regression."
+        )
     name = str(value).strip()
     if not name:
         raise ValueError("the label is empty; every row must have one.")
@@ -154,32 +147,21 @@ def _parse_score(value: Any) -> float:
     return score
 
 
-def in_order(counts: collections.Counter[str]) -> tuple[str, ...]:
-    """Sorts class names, integers by value; logs and checks their counts.
+def in_order(names: Collection[str]) -> tuple[str, ...]:
+    """Sorts class names, integers by value.
 
     Thus the order does not depend on that of the rows.
 
     Raises:
         ValueError: a name is a fraction, so the labels may be scores.
     """
-    if fractions := list(filter(_FRACTION.fullmatch, counts)):
+    if fractions := list(filter(_FRACTION.fullmatch, names)):
         raise ValueError(
             f"The label {fractions[0]} is a fraction, but a class is expected; "
             "for scores, use --problem_type=regression; for class names, "
             "list the labels."
         )
-    names = tuple(sorted(counts, key=_sort_key))
-    logging.info(
-        "labels found: %s",
-        messages.listed([f"{name} x {counts[name]}" for name in names]),
-    )
-    if len(counts) > messages.MOST_VALUES and 2 * len(counts) > counts.total():
-        logging.warning(
-            "Of %d labels, %d are different. Is it the column of the "
-            "labels? For scores, use --problem_type=regression.",
-            *(counts.total(), len(counts)),
-        )
-    return names
+    return tuple(sorted(names, key=_sort_key))
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:
@@ -210,12 +192,7 @@ def class_weights(
     if label_set.problem_type == task.REGRESSION:
         raise ValueError("--class_weights is for labels; got regression.")
     if tuple(given) == BALANCED_WEIGHTS:
-        weights = _balanced_weights(list(found), label_set)
-        logging.info(
-            "class weights: %s",
-            dict(zip(label_set.names, weights, strict=True)),
-        )
-        return weights
+        return _balanced_weights(list(found), label_set)
     try:
         weights = tuple(map(float, given))
     except ValueError:

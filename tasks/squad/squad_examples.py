@@ -15,7 +15,6 @@ from absl import logging
 
 from files import json_text, messages
 
-_VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
 # As released: white space is these five; U+00A0 and the like stay in words.
 WHITE_SPACE = " \t\r\n\u202f"
 _WORD = re.compile(f"[^{WHITE_SPACE}]+")
@@ -84,11 +83,15 @@ def training_examples(
         ValueError: the file is not in SQuAD format or has the wrong version, or
             a question does not have exactly one answer.
     """
-    examples, dropped, moved = [], [], []
-    questions = _read(path, version_2_with_negative)
-    words_of, starts_of = functools.cache(find_words), functools.cache(_starts)
-    for where, context, qa in questions:
-        is_impossible = version_2_with_negative and _is_impossible(where, qa)
+    examples, dropped = [], []
+    words_of = functools.cache(find_words)
+    starts_of = functools.cache(
+        lambda context: [match.start() for match in _WORD.finditer(context)]
+    )
+    for where, context, qa in _read(path, version_2_with_negative):
+        is_impossible = version_2_with_negative and json_text.field(
+            qa, "is_impossible", bool, where
+        )
         text, span = "", (-1, -1)
         if not is_impossible:
             answers = qa.get("answers") or []
@@ -108,8 +111,6 @@ def training_examples(
                 dropped.append(qa["id"])
                 continue
             span = found
-            if not context.startswith(text, start):
-                moved.append(qa["id"])
         examples.append(
             SquadExample(
                 qas_id=qa["id"],
@@ -121,23 +122,8 @@ def training_examples(
                 is_impossible=is_impossible,
             )
         )
-    total = f"of {len(questions)} questions"
-    warn(path, dropped, f"{total} dropped: the answer is not at its offset")
-    # As released: these are kept, with a span that may be too wide.
-    warn(
-        path, moved, f"{total} kept, although the answer's offset is imprecise"
-    )
+    warn(path, dropped, "questions dropped: the answer is not at its offset")
     return examples
-
-
-def _is_impossible(where: str, qa: dict[str, Any]) -> bool:
-    if "is_impossible" not in qa:
-        raise ValueError(
-            f"{where}.is_impossible is missing; with --version_2_with_negative "
-            "every question to train on needs it. Leave the flag out to train "
-            "on a file of SQuAD 1.1."
-        )
-    return qa["is_impossible"]
 
 
 def read_questions(
@@ -211,30 +197,13 @@ def _read(path: str, version_2_with_negative: bool) -> list[_Question]:
     questions = list(_questions(dataset, path))
     if not questions:
         raise ValueError(f"{path}: expected at least one question; got none.")
-    objects = [qa for _, _, qa in questions]
-    num_unanswerable = sum(qa.get("is_impossible", False) for qa in objects)
-    has_answers = any(qa.get("answers") for qa in objects)
-    version = str(dataset.get("version", ""))
-    if version_2_with_negative:
-        if has_answers and not any("is_impossible" in qa for qa in objects):
-            logging.warning(
-                "%s: no question has `is_impossible`, as in SQuAD 1.1, where "
-                "every question has an answer. With --version_2_with_negative "
-                "the model may predict that there is none.",
-                path,
-            )
-    elif num_unanswerable or (
-        _VERSION_2.fullmatch(version) and not has_answers
+    if not version_2_with_negative and any(
+        qa.get("is_impossible") for _, _, qa in questions
     ):
         raise ValueError(
-            f"{path}: a file of SQuAD 2.0 (version {messages.short(version)}, "
-            f"{num_unanswerable} unanswerable questions of {len(questions)}) "
-            "needs --version_2_with_negative."
+            f"{path}: a file of SQuAD 2.0, with unanswerable questions, needs "
+            "--version_2_with_negative."
         )
-    empty = [qa["id"] for qa in objects if not qa["question"].strip()]
-    warn(path, empty, f"of {len(questions)} questions have no text")
-    empty = [qa["id"] for _, text, qa in questions if not text.strip()]
-    warn(path, empty, f"of {len(questions)} questions have no paragraph")
     return questions
 
 
@@ -257,10 +226,6 @@ def _questions(dataset: Any, path: str) -> Iterator[_Question]:
                 # A number as id is converted to its JSON key.
                 qas_id = str(field(qa, "id", (str, int), where))
                 yield where, context, {**qa, "id": qas_id}
-
-
-def _starts(context: str) -> list[int]:
-    return [match.start() for match in _WORD.finditer(context)]
 
 
 def _answer_words(

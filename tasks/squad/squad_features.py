@@ -154,12 +154,10 @@ def convert_examples_to_features(
         query = word_memory.pieces_of_text(example.question_text, pieces_of)
         query = query[: options.max_query_length]
         answer = _answer_span(example, paragraph, pieces_of)
-        windows = _windows(query, answer, paragraph, options, tokenizer)
-        for number, window in enumerate(windows):
+        for window in _windows(query, answer, paragraph, options, tokenizer):
             yield SquadFeatures(
                 unique_id=next(unique_ids),
                 example_index=index,
-                doc_span_index=number,
                 is_impossible=example.is_impossible,
                 **window,
             )
@@ -174,14 +172,14 @@ def records_by_example(
 
     An example with an empty paragraph has none.
     """
-    groups = itertools.groupby(features, lambda f: f.example_index)
-    index, windows = next(groups, (num_examples, ()))
-    for example_index in range(num_examples):
-        if example_index < index:
-            yield []
-            continue
-        yield [window.record() for window in windows]
-        index, windows = next(groups, (num_examples, ()))
+    windows = iter(features)
+    window = next(windows, None)
+    for index in range(num_examples):
+        records = []
+        while window is not None and window.example_index == index:
+            records.append(window.record())
+            window = next(windows, None)
+        yield records
 
 
 def improve_answer_span(
@@ -248,6 +246,7 @@ def _windows(
                 positions = (answer[0] + shift, answer[1] + shift)
         tokens = ("[CLS]", *query, "[SEP]", *paragraph.pieces[part], "[SEP]")
         yield {
+            "doc_span_index": index,
             "tokens": tokens,
             "num_query_tokens": num_query_tokens,
             "input_ids": input_ids,

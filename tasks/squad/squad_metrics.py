@@ -8,11 +8,10 @@ import collections
 import itertools
 import re
 import string
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from files import messages
 from tasks.squad import squad_examples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -25,7 +24,7 @@ def evaluate_v1(
     """Scores predictions like the official script of SQuAD 1.1.
 
     A question without a prediction scores 0; a prediction for an unknown
-    question is ignored. Both are counted in the log.
+    question is ignored.
 
     Returns:
         `exact_match` and `f1` in percent.
@@ -42,8 +41,7 @@ def evaluate_v2(
     """Scores predictions like the official script of SQuAD 2.0.
 
     A question without a prediction scores 0 (the official script stops with an
-    error); a prediction for an unknown question is ignored. Both are counted in
-    the log.
+    error); a prediction for an unknown question is ignored.
 
     Args:
         gold: gold answer texts by id; none if unanswerable.
@@ -57,9 +55,6 @@ def evaluate_v2(
         are such questions, and with `null_odds` `best_exact`,
         `best_exact_thresh`, `best_f1`, `best_f1_thresh`; scores in percent, in
         this order.
-
-    Raises:
-        ValueError: a question has no null odds.
     """
     exact, f1 = score_v2(gold, predictions)
     result = {"exact": _percent(exact), "f1": _percent(f1), "total": len(gold)}
@@ -71,13 +66,10 @@ def evaluate_v2(
                 result[f"{name}_{metric}"] = _percent(own)
             result[f"{name}_total"] = len(ids)
     if null_odds is not None:
-        _require_odds(gold, null_odds)
         for name, values in ("exact", exact), ("f1", f1):
-            best, threshold = _official_best(
-                values, gold, predictions, null_odds
+            result[f"best_{name}"], result[f"best_{name}_thresh"] = (
+                _official_best(values, gold, predictions, null_odds)
             )
-            result[f"best_{name}"] = best
-            result[f"best_{name}_thresh"] = threshold
     return result
 
 
@@ -121,13 +113,9 @@ def best_null_threshold(
         The lowest of the best thresholds: halfway between the odds of two
         questions, or 1 below the lowest or above the highest. It equals the
         number that `eval_results.txt` reports.
-
-    Raises:
-        ValueError: a question has no null odds.
     """
     _, f1 = score_v2(gold, texts)
     _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""))
-    _require_odds(gold, null_odds)
     # Gain in F1 of the answers over "no answer", by their odds. Questions
     # without text have no answer at any threshold.
     gains: dict[float, float] = {}
@@ -189,10 +177,6 @@ def _score(
     squad_examples.warn(
         "Scores", missing, "questions have no prediction and score 0"
     )
-    unknown = [qas_id for qas_id in predictions if qas_id not in gold]
-    squad_examples.warn(
-        "Scores", unknown, "predictions have ids that are not in the file"
-    )
     exact_scores = dict.fromkeys(gold, 0.0)
     f1_scores = dict.fromkeys(gold, 0.0)
     for qas_id, texts in gold.items():
@@ -203,15 +187,6 @@ def _score(
             )
             f1_scores[qas_id] = max(f1(text, prediction) for text in texts)
     return exact_scores, f1_scores
-
-
-def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
-    missing = [qas_id for qas_id in ids if qas_id not in null_odds]
-    if missing:
-        raise ValueError(
-            f"Every question must have null odds; {len(missing)} have none: "
-            f"{messages.listed(missing)}."
-        )
 
 
 def _official_best(
@@ -227,9 +202,7 @@ def _official_best(
     """
     total = best = float(sum(not answers for answers in gold.values()))
     threshold = 0.0
-    for qas_id in sorted(null_odds, key=null_odds.__getitem__):
-        if qas_id not in scores:
-            continue
+    for qas_id in sorted(gold, key=null_odds.__getitem__):
         if gold[qas_id]:
             total += scores[qas_id]
         elif predictions.get(qas_id):

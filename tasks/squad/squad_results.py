@@ -4,12 +4,10 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from absl import logging
-
-from files import json_text, messages, paths, writing
+from files import json_text, paths, writing
 from tasks.squad import squad_answers, squad_flags, squad_metrics
 
 SCORES = "eval_results.txt"
@@ -63,11 +61,6 @@ def decide(
             gold or {}, texts, null_odds
         )
     decided = {a.qas_id: a.prediction(threshold) for a in answers}
-    num_empty = sum(not text for text in decided.values())
-    logging.info(
-        "%d of %d questions have no answer at --null_score_diff_threshold=%r",
-        *(num_empty, len(answers), threshold),
-    )
     return Decisions(texts=decided, null_odds=null_odds, threshold=threshold)
 
 
@@ -105,10 +98,10 @@ def read(path: str, *, version_2_with_negative: bool) -> Decisions:
         OSError: a file cannot be opened.
         ValueError: a file has the wrong format.
     """
-    texts, null_odds = read_by_id(path, _is_text, "a text"), None
+    texts, null_odds = _by_id(path, str), None
     odds_path = os.path.join(os.path.dirname(path), _NULL_ODDS)
     if version_2_with_negative and paths.exists(odds_path):
-        null_odds = read_by_id(odds_path, json_text.is_number, "a number")
+        null_odds = _by_id(odds_path, (float, int))
     return Decisions(texts=texts, null_odds=null_odds)
 
 
@@ -116,23 +109,11 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def read_by_id(
-    path: str, is_right: Callable[[Any], bool], name: str
-) -> dict[str, Any]:
-    """Reads a JSON object of values by question id.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file or a value, which `name` describes, is wrong.
-    """
+def _by_id(path: str, kind: Any) -> dict[str, Any]:
     values = json_text.read_object(path)
-    for qas_id, value in values.items():
-        if not is_right(value):
-            raise ValueError(
-                f"{path}: question {messages.short(qas_id)} must have {name}; "
-                f"got {messages.short(value)}."
-            )
-    return values
+    return {
+        qas_id: json_text.field(values, qas_id, kind, path) for qas_id in values
+    }
 
 
 def score(

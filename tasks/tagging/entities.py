@@ -17,8 +17,6 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from absl import logging
-
 from files import messages
 from tasks.tagging import conll
 
@@ -45,7 +43,7 @@ def split(tag: str) -> tuple[str, str]:
 
 
 def detect(file: conll.ColumnFile) -> str:
-    """Detects the scheme of the tags of a file, and logs it.
+    """Detects the scheme of the tags of a file.
 
     Letters without types are no scheme, but raw tags.
 
@@ -57,22 +55,13 @@ def detect(file: conll.ColumnFile) -> str:
     """
     tags = sorted({tag for tags in _tags(file) for tag in tags} - {OUTSIDE})
     typed = [tag for tag in tags if _TYPED.fullmatch(tag)]
-    shown = messages.listed(tags, _NUM_SHOWN)
     if typed and typed != tags:
         raise ValueError(
             f"{file.path}: all tags but O must be like B-TYPE, or none; got "
-            f"{shown}. If they are names without such letters, pass "
-            "--scheme=raw."
+            f"{messages.listed(tags, _NUM_SHOWN)}. If they are names without "
+            "such letters, pass --scheme=raw."
         )
-    scheme = IOB if typed else RAW
-    logging.info("%s: --scheme=%s, from the tags %s", file.path, scheme, shown)
-    if tags and {*tags} <= {*_LETTERS}:
-        logging.warning(
-            "%s: the tags %s are read as types of entities. If they begin and "
-            "continue entities of one type, pass --scheme=iob.",
-            *(file.path, shown),
-        )
-    return scheme
+    return IOB if typed else RAW
 
 
 def to_iob2(tags: Sequence[str], scheme: str = IOB) -> tuple[str, ...]:

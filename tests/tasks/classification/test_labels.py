@@ -41,7 +41,7 @@ def test_score_is_a_number(cell):
     [
         (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
         (_set("0", "1"), "", "the label is empty"),
-        (_set("0", "1"), 1.0, "1.0 is a fraction"),
+        (_set("0", "1"), 1.0, "must be text; got 1.0. For scores"),
         (_set("0", "1"), None, "a label must be text; got None"),
         (_set("0", "1"), ["0"], "a label must be text; got"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
@@ -79,24 +79,9 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
         _discover(tmp_path, ["1", ""])
 
 
-def test_labels_that_are_rarely_the_same_are_suspected(tmp_path, caplog):
-    texts = [f"text {n}" for n in range(30)]
-    _discover(tmp_path, texts)
-    found, warning = (record.message for record in caplog.records)
-    assert found.endswith("'text 26 x 1' and 10 more")
-    assert warning == (
-        "Of 30 labels, 30 are different. Is it the column of the labels? "
-        "For scores, use --problem_type=regression."
-    )
-    caplog.clear()
-    _discover(tmp_path, texts * 2)
-    assert "are different" not in caplog.text
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"problem_type": "ranking"}, "must be one of single_label, multi"),
         ({"names": ("a", "a")}, "must differ"),
         ({"names": ("a",)}, "single_label needs at least 2"),
         ({"problem_type": "multi_label"}, "multi_label needs at least 1"),

@@ -203,8 +203,8 @@ def test_threshold_decides_between_null_and_the_best_text(tokenizer):
     ("name", "content", "message"),
     [
         ("predictions", '["x"]', "a JSON object; got list"),
-        ("predictions", '{"q": 1}', "'q' must have a text"),
-        ("null_odds", '{"q": "1"}', "'q' must have a number"),
+        ("predictions", '{"q": 1}', "q must be a string"),
+        ("null_odds", '{"q": "1"}', "q must be a number"),
         ("null_odds", "{", "must be JSON .*line 1 column 2"),
     ],
 )

@@ -59,12 +59,8 @@ def test_conversion_by_hand(scheme, tags, iob2):
         ("NN -LRB-", "raw"),
     ],
 )
-def test_detected_scheme(tags, scheme, caplog):
-    caplog.set_level("INFO")
+def test_detected_scheme(tags, scheme):
     assert entities.detect(_file(tags)) == scheme
-    assert f"f.txt: --scheme={scheme}, from the tags" in caplog.text
-    is_doubtful = set(tags.split()) <= set("BIESMO") and tags != "O"
-    assert ("pass --scheme=iob" in caplog.text) == is_doubtful
 
 
 def test_tags_of_two_kinds_are_refused():
