@@ -348,17 +348,66 @@ class Encoder(layers.BertLayer):
         return outputs
 
 
-@keras.saving.register_keras_serializable("bert")
-class BertModel(keras.Model):
-    """The encoder of sequences of word pieces.
+class Network(keras.Model):
+    """The base class of models, which creates their variables.
 
-    Source: Devlin et al. 2019, §3. The constructor creates its variables.
+    A model creates its layers in `build`, inside its own scope, so that every
+    path is the model's name followed by the release's name of the variable.
 
     Args:
         config: the network's sizes.
         causal: left-to-right attention (Devlin et al. 2019, §5.1, "LTR").
-        name: of the model; the first part of its variables' paths.
+        name: of the model, the first part of its variables' paths; the class
+            default if None.
         dtype: Keras policy or its name; the global one if None.
+
+    Attributes:
+        optional_variables: patterns of variables that a checkpoint may lack,
+            because no output depends on them.
+    """
+
+    default_name: str
+    optional_variables: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        causal: bool = False,
+        name: str | None = None,
+        dtype: Policy = None,
+    ):
+        super().__init__(
+            name=name or self.default_name, dtype=dtype, autocast=False
+        )
+        self.config = config
+        self.causal = causal
+        with layers.with_policy(self.dtype_policy):
+            self.build()
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "config": self.config.to_dict(),
+            "causal": self.causal,
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
+        sizes = config_lib.BertConfig.from_dict(config["config"])
+        dtype = keras.dtype_policies.deserialize(config["dtype"])
+        return cls(**{**config, "config": sizes, "dtype": dtype})
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Does nothing: the constructor has created the variables."""
+
+
+@keras.saving.register_keras_serializable("bert")
+class BertModel(Network):
+    """The encoder of sequences of word pieces.
+
+    Source: Devlin et al. 2019, §3. Args: as for `Network`.
 
     Call arguments:
         input_ids: `[B, T]` int32.
@@ -378,41 +427,25 @@ class BertModel(keras.Model):
         `[B, T, D]`), `sequence_output` `[B, T, D]`, the last of them, and
         `pooled_output` `[B, D]`.
 
-    Attributes:
-        optional_variables: patterns of variables that a checkpoint may lack.
-
     Raises:
         ValueError: T is more than `max_position_embeddings`.
     """
 
+    default_name = "bert"
     # The release's scope of these variables, whatever the model's name.
     release_scope = "bert"
     # The hidden layers do not depend on it.
     optional_variables = (name_tables.POOLER,)
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        causal: bool = False,
-        name: str = "bert",
-        dtype: Policy = None,
-    ):
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.config = config
-        self.causal = causal
-        with layers.with_policy(self.dtype_policy):
-            self.embeddings = Embeddings(config)
-            self.encoder = Encoder(config)
-            self.pooler = layers.Transform(
-                config, config.hidden_size, name="pooler", activation="tanh"
-            )
-        self.build()
-
     def build(self, input_shape=None):
-        self.embeddings.build()
-        self.encoder.build()
-        self.pooler.build()
+        config = self.config
+        self.embeddings = Embeddings(config)
+        self.encoder = Encoder(config)
+        self.pooler = layers.Transform(
+            config, config.hidden_size, name="pooler", activation="tanh"
+        )
+        for layer in (self.embeddings, self.encoder, self.pooler):
+            layer.build()
 
     def call(
         self,
@@ -495,29 +528,3 @@ class BertModel(keras.Model):
             )
             for layer, hidden in zip(self.encoder.stack, inputs, strict=True)
         ]
-
-    def get_config(self) -> dict[str, Any]:
-        return {**config_of(self), "causal": self.causal}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
-        return cls(**arguments_of(config))
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Does nothing: the constructor has created the variables."""
-
-
-def config_of(model: Any) -> dict[str, Any]:
-    """Returns what the configurations of all models contain, for `.keras`."""
-    return {
-        "config": model.config.to_dict(),
-        "name": model.name,
-        "dtype": keras.dtype_policies.serialize(model.dtype_policy),
-    }
-
-
-def arguments_of(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a model's constructor from its configuration."""
-    sizes = config_lib.BertConfig.from_dict(config["config"])
-    dtype = keras.dtype_policies.deserialize(config["dtype"])
-    return {**config, "config": sizes, "dtype": dtype}

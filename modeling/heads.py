@@ -1,10 +1,6 @@
-"""BERT models with output layers for pre-training and fine-tuning.
+"""BERT models with output layers for pre-training and fine-tuning."""
 
-A model creates its encoder in `build`, inside its own scope, so that every path
-is the model's name followed by the release's name of the variable.
-"""
-
-from typing import Any, Self
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -13,21 +9,9 @@ from keras import ops
 from files import messages
 from modeling import bert, kernels, layers, losses, name_tables, tagging
 from modeling import config as config_lib
-from modeling.compilation import Policy, Tensor
+from modeling.compilation import Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
-
-
-class Heads(layers.BertLayer):
-    """A container of layers under the release's scope "cls".
-
-    Args:
-        children: layers by attribute name, built in this order.
-    """
-
-    def __init__(self, children: dict[str, keras.layers.Layer]):
-        super().__init__(name="cls")
-        self.children = children
 
 
 class MaskedLanguageModel(layers.BertLayer):
@@ -92,7 +76,7 @@ class MaskedLanguageModel(layers.BertLayer):
         return tuple(tf.reshape(part, ops.shape(ids)) for part in parts)
 
 
-class BertWithHead(keras.Model):
+class BertWithHead(bert.Network):
     """The base class of encoders with an output layer.
 
     Two options change the architecture for the comparisons of Devlin et al.
@@ -101,13 +85,10 @@ class BertWithHead(keras.Model):
     Args:
         config: the network's sizes.
         num_labels: K, the width of the output layer.
-        causal: each token attends only to itself and earlier tokens.
         bilstm_head: adds a BiLSTM between encoder and output layer. It is
             initialized randomly and as wide as the encoder in each direction
             (the paper does not specify it).
-        name: of the model, the first part of its variables' paths; the class
-            default if None.
-        dtype: Keras policy or its name; the global one if None.
+        **options: as for `bert.Network`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed, packed: as for
@@ -117,16 +98,12 @@ class BertWithHead(keras.Model):
         A dict of float32 tensors, documented by each class.
 
     Attributes:
-        optional_variables: patterns of variables that a checkpoint may lack,
-            because no output depends on them.
         frozen_variables: patterns of variables that are not trained.
 
     Raises:
         ValueError: `num_labels` is not positive.
     """
 
-    default_name: str
-    optional_variables: tuple[str, ...] = ()
     frozen_variables: tuple[str, ...] = ()
 
     def __init__(
@@ -134,22 +111,14 @@ class BertWithHead(keras.Model):
         config: config_lib.BertConfig,
         *,
         num_labels: int,
-        causal: bool = False,
         bilstm_head: bool = False,
-        name: str | None = None,
-        dtype: Policy = None,
+        **options: Any,
     ):
         if num_labels < 1:
             raise ValueError(f"num_labels must be positive; got {num_labels}.")
-        super().__init__(
-            name=name or self.default_name, dtype=dtype, autocast=False
-        )
-        self.config = config
         self.num_labels = num_labels
-        self.causal = causal
         self.bilstm_head = bilstm_head
-        with layers.with_policy(self.dtype_policy):
-            self.build()
+        super().__init__(config, **options)
 
     def build(self, input_shape=None):
         self.bert = bert.BertModel(self.config, causal=self.causal)
@@ -164,32 +133,16 @@ class BertWithHead(keras.Model):
 
     def build_head(self, width: int) -> None:
         """Creates the output layer for inputs of a width."""
-        self.output_weights = self.add_weight(
-            shape=(self.num_labels, width),
-            initializer=layers.truncated_normal(layers.HEAD_INITIALIZER_RANGE),
-            name="output_weights",
-            dtype="float32",
-            autocast=False,
-        )
-        self.output_bias = self.add_weight(
-            shape=(self.num_labels,),
-            initializer="zeros",
-            name="output_bias",
-            dtype="float32",
-            autocast=False,
+        self.output_weights, self.output_bias = layers.output_variables(
+            self, (self.num_labels, width)
         )
 
     def logits(self, x: Tensor) -> Tensor:
         """Computes the output layer: `[..., K]` float32."""
-        weights = tf.transpose(tf.convert_to_tensor(self.output_weights))
-        return tf.matmul(tf.cast(x, tf.float32), weights) + self.output_bias
+        return layers.linear(x, self.output_weights, self.output_bias)
 
     def sequence_output(self, input_ids, input_mask, **others) -> Tensor:
-        """Returns the encoder's last layer, or the BiLSTM's outputs.
-
-        Returns:
-            `[B, T, D]`, or `[B, T, 2 * D]`.
-        """
+        """Returns the encoder's last layer, or the BiLSTM's outputs."""
         outputs = self.bert(input_ids, input_mask, **others)
         if not self.bilstm_head:
             return outputs["sequence_output"]
@@ -198,7 +151,7 @@ class BertWithHead(keras.Model):
             input_mask = tf.ones_like(input_ids)
         return self.bilstm(hidden, mask=tf.cast(input_mask, tf.bool))
 
-    def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
+    def dropped(self, x: Tensor, dropout_seed=None, **_) -> Tensor:
         """Applies the dropout before an output layer."""
         site = bert.num_dropout_sites(self.config)
         return kernels.dropout(
@@ -209,18 +162,10 @@ class BertWithHead(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         return {
-            **bert.config_of(self),
+            **super().get_config(),
             "num_labels": self.num_labels,
-            "causal": self.causal,
             "bilstm_head": self.bilstm_head,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
-        return cls(**bert.arguments_of(config))
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Does nothing: the constructor has created the variables."""
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -233,7 +178,7 @@ class BertForPreTraining(BertWithHead):
         config: the network's sizes.
         objective: "mlm_nsp", "mlm" or "ltr"; all have the same variables. The
             caller computes the loss; here "ltr" makes attention causal.
-        name, dtype: as for `BertWithHead`.
+        **options: `name` and `dtype`, as for `bert.Network`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed, packed: as for
@@ -258,8 +203,7 @@ class BertForPreTraining(BertWithHead):
         config: config_lib.BertConfig,
         *,
         objective: str = "mlm_nsp",
-        name: str | None = None,
-        dtype: Policy = None,
+        **options: Any,
     ):
         messages.check_choice("objective", objective, OBJECTIVES)
         self.objective = objective
@@ -268,13 +212,8 @@ class BertForPreTraining(BertWithHead):
                 name_tables.POOLER,
                 name_tables.NEXT_SENTENCE,
             )
-        super().__init__(
-            config,
-            num_labels=2,
-            causal=objective == "ltr",
-            name=name,
-            dtype=dtype,
-        )
+        fixed = {"num_labels": 2, "causal": objective == "ltr"}
+        super().__init__(config, **{**options, **fixed})
 
     def build_head(self, width):
         self.predictions = MaskedLanguageModel(self.config)
@@ -284,36 +223,27 @@ class BertForPreTraining(BertWithHead):
             name="seq_relationship",
             initializer_range=self.config.initializer_range,
         )
-        heads = {
-            "predictions": self.predictions,
-            "seq_relationship": self.seq_relationship,
-        }
-        self.cls = Heads(heads)
+        self.cls = layers.BertLayer(name="cls")
+        self.cls.predictions = self.predictions
+        self.cls.seq_relationship = self.seq_relationship
         self.cls.build()
 
-    def call(  # noqa: PLR0913, PLR0917
+    def call(
         self,
         input_ids,
         input_mask,
         segment_ids,
         masked_lm_positions,
         masked_lm_ids=None,
-        dropout_seed=None,
-        packed=None,
+        **others,
     ):
-        outputs = self.bert(
-            input_ids,
-            input_mask,
-            segment_ids,
-            dropout_seed=dropout_seed,
-            packed=packed,
-        )
+        outputs = self.bert(input_ids, input_mask, segment_ids, **others)
         words = self.predictions(
             outputs["sequence_output"],
             masked_lm_positions,
             self.bert.embeddings.word_embeddings,
             ids=masked_lm_ids,
-            is_training=dropout_seed is not None,
+            is_training=others.get("dropout_seed") is not None,
         )
         pairs = self.seq_relationship(outputs["pooled_output"])
         if masked_lm_ids is None:
@@ -325,7 +255,7 @@ class BertForPreTraining(BertWithHead):
         }
 
     def get_config(self) -> dict[str, Any]:
-        return {**bert.config_of(self), "objective": self.objective}
+        return {**super().get_config(), "objective": self.objective}
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -347,22 +277,11 @@ class BertForSequenceClassification(BertWithHead):
 
     default_name = "classification"
 
-    def call(
-        self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        packed=None,
-    ):
+    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
         pooled = self._pooled(
-            input_ids,
-            input_mask,
-            segment_ids=segment_ids,
-            dropout_seed=dropout_seed,
-            packed=packed,
+            input_ids, input_mask, segment_ids=segment_ids, **others
         )
-        return {"logits": self.logits(self.dropped(pooled, dropout_seed))}
+        return {"logits": self.logits(self.dropped(pooled, **others))}
 
     def _pooled(self, input_ids, input_mask, **others):
         if not (self.causal or self.bilstm_head):
@@ -443,26 +362,23 @@ class BertForTokenClassification(BertWithHead):
         input_ids,
         input_mask=None,
         segment_ids=None,
-        dropout_seed=None,
-        packed=None,
         label_mask=None,
+        **others,
     ):
-        inputs = {"segment_ids": segment_ids, "packed": packed}
+        others["segment_ids"] = segment_ids
+        seed = others.get("dropout_seed")
         if self.features:
-            outputs = self.bert(input_ids, input_mask, **inputs)
+            others.pop("dropout_seed", None)
+            outputs = self.bert(input_ids, input_mask, **others)
             embedded = outputs["embedding_output"]
             # Shared padding is removed from the other inputs alone.
             word_mask = label_mask[:, : ops.shape(input_ids)[1]]
             hidden = self.words(
-                [embedded, *outputs["all_encoder_layers"]],
-                word_mask,
-                dropout_seed,
+                [embedded, *outputs["all_encoder_layers"]], word_mask, seed
             )  # [B, T, 2 * D]
         else:
-            hidden = self.sequence_output(
-                input_ids, input_mask, dropout_seed=dropout_seed, **inputs
-            )
-        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
+            hidden = self.sequence_output(input_ids, input_mask, **others)
+        return {"logits": self.logits(self.dropped(hidden, seed))}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "features": self.features}
@@ -493,23 +409,13 @@ class BertForQuestionAnswering(BertWithHead):
             self.span = self.logits
             return
         self.span = layers.OutputLayer(width, self.num_labels, name="squad")
-        self.cls = Heads({"squad": self.span})
+        self.cls = layers.BertLayer(name="cls")
+        self.cls.squad = self.span
         self.cls.build()
 
-    def call(
-        self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        packed=None,
-    ):
+    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
         hidden = self.sequence_output(
-            input_ids,
-            input_mask,
-            segment_ids=segment_ids,
-            dropout_seed=dropout_seed,
-            packed=packed,
+            input_ids, input_mask, segment_ids=segment_ids, **others
         )
         start, end = tf.unstack(self.span(hidden), axis=-1)  # Each [B, T].
         return {"start_logits": start, "end_logits": end}
@@ -523,9 +429,7 @@ class BertForMultipleChoice(BertWithHead):
     dot product with the output of [CLS] scores a choice. That output is the
     pooled one, with the dropout of the classifier.
 
-    Args:
-        config: the network's sizes.
-        name, dtype: as for `BertWithHead`.
+    Args: as for `BertWithHead`, without `num_labels`.
 
     Call arguments:
         input_ids: `[B, C, T]` int32, the C choices of each example.
@@ -547,24 +451,16 @@ class BertForMultipleChoice(BertWithHead):
         self.score = layers.OutputLayer(
             width, self.num_labels, name="multiple_choice", has_bias=False
         )
-        self.cls = Heads({"multiple_choice": self.score})
+        self.cls = layers.BertLayer(name="cls")
+        self.cls.multiple_choice = self.score
         self.cls.build()
 
-    def call(
-        self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        packed=None,
-    ):
+    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
         _, num_choices, length = ops.shape(input_ids)
         texts = [
             None if x is None else tf.reshape(x, [-1, length])
             for x in (input_ids, input_mask, segment_ids)
         ]
-        outputs = self.bert(
-            *texts, dropout_seed=dropout_seed, first_only=True, packed=packed
-        )
-        pooled = self.dropped(outputs["pooled_output"], dropout_seed)
+        outputs = self.bert(*texts, first_only=True, **others)
+        pooled = self.dropped(outputs["pooled_output"], **others)
         return {"logits": tf.reshape(self.score(pooled), [-1, num_choices])}

@@ -46,6 +46,17 @@ def with_policy(policy: Policy) -> Iterator[None]:
         keras.config.set_dtype_policy(before)
 
 
+def add_variable(layer: keras.layers.Layer, name: str, shape, initializer):
+    """Adds a trainable float32 variable to a layer or model."""
+    return layer.add_weight(
+        shape=shape,
+        initializer=initializer,
+        name=name,
+        dtype="float32",
+        autocast=False,
+    )
+
+
 class BertLayer(keras.layers.Layer):
     """A layer whose inputs and variables Keras does not cast.
 
@@ -67,13 +78,7 @@ class BertLayer(keras.layers.Layer):
 
     def add_variable(self, name: str, shape: tuple[int, ...], initializer):
         """Adds a trainable float32 variable."""
-        return self.add_weight(
-            shape=shape,
-            initializer=initializer,
-            name=name,
-            dtype="float32",
-            autocast=False,
-        )
+        return add_variable(self, name, shape, initializer)
 
 
 class Dense(BertLayer):
@@ -213,17 +218,31 @@ class OutputLayer(BertLayer):
         self.has_bias = has_bias
 
     def build(self, input_shape=None):
-        self.output_weights = self.add_variable(
-            "output_weights",
-            self.sizes,
-            truncated_normal(self.initializer_range),
+        self.output_weights, self.output_bias = output_variables(
+            self, self.sizes, self.initializer_range, self.has_bias
         )
-        if self.has_bias:
-            self.output_bias = self.add_variable(
-                "output_bias", self.sizes[:1], "zeros"
-            )
 
     def call(self, x) -> Tensor:
-        weights = tf.transpose(tf.convert_to_tensor(self.output_weights))
-        logits = tf.matmul(tf.cast(x, tf.float32), weights)
-        return logits + self.output_bias if self.has_bias else logits
+        return linear(x, self.output_weights, self.output_bias)
+
+
+def output_variables(
+    layer: keras.layers.Layer,
+    sizes: tuple[int, int],
+    initializer_range: float = HEAD_INITIALIZER_RANGE,
+    has_bias: bool = True,
+) -> tuple[keras.Variable, keras.Variable | None]:
+    """Adds the weights and the bias of a linear output to a layer."""
+    weights = add_variable(
+        layer, "output_weights", sizes, truncated_normal(initializer_range)
+    )
+    if not has_bias:
+        return weights, None
+    return weights, add_variable(layer, "output_bias", sizes[:1], "zeros")
+
+
+def linear(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+    """Computes logits: `[..., K]` float32 of `[..., D]`, `[K, D]`, `[K]`."""
+    transposed = tf.transpose(tf.convert_to_tensor(weights))
+    logits = tf.matmul(tf.cast(x, tf.float32), transposed)
+    return logits if bias is None else logits + bias
