@@ -55,19 +55,18 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def broken(
-    path: str, form: str, errors: tuple[type[Exception], ...]
-) -> Iterator[None]:
+def broken(path: str, form: str) -> Iterator[None]:
     """Converts a library's errors on a damaged file to ValueError.
+
+    Errors are of almost any type, depending on the part that is damaged.
 
     Args:
         path: the file.
         form: the expected format, such as "HDF5".
-        errors: the exceptions that the library raises.
     """
     try:
         yield
-    except errors as error:
+    except Exception as error:
         raise ValueError(
             f"{path!r} is truncated, or not a valid {form} file "
             f"({truncate(str(error))}). If it was copied, copy it again."

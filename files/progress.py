@@ -118,6 +118,8 @@ class Progress:
             total: the final count, if known.
             detail: additional text, such as another count.
         """
+        import tqdm
+
         now = time.monotonic()
         if phase != self._phase:
             if self._bar:
@@ -135,29 +137,13 @@ class Progress:
             return
         if done and now - self._logged >= _LOG_EVERY_SECONDS:
             self._logged = now
-            text = line(phase, done, total, now - self._started)
-            logging.info("%s", f"{text}, {detail}" if detail else text)
-
-
-def line(phase: str, done: float, total: float | None, seconds: float) -> str:
-    """Formats the progress of a phase after some seconds."""
-    if not total:
-        return f"{phase} {done:,}  {done / seconds:,.1f}/s"
-    share = done / total
-    amount = f"{share:.0%}" if total == 1 else f"{done:,}/{total:,}"
-    left = duration(seconds * (1 - share) / share)
-    return f"{phase} {amount}  {left} left"
-
-
-def duration(seconds: float) -> str:
-    """Formats seconds as `1d 02h`, `3h 04m`, `5m 06s` or `7s`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d {hours:02}h"
-    if hours:
-        return f"{hours}h {minutes:02}m"
-    if minutes:
-        return f"{minutes}m {seconds:02}s"
-    return f"{seconds}s"
+            text = tqdm.tqdm.format_meter(
+                round(done, 2),
+                total,
+                now - self._started,
+                ncols=0,
+                prefix=phase,
+                unit="",
+                postfix=detail,
+            )
+            logging.info("%s", text)

@@ -63,7 +63,7 @@ class Source(Protocol):
 class LoadReport:
     """The result of `load`, with sorted names of variables.
 
-    Args:
+    Attributes:
         origin: prefix or file of the checkpoint.
         step: of the training that saved it, if it is stored.
         loaded: variables loaded from the checkpoint.
@@ -275,29 +275,37 @@ def check(
     ]
     common = [name for name in wanted if name in held]
     if absent or not common:
-        layers = name_tables.num_layers(wanted), name_tables.num_layers(held)
+        ours, theirs = map(name_tables.num_layers, (wanted, held))
         exceptions = f" except new ones ({', '.join(new)})" if new else ""
+        cause = (
+            f" num_hidden_layers is {ours} in the model and {theirs} in the "
+            "checkpoint."
+        )
         raise ValueError(
             f"{origin} must contain all variables of the model{exceptions}; "
             f"{len(absent)} missing: {messages.names(absent)}. It has "
-            f"{messages.names(sorted(held))}."
-            + (
-                f" num_hidden_layers is {layers[0]} in the model and "
-                f"{layers[1]} in the checkpoint."
-                if layers[0] > layers[1]
-                else ""
-            )
+            f"{messages.names(sorted(held))}.{cause if ours > theirs else ''}"
         )
-    wrong, causes, types = [], {}, []
+    types = [
+        f"{name} ({held[name][1]})"
+        for name in common
+        if not re.fullmatch(_FLOATS, held[name][1])
+    ]
+    if types:
+        raise ValueError(
+            f"{origin} must contain floating-point weights; these are not: "
+            f"{messages.names(types)}. Quantized weights are not supported; "
+            "convert the original model."
+        )
+    wrong, causes = [], {}
     for name in common:
-        want, (got, dtype) = wanted[name], held[name]
-        if not re.fullmatch(_FLOATS, dtype):
-            types.append(f"{name} ({dtype})")
+        want, got = wanted[name], held[name][0]
         if got == want:
             continue
         wrong.append(f"{name} {list(want)} (checkpoint: {list(got)})")
-        fields = name_tables.axes_of(name)
-        for field, ours, theirs in zip(fields, want, got, strict=False):
+        for field, ours, theirs in zip(
+            name_tables.axes_of(name), want, got, strict=False
+        ):
             if ours != theirs:
                 causes[field] = (
                     f"{field} is {ours} in the model and {theirs} in the "
@@ -308,12 +316,6 @@ def check(
             f"{origin} has another size than the model: "
             f"{'; '.join(causes.values()) or 'other axes'}. "
             f"Variables: {messages.names(wrong)}."
-        )
-    if types:
-        raise ValueError(
-            f"{origin} must contain floating-point weights; these are not: "
-            f"{messages.names(types)}. Quantized weights are not supported; "
-            "convert the original model."
         )
 
 

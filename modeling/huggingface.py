@@ -9,7 +9,7 @@ import contextlib
 import os
 import zipfile
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
@@ -32,64 +32,36 @@ _TIED = {
 }
 # Buffers that some versions stored: 0, 1, 2, ... and zeros.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
-# NumPy's names of safetensors types.
-_TYPES = {
-    "BOOL": "bool",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-}
+# The start of NumPy's names of safetensors types.
+_TYPES = {"F": "float", "BF": "bfloat", "I": "int", "U": "uint"}
 # Source: CVE-2025-32434; earlier, loading tensors only could still run code.
 _OLDEST_TORCH = (2, 6)
 
 
-class _Weights(NamedTuple):
-    """An open weight file; its names are PyTorch's."""
-
-    specs: Mapping[str, Spec]
-    read: Callable[[str], np.ndarray]
-
-
-def _open(path: str, files: contextlib.ExitStack) -> _Weights:
-    """Opens a file of any kind; closing the stack closes it."""
-    if path.endswith(".h5"):
-        return _Weights(*tf_formats.open_h5(path, files))
-    if path.endswith(".bin"):
-        return _pytorch_weights(path)
-    return _safetensors_weights(path, files)
+# Shapes and types by PyTorch's names, and the function that reads one.
+_Weights: TypeAlias = tuple[Mapping[str, Spec], Callable[[str], np.ndarray]]
 
 
 def _safetensors_weights(path: str, files: contextlib.ExitStack) -> _Weights:
-    def explained() -> contextlib.AbstractContextManager[None]:
-        errors = (safetensors.SafetensorError, TypeError, ValueError)
-        return messages.broken(path, "safetensors", errors)
-
     def read(name: str) -> np.ndarray:
-        with explained():
+        with messages.broken(path, "safetensors"):
             return file.get_tensor(name)
 
-    with explained():
+    specs = {}
+    with messages.broken(path, "safetensors"):
         file = files.enter_context(
             safetensors.safe_open(path, framework="numpy")
         )
-        slices = {n: file.get_slice(n) for n in file.keys()}  # noqa: SIM118
-        specs = {
-            name: (
-                tuple(held.get_shape()),
-                _TYPES.get(held.get_dtype(), held.get_dtype().lower()),
-            )
-            for name, held in slices.items()
-        }
-        return _Weights(specs, read)
+        for name in file.keys():  # noqa: SIM118
+            held = file.get_slice(name)
+            dtype = held.get_dtype()
+            kind = dtype.rstrip("0123456789")
+            dtype = _TYPES.get(kind, kind.lower()) + dtype[len(kind) :]
+            specs[name] = (tuple(held.get_shape()), dtype)
+    return specs, read
 
 
 def _pytorch_weights(path: str) -> _Weights:
-    from pickle import UnpicklingError
-
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -103,17 +75,7 @@ def _pytorch_weights(path: str) -> _Weights:
             f"Loading {path!r} requires torch 2.6 or later; got "
             f"{torch.__version__}, in which loading a file can run any code."
         )
-    errors = (
-        UnpicklingError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        OSError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    )
-    with messages.broken(path, "PyTorch tensor", errors):
+    with messages.broken(path, "PyTorch tensor"):
         tensors = torch.load(
             path,
             map_location="cpu",
@@ -127,10 +89,8 @@ def _pytorch_weights(path: str) -> _Weights:
                 arrays[name] = bits.numpy().view("bfloat16")
             else:
                 arrays[name] = tensor.detach().numpy()
-    return _Weights(
-        specs={n: (a.shape, a.dtype.name) for n, a in arrays.items()},
-        read=arrays.__getitem__,
-    )
+    specs = {n: (a.shape, a.dtype.name) for n, a in arrays.items()}
+    return specs, arrays.__getitem__
 
 
 class Reader:
@@ -157,30 +117,36 @@ class Reader:
             config = json_text.read_object(config_file)
             huggingface_config.check(config, config_file)
             self.architectures = tuple(config.get("architectures") or ())
-        self._weights = _open(path, files)
+        if path.endswith(".h5"):
+            weights = tf_formats.open_h5(path, files)
+        elif path.endswith(".bin"):
+            weights = _pytorch_weights(path)
+        else:
+            weights = _safetensors_weights(path, files)
+        self._specs, self._read = weights
         self._check_tied()
         self._places = self._named()
         self.variables: dict[str, Spec] = {}
         for name, (theirs, is_transposed) in sorted(self._places.items()):
-            shape, dtype = self._weights.specs[theirs]
+            shape, dtype = self._specs[theirs]
             shape = shape[::-1] if is_transposed else shape
             self.variables[name] = (shape, dtype)
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
         theirs, is_transposed = self._places[name]
-        value = self._weights.read(theirs)
+        value = self._read(theirs)
         return value.T if is_transposed else value
 
     def _check_tied(self) -> None:
-        ours = {_canonical_name(name): name for name in self._weights.specs}
+        ours = {_canonical_name(name): name for name in self._specs}
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
                 continue
             self._check_equal(ours[alias], ours[name])
 
     def _check_equal(self, one: str, other: str) -> None:
-        first, second = map(self._weights.read, (one, other))
+        first, second = map(self._read, (one, other))
         # Bytes, so that NaN equals itself.
         if first.shape != second.shape or first.tobytes() != second.tobytes():
             raise ValueError(
@@ -190,7 +156,7 @@ class Reader:
 
     def _named(self) -> dict[str, tuple[str, bool]]:
         """Returns the names in the file, and whether axes are transposed."""
-        canonical = {n: _canonical_name(n) for n in self._weights.specs}
+        canonical = {n: _canonical_name(n) for n in self._specs}
         table = _names_of(
             name_tables.num_layers(canonical.values()), self.architectures
         )
@@ -258,9 +224,6 @@ def write(
     Returns:
         The names of the variables that Hugging Face has no name for; they are
         not written.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     table = _names_of(num_layers, architectures)
     stored = {}
@@ -271,14 +234,9 @@ def write(
             stored[theirs] = np.ascontiguousarray(value, np.float32)
     if name_tables.MULTIPLE_CHOICE in architectures:
         stored[_CHOICE_BIAS] = np.zeros([1], np.float32)
-    path = os.path.join(folder, WEIGHTS)
-    try:
-        # PyTorch's readers require this entry.
-        safetensors.numpy.save_file(stored, path, {"format": "pt"})
-    except safetensors.SafetensorError as error:
-        raise OSError(
-            f"{path} could not be written: {error}. Free disk space, or write "
-            "elsewhere."
-        ) from error
+    # PyTorch's readers require the entry "format".
+    safetensors.numpy.save_file(
+        stored, os.path.join(folder, WEIGHTS), {"format": "pt"}
+    )
     held = {variable.release for variable in table.values()}
     return sorted(set(variables) - held)

@@ -84,21 +84,7 @@ class Reader:
         return value.reshape(self.variables[name][0])
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
-        """Reports errors of TensorFlow as a broken checkpoint."""
-        import tensorflow as tf
-        from google.protobuf import message
-
-        # TensorFlow raises IndexError for a truncated file, and MemoryError
-        # for a damaged size; a damaged object graph has other shapes.
-        errors = (
-            tf.errors.OpError,
-            RuntimeError,
-            LookupError,
-            MemoryError,
-            ValueError,
-            message.DecodeError,
-        )
-        return messages.broken(self.origin, "checkpoint", errors)
+        return messages.broken(self.origin, "checkpoint")
 
 
 def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:

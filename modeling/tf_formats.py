@@ -178,32 +178,20 @@ def open_h5(
 
     Embeddings tied to a head are stored a second time with the head.
 
-    Args:
-        path: of the local file.
-        files: closes it.
-
     Returns:
         Shapes and types by PyTorch's names, and the function that reads one.
-
-    Raises:
-        ValueError: the file is broken.
     """
     import h5py
 
-    def explained() -> contextlib.AbstractContextManager[None]:
-        # The exception depends on the part of the file that is damaged.
-        errors = (OSError, RuntimeError, LookupError, TypeError, ValueError)
-        return messages.broken(path, "HDF5", errors)
-
     def read(name: str) -> np.ndarray:
-        with explained():
+        with messages.broken(path, "HDF5"):
             value = np.asarray(arrays[name][()])
         return value.T if name in kernels else value
 
     arrays: dict[str, h5py.Dataset] = {}
     specs: dict[str, Spec] = {}
     kernels = set()
-    with explained():
+    with messages.broken(path, "HDF5"):
         file = files.enter_context(h5py.File(path, "r"))
         for place, array in sorted(_arrays_of(file).items(), reverse=True):
             name, shape = _pytorch_name(place), array.shape

@@ -252,12 +252,14 @@ def console_line(
         values: means by name.
         seconds_left: until the last step; None if not known.
     """
+    import tqdm
+
     parts = [f"step {step:,}/{num_train_steps:,} {step / num_train_steps:.0%}"]
     parts.append(f"loss {values['loss']:.4g}")
     parts.append(f"rate {values[_LEARNING_RATE]:.2e}")
     if seconds_left is not None:
         parts.append(f"{values[_SPEED]:.1f} examples/s")
-        parts.append(f"{progress.duration(seconds_left)} left")
+        parts.append(f"{tqdm.tqdm.format_interval(seconds_left)} left")
     return "  ".join(parts)
 
 

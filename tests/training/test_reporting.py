@@ -45,7 +45,7 @@ def test_console_line():
     speed = {**values, "examples_per_second": 12.34}
     assert reporting.console_line(50, 1000, speed, 61.0) == (
         "step 50/1,000 5%  loss 2.346  rate 1.00e-03  12.3 examples/s  "
-        "1m 01s left"
+        "01:01 left"
     )
     line = reporting.console_line(1000, 1000, values)
     assert line == "step 1,000/1,000 100%  loss 2.346  rate 1.00e-03"
