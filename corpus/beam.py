@@ -70,10 +70,7 @@ def _new_pipeline(runner: str, arguments: Sequence[str]) -> "beam.Pipeline":
             "--runner needs Apache Beam: pip install -r requirements-beam.txt"
         ) from error
     options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
-    try:
-        return beam.Pipeline(options=options)
-    except ValueError as error:
-        raise ValueError(f"--runner={runner}: {error}") from error
+    return beam.Pipeline(options=options)
 
 
 def _make(

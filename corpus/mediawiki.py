@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 from xml.etree import ElementTree
 
-from absl import logging
-
 from corpus import cleaning
 from files import messages
 
@@ -34,8 +32,7 @@ _CLOSED_BRACKETS = re.compile(r"(?<![ ,;:])[ ,;:]+\)")  # In linear time.
 def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
     """Yields title and markup of the last revision of each article of a dump.
 
-    Redirects and pages that are not articles are skipped; their number is
-    logged.
+    Redirects and pages that are not articles are skipped.
 
     Args:
         file: XML in the format of `pages-articles`.
@@ -46,8 +43,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
     """
     events = ElementTree.iterparse(file, events=("start", "end"))
     localized: list[str] = []
-    text, num_skipped = "", 0
-    root = None
+    text, root = "", None
     try:
         for event, element in events:
             tag = element.tag.rpartition("}")[2]
@@ -73,8 +69,6 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
                 if is_article and element.find("{*}redirect") is None:
                     title = element.findtext("{*}title") or ""
                     yield title, _in_english(text, localized)
-                else:
-                    num_skipped += 1
                 text = ""
                 root.clear()
     except ElementTree.ParseError as error:
@@ -82,11 +76,6 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
             f"{name}, line {error.position[0]}: not XML ({error}). Is the file "
             "truncated?"
         ) from error
-    logging.info(
-        "%s: skipped %d redirects and pages that are not articles.",
-        name,
-        num_skipped,
-    )
 
 
 def _in_english(text: str, localized: list[str]) -> str:

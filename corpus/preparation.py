@@ -59,13 +59,11 @@ class Prepared:
     Attributes:
         texts: of kept documents, one sentence per line with a final newline.
         num_documents: of all that were read.
-        num_characters: of these; a line end counts as one.
         dropped: what was dropped, by the words for it in the log.
     """
 
     texts: list[str] = dataclasses.field(default_factory=list)
     num_documents: int = 0
-    num_characters: int = 0
     dropped: collections.Counter[str] = dataclasses.field(
         default_factory=collections.Counter
     )
@@ -111,7 +109,6 @@ def prepare_batch(
     batch = Prepared()
     for document in documents:
         batch.num_documents += 1
-        batch.num_characters += _num_characters(document)
         text = _prepare_document(document, rules, batch.dropped)
         if text:
             batch.texts.append(text)
@@ -160,33 +157,14 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
     `%d` or `%05d` in the last part of the path is replaced by the number.
     Without it, a single file keeps its name, and several are named
     `OUT-00000.txt` and so on.
-
-    Raises:
-        ValueError: the path has two placeholders.
     """
-    places = len(_PLACE.findall(output_file))
-    if places > 1:
-        raise ValueError(
-            f"output_file must have at most one number; has {places}: "
-            f"{output_file!r}."
-        )
-    if not places:
+    if not _PLACE.search(output_file):
         if num_files == 1:
             return [output_file]
         stem, suffix = os.path.splitext(output_file)
         output_file = f"{stem}-%05d{suffix}"
-    before, place, after = _PLACE.split(output_file)
+    before, place, after = _PLACE.split(output_file, maxsplit=1)
     return [f"{before}{place % i}{after}" for i in range(num_files)]
-
-
-@dataclasses.dataclass(kw_only=True)
-class Written:
-    """Totals of written documents, including held-out documents."""
-
-    documents: int = 0
-    held_out: int = 0
-    sentences: int = 0
-    words: int = 0
 
 
 def write_documents(
@@ -194,7 +172,7 @@ def write_documents(
     names: list[str],
     holdout_path: str | None = None,
     holdout_every: int = 0,
-) -> Written:
+) -> int:
     """Distributes documents over the files of `names` in turn.
 
     Each file appears under its name only when all are complete.
@@ -205,11 +183,13 @@ def write_documents(
         holdout_path: file for held-out documents.
         holdout_every: N, to hold out every Nth document; 0 for none.
 
+    Returns:
+        The number of documents.
+
     Raises:
         ValueError: a file would stay empty.
     """
     counts = dict.fromkeys([*names, *filter(None, [holdout_path])], 0)
-    total = Written()
     with contextlib.ExitStack() as stack:
         files = {
             path: stack.enter_context(writing.whole_file(path))
@@ -222,15 +202,11 @@ def write_documents(
             path = path or next(turns)
             files[path].write(document + "\n")
             counts[path] += 1
-            num_sentences = document.count("\n")
-            total.documents += 1
-            total.held_out += is_held_out
-            total.sentences += num_sentences
-            total.words += document.count(" ") + num_sentences
+        total = sum(counts.values())
         empty = [path for path, count in counts.items() if not count]
         if empty:
             raise ValueError(
-                f"{total.documents} documents are too few: "
+                f"{total} documents are too few: "
                 f"{', '.join(empty)} would be empty. Check the counts of "
                 "dropped text, --num_output_files and --holdout_every."
             )

@@ -74,9 +74,8 @@ class Report:
 
     Attributes:
         counts: of "shards"; of those among them that are "reused", which
-            contribute no other counts, or "single", of one document; of
-            "documents", "sentences", "instances" and "random_next" pairs; and
-            of "bytes" of text.
+            contribute no other counts, or "single", of one document; and of
+            "documents", "sentences", "instances" and "random_next" pairs.
         dropped: the text that was dropped, by the words for it in the log.
         records: number of records per path.
     """
@@ -133,19 +132,22 @@ def make_shard(
         shard has no file.
     """
     number, documents = shard
+    report = Report()
     if isinstance(documents, list):
-        held = _find(recipe, number, documents)
-        if held:
-            return held
+        known = hashlib.sha256()
+        collections.deque(_hashed(documents, known), maxlen=0)
+        if recipe.store.holds(number, known.hexdigest()):
+            report.counts.update(shards=1, reused=1)
+            return report
     tokenizer = _tokenizer(
         recipe.vocab_file,
         recipe.do_lower_case,
         recipe.strip_accents,
         paths.sha256(recipe.vocab_file),
     )
-    text, report = _Hash(), Report()
+    digest = hashlib.sha256()
     corpus = encoded_corpus.encode_documents(
-        _sentences(text.through(documents), recipe.rules, report.dropped),
+        _sentences(_hashed(documents, digest), recipe.rules, report.dropped),
         tokenizer.encode,
     )
     report.dropped[
@@ -154,7 +156,6 @@ def make_shard(
     report.counts.update(
         shards=1,
         single=int(corpus.num_documents == 1),
-        bytes=text.num_bytes,
         documents=corpus.num_documents,
         sentences=corpus.num_sentences,
     )
@@ -172,19 +173,8 @@ def make_shard(
         instances=len(instances), random_next=instances.num_random_next()
     )
     report.records = recipe.store.write(
-        number, instances.batches(), text.digest.hexdigest()
+        number, instances.batches(), digest.hexdigest()
     )
-    return report
-
-
-def _find(
-    recipe: Recipe, number: int, documents: list[formats.Document]
-) -> Report | None:
-    text, report = _Hash(), Report()
-    collections.deque(text.through(documents), maxlen=0)
-    if not recipe.store.holds(number, text.digest.hexdigest()):
-        return None
-    report.counts.update(shards=1, reused=1, bytes=text.num_bytes)
     return report
 
 
@@ -216,26 +206,17 @@ def _sentences(
             yield text.removesuffix("\n").split("\n")
 
 
-class _Hash:
-    """SHA-256 and size in bytes of a stream of documents."""
-
-    def __init__(self):
-        self.digest = hashlib.sha256()
-        self.num_bytes = 0
-
-    def through(
-        self, documents: Iterable[formats.Document]
-    ) -> Iterator[formats.Document]:
-        """Yields the documents."""
-        for document in documents:
-            lines = document.lines
-            if document.title is not None:
-                lines = [document.title, *lines]
-            text = "\n".join(lines).encode("utf-8", "surrogatepass")
-            self.digest.update(b"%d\n" % len(text))
-            self.digest.update(text)
-            self.num_bytes += len(text)
-            yield document
+def _hashed(
+    documents: Iterable[formats.Document], digest: Any
+) -> Iterator[formats.Document]:
+    for document in documents:
+        lines = document.lines
+        if document.title is not None:
+            lines = [document.title, *lines]
+        text = "\n".join(lines).encode("utf-8", "surrogatepass")
+        digest.update(b"%d\n" % len(text))
+        digest.update(text)
+        yield document
 
 
 def log_reports(reports: Iterable[Report], text: Text) -> None:
@@ -251,19 +232,12 @@ def log_reports(reports: Iterable[Report], text: Text) -> None:
     log_progress = progress.Progress()
     total = Report()
     for report in reports:
-        number = total.counts["shards"]
-        if report.counts["reused"] == report.counts["shards"] == 1:
-            logging.info("Shard %d exists already.", number)
         for path, count in report.records.items():
             logging.info("Wrote %d records to %s", count, path)
         total.counts.update(report.counts)
         total.dropped.update(report.dropped)
         if text.shard_documents:
-            log_progress(
-                "shards",
-                total.counts["shards"],
-                detail=f"{total.counts['bytes'] / 1e6:,.0f} MB of text",
-            )
+            log_progress("shards", total.counts["shards"])
     counts = total.counts
     if counts["reused"]:
         logging.info(

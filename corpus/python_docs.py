@@ -17,8 +17,6 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
 
-from absl import logging
-
 # Installed packages, tests and generated tables: not documentation of Python.
 _NOT_LIBRARY = {
     "__pycache__", "dist-packages", "encodings", "idle_test", "lib2to3",
@@ -48,9 +46,6 @@ def read_documents() -> Iterator[tuple[str, list[str]]]:
     Returns:
         Pairs of `REFERENCE` (a help topic) or `LIBRARY` (a module), and the
         text: the topic, or the docstrings.
-
-    Raises:
-        ValueError: this Python has no documentation.
     """
     seen: set[str] = set()
     for label, texts in itertools.chain(
@@ -60,12 +55,6 @@ def read_documents() -> Iterator[tuple[str, list[str]]]:
         new = [_without_repeats(text, seen) for text in texts]
         if any(new):
             yield label, list(filter(None, new))
-    if not seen:
-        raise ValueError(
-            "Neither pydoc_data.topics nor the library source "
-            f"({sysconfig.get_path('stdlib')}) was found. Install a complete "
-            "Python, or use another --input_format."
-        )
 
 
 def _without_repeats(text: str, seen: set[str]) -> str:
@@ -96,14 +85,9 @@ def _module_files() -> Iterator[pathlib.Path]:
 
 
 def _docstrings(path: pathlib.Path) -> Iterator[str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)
-            tree = ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        logging.warning("%s: skipped (%s).", path, error)
-        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(path.read_bytes())
     yield from _docstrings_within(tree)
 
 

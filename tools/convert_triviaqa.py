@@ -44,7 +44,7 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the input is not TriviaQA, or no question can be converted.
+        ValueError: no question can be converted.
     """
     writing.check_files([options.output_file], [options.input_file])
     dataset = convert(options.input_file, options.evidence_dir)
@@ -75,38 +75,31 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
 
     Raises:
         OSError: `path` cannot be opened.
-        ValueError: it is not JSON or has another format; no page has an answer.
+        ValueError: it is not JSON; no page has an answer.
     """
-    field = json_text.field
     pages: dict[str, dict[str, Any] | None] = {}
     unanswered = []
-    dataset = json_text.read(path)
-    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
-        where = f"{path}: Data[{i}]"
-        question_id = field(record, "QuestionId", str, where)
-        question = field(record, "Question", str, where)
-        answer = field(record, "Answer", dict, where)
-        answers = _whole_words(
-            [
-                field(answer, "Value", str, f"{where}.Answer"),
-                *map(str, field(answer, "Aliases", list, f"{where}.Answer")),
-            ]
-        )
-        for j, page in enumerate(field(record, "EntityPages", list, where)):
-            name = field(page, "Filename", str, f"{where}.EntityPages[{j}]")
+    for record in json_text.read_object(path)["Data"]:
+        answer = record["Answer"]
+        answers = _whole_words([answer["Value"], *answer["Aliases"]])
+        for name in (page["Filename"] for page in record["EntityPages"]):
             if name not in pages:
                 pages[name] = _paragraph(os.path.join(evidence_dir, name))
             paragraph = pages[name]
             if paragraph is None:
                 continue
-            qas_id = f"{question_id}--{name}"
+            qas_id = f"{record['QuestionId']}--{name}"
             match = answers.search(paragraph["context"])
             if match is None:
                 unanswered.append(qas_id)
                 continue
             found = {"text": match.group(), "answer_start": match.start()}
             paragraph["qas"].append(
-                {"id": qas_id, "question": question, "answers": [found]}
+                {
+                    "id": qas_id,
+                    "question": record["Question"],
+                    "answers": [found],
+                }
             )
     logging.info(
         "%s: %d of %d pages are not in %s; %d pairs of question and page have "

@@ -144,7 +144,7 @@ def run(options: Options) -> None:
     Raises:
         OSError: a file cannot be read or written, or the folder of the model
             exists.
-        ValueError: the flags contradict each other, or words do not fit in.
+        ValueError: the vocabulary is not the model's.
     """
     source, target = options.init_checkpoint, options.output_checkpoint
     text_files = paths.expand(options.input_file)
@@ -154,11 +154,6 @@ def run(options: Options) -> None:
             raise FileExistsError(
                 "--output_checkpoint must be in a new folder, such as "
                 f"start/bert_model.ckpt; got {target}."
-            )
-        if os.path.dirname(options.output_file) == folder:
-            raise ValueError(
-                f"--output_file must be outside {folder}, which gets a "
-                f"vocab.txt of its own; got {options.output_file}."
             )
         text = {"do_lower_case": options.do_lower_case}
         model_folder.check_start(source, text, options.vocab_file)
@@ -183,11 +178,6 @@ def run(options: Options) -> None:
         num_words=min(options.num_words, len(places)),
         min_count=options.min_count,
     )
-    if not words:
-        raise ValueError(
-            "There is no word to add: the vocabulary has all of them, or no "
-            "[unused] entry, or no word occurs --min_count times."
-        )
     new = dict(zip(places, words, strict=False))
     filled = [new.get(i, entry) for i, entry in enumerate(entries)]
     with writing.whole_file(options.output_file) as file:

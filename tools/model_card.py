@@ -40,7 +40,7 @@ def text_of(folder: str, name: str, description: Mapping[str, Any]) -> str:
         os.path.basename(path).removesuffix(_RESULTS[1:]): _scores(path)
         for path in paths.matching(folder, _RESULTS)
     }
-    parts = [_metadata(name, description, base, scores)]
+    parts = [_metadata(description, base)]
     task = description.get("task", "no known task").replace("_", " ")
     parts.append(f"# {name}\n\nA BERT model for {task}.")
     if settings := [
@@ -87,12 +87,7 @@ def _scores(path: str) -> dict[str, float | str]:
     return {k: v for k, v in held.items() if k not in _COUNTS}
 
 
-def _metadata(
-    name: str,
-    description: Mapping[str, Any],
-    base: str,
-    scores: Mapping[str, Mapping[str, float | str]],
-) -> str:
+def _metadata(description: Mapping[str, Any], base: str) -> str:
     found = ["library_name: transformers", "tags:", "- bert"]
     tag = _PIPELINE.get(description.get("task", ""))
     if tag:
@@ -100,21 +95,4 @@ def _metadata(
     if base:
         folder = os.path.dirname(base) if ".ckpt" in base else base
         found.append(f"base_model: {json.dumps(os.path.basename(folder))}")
-    if tag and any(scores.values()):
-        data = json.dumps(description.get("name") or "own data")
-        found += [
-            "model-index:",
-            f"- name: {json.dumps(name)}",
-            "  results:",
-        ]
-        for split, values in scores.items():
-            found += [
-                f"  - task: {{type: {tag}}}",
-                f"    dataset: {{name: {data}, type: {data}, split: {split}}}",
-                "    metrics:",
-                *(
-                    f"    - {{type: {metric}, value: {json.dumps(value)}}}"
-                    for metric, value in values.items()
-                ),
-            ]
     return "\n".join(["---", *found, "---"])

@@ -62,7 +62,7 @@ class Options(preparation.RawTextOptions):
             )
 
 
-def run(options: Options) -> preparation.Written:
+def run(options: Options) -> None:
     """Prepares a corpus and logs what was kept and dropped.
 
     Raises:
@@ -90,11 +90,8 @@ def run(options: Options) -> preparation.Written:
         finally:
             progress.log_paragraph(preparation.describe_dropped(total.dropped))
     progress.log_paragraph(
-        f"Wrote {written.documents} of {total.num_documents} documents "
-        f"({written.held_out} held out): {written.sentences} sentences, "
-        f"{written.words} words."
+        f"Wrote {written} of {total.num_documents} documents."
     )
-    return written
 
 
 def _texts(
@@ -109,14 +106,9 @@ def _texts(
         formats.read_documents(input_paths, rules), rules, num_workers
     ):
         total.num_documents += batch.num_documents
-        total.num_characters += batch.num_characters
         total.dropped.update(batch.dropped)
         yield from batch.texts
-        report(
-            "documents",
-            total.num_documents,
-            detail=f"{total.num_characters / 1e6:,.0f} MB of text",
-        )
+        report("documents", total.num_documents)
 
 
 if __name__ == "__main__":

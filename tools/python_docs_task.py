@@ -33,11 +33,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Writes the files of the task.
-
-    Raises:
-        ValueError: this Python has no documentation.
-    """
+    """Writes the files of the task."""
     rows: dict[str, list[tuple[str, str]]] = {"train": [], "dev": []}
     outputs = {
         name: os.path.join(options.output_dir, f"{name}.tsv") for name in rows

@@ -130,8 +130,6 @@ class WordCounts:
         words: word -> occurrences, except dropped words and those over 200 code
             points, which are always unknown.
         characters: character -> occurrences, including dropped words.
-        num_chars: code points read, excluding line ends.
-        num_forgotten: number of distinct words dropped as the rarest.
     """
 
     words: collections.Counter = dataclasses.field(
@@ -140,15 +138,11 @@ class WordCounts:
     characters: collections.Counter = dataclasses.field(
         default_factory=collections.Counter
     )
-    num_chars: int = 0
-    num_forgotten: int = 0
 
     def add(self, other: "WordCounts") -> None:
         """Adds the counts of another text."""
         self.words.update(other.words)
         self.characters.update(other.characters)
-        self.num_chars += other.num_chars
-        self.num_forgotten += other.num_forgotten
 
     def forget_rarest(self, max_words: int) -> None:
         """Drops the rarest words until at most half of `max_words` are left.
@@ -166,7 +160,11 @@ class WordCounts:
                 break
             num_left -= words_by_count[rarest]
             most_forgotten = rarest
-        self.num_forgotten += len(self.words) - num_left
+        logging.warning(
+            "dropped the %d rarest words to keep at most %d",
+            len(self.words) - num_left,
+            max_words,
+        )
         self.words = collections.Counter(
             {w: n for w, n in self.words.items() if n > most_forgotten}
         )
@@ -188,23 +186,7 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
     for counts in processes.map_in_order(count, chunks, options.num_workers):
         total.add(counts)
         total.forget_rarest(_MAX_WORDS)
-        report(
-            "characters",
-            total.num_chars,
-            detail=f"{len(total.words):,} distinct words",
-        )
-    logging.info(
-        "read %.1f M characters: %d words, %d distinct",
-        total.num_chars / 1e6,
-        total.words.total(),
-        len(total.words),
-    )
-    if total.num_forgotten:
-        logging.warning(
-            "dropped the %d rarest words to keep at most %d",
-            total.num_forgotten,
-            _MAX_WORDS,
-        )
+        report("distinct words", len(total.words))
     return total
 
 
@@ -219,9 +201,7 @@ def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
     for word, count in words.items():
         for char in word:
             letters[char] += count
-    return WordCounts(
-        words=words, characters=letters, num_chars=sum(map(len, lines))
-    )
+    return WordCounts(words=words, characters=letters)
 
 
 # ------------------------------------------------------ Byte-pair encoding

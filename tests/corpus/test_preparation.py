@@ -16,7 +16,6 @@ def _prepare(documents, num_workers=1, **rules):
     for batch in preparation.prepare(documents, rules, num_workers):
         total.texts += batch.texts
         total.num_documents += batch.num_documents
-        total.num_characters += batch.num_characters
         total.dropped.update(batch.dropped)
     return total
 
@@ -27,7 +26,6 @@ def test_documents_become_one_sentence_a_line():
     ) == preparation.Prepared(
         texts=["One here.\nTwo here.\nThree.\n"],
         num_documents=2,
-        num_characters=21 + 6 + 7,
         dropped=collections.Counter(
             {"sentences without a letter": 1, "documents without text": 1}
         ),
@@ -95,18 +93,13 @@ def test_output_paths():
     assert paths("%d/o%d", 2) == ["%d/o0", "%d/o1"]
     assert paths("50%d/o", 1) == ["50%d/o"]
     assert paths("o%5d", 2) == ["o%5d-00000", "o%5d-00001"]
-    with pytest.raises(ValueError, match="one number; has 2"):
-        paths("a-%d-%d", 2)
 
 
 def test_documents_go_round_and_every_third_is_held_out(tmp_path):
     paths = [str(tmp_path / name) for name in ("a", "b")]
     held_out = str(tmp_path / "h")
     documents = [f"{i}\n" for i in range(6)] + ["One two.\nThree.\n"]
-    written = preparation.write_documents(documents, paths, held_out, 3)
-    assert written == preparation.Written(
-        documents=7, held_out=2, sentences=8, words=9
-    )
+    assert preparation.write_documents(documents, paths, held_out, 3) == 7
     assert [(tmp_path / name).read_text() for name in "abh"] == [
         "0\n\n3\n\nOne two.\nThree.\n\n",
         "1\n\n4\n\n",

@@ -132,8 +132,6 @@ def test_finished_shards_are_not_made_again(tmp_path, text, caplog):
     after = _identities(folder)
     kept = {"x-00000", "x-00000.meta.json", "x-00003", "x-00003.meta.json"}
     assert {name for name in before if before[name] == after.get(name)} == kept
-    for number in (0, 3):
-        assert f"Shard {number} exists already." in caplog.text
     assert "Kept 2 of 4 shards." in caplog.text
     caplog.clear()
     _run(text, folder / "x", shard_documents=3)
@@ -300,7 +298,6 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
         pretraining_shards.Text(paths=(text,), shard_documents=5),
     )
     assert "Kept 2 of 3 shards." in caplog.text
-    assert "Shard 0" not in caplog.text
 
 
 @pytest.mark.peer

@@ -135,16 +135,3 @@ def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):
     with pytest.raises(ValueError, match=r"one of 1 pages .* first 400 words"):
         _run(tmp_path, _question("q1", "palace", pages=["Far.txt"]))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"Answer": None}, r"Data\[0\]\.Answer must be an object"),
-        ({"QuestionId": 4}, r"Data\[0\]\.QuestionId must be a string"),
-        ({"EntityPages": [{}]}, r"EntityPages\[0\]\.Filename is missing"),
-    ],
-)
-def test_wrong_file_is_named_with_the_place(tmp_path, change, message):
-    with pytest.raises(ValueError, match=message):
-        _convert(tmp_path, {**_question("q1", "x"), **change})

@@ -108,20 +108,6 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
         _extend(options, tmp_path)
 
 
-def test_the_vocabulary_is_not_written_into_the_folder_of_the_model(
-    options, tmp_path
-):
-    _model(tmp_path)
-    with pytest.raises(ValueError, match="--output_file must be outside"):
-        extend_vocab.run(
-            options(
-                init_checkpoint=str(tmp_path),
-                output_checkpoint=str(tmp_path / "start/bert_model.ckpt"),
-                output_file=str(tmp_path / "start/vocab.txt"),
-            )
-        )
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -146,16 +132,9 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
     assert not (tmp_path / "start").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"init_checkpoint": "x"}, "--output_checkpoint together"),
-        ({"min_count": 99}, "There is no word to add"),
-    ],
-)
-def test_invalid_options_are_refused(options, changes, message):
-    with pytest.raises(ValueError, match=message):
-        extend_vocab.run(options(**changes))
+def test_a_model_and_its_copy_go_together(options):
+    with pytest.raises(ValueError, match="--output_checkpoint together"):
+        options(init_checkpoint="x")
 
 
 # ------------------------------------------------------ Choosing and placing

@@ -43,13 +43,6 @@ tags:
 - bert
 pipeline_tag: text-classification
 base_model: "uncased_L-12_H-768_A-12"
-model-index:
-- name: "m"
-  results:
-  - task: {type: text-classification}
-    dataset: {name: "MRPC", type: "MRPC", split: eval}
-    metrics:
-    - {type: eval_accuracy, value: 0.86}
 """
     )
     for part in (

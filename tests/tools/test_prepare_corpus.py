@@ -28,9 +28,8 @@ def _options(tmp_path, text, **others):
 
 
 def test_book_becomes_sentences_and_own_output_passes_through(tmp_path):
-    counts = prepare_corpus.run(_options(tmp_path, "It was\nlate. He left.\n"))
+    prepare_corpus.run(_options(tmp_path, "It was\nlate. He left.\n"))
     assert (tmp_path / "out.txt").read_text() == "It was late.\nHe left.\n\n"
-    assert (counts.documents, counts.sentences, counts.words) == (1, 2, 5)
     text = "One here.\nTwo. Three.\n\nFour.\n\n"
     prepare_corpus.run(_options(tmp_path, text, input_format="text"))
     assert (tmp_path / "out.txt").read_text() == text
@@ -49,12 +48,11 @@ def test_python_docs_need_no_input(tmp_path):
         holdout_file=str(tmp_path / "held_out.txt"),
         num_workers=1,
     )
-    counts = prepare_corpus.run(options)
-    assert counts.documents > 300
+    prepare_corpus.run(options)
     kept = (tmp_path / "docs.txt").read_text().count("\n\n")
     held_out = (tmp_path / "held_out.txt").read_text().count("\n\n")
-    assert held_out == counts.documents // 20
-    assert kept == counts.documents - held_out
+    assert kept + held_out > 300
+    assert held_out == (kept + held_out) // 20
 
 
 @pytest.mark.parametrize(
@@ -105,7 +103,7 @@ def test_real_corpora_do_not_depend_on_the_number_of_workers(tmp_path):
     outputs = []
     for num_workers in (1, 2):
         output = tmp_path / f"novels{num_workers}.txt"
-        counts = prepare_corpus.run(
+        prepare_corpus.run(
             prepare_corpus.Options(
                 input_format="book",
                 input_file=f"{tmp_path}/novels/*/[!.]*.txt",
@@ -113,10 +111,11 @@ def test_real_corpora_do_not_depend_on_the_number_of_workers(tmp_path):
                 num_workers=num_workers,
             )
         )
-        assert counts.documents == 100
-        # 14.2 million words as counted when the novels were collected.
-        assert counts.words == pytest.approx(14.2e6, rel=0.01)
         outputs.append(output.read_bytes())
+        assert outputs[-1].count(b"\n\n") == 100
+        # 14.2 million words as counted when the novels were collected.
+        num_words = len(outputs[-1].split())
+        assert num_words == pytest.approx(14.2e6, rel=0.01)
     assert outputs[0] == outputs[1]
 
 
