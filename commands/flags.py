@@ -241,13 +241,3 @@ def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
         and (is_required(field) or hasattr(wider, field.name))
     }
     return options(**chosen, **replaced)
-
-
-def changed(options: "DataclassInstance", heading: Heading) -> list[str]:
-    """Lists the flags under a heading whose values are not their defaults."""
-    return [
-        f"--{field.name}"
-        for field in dataclasses.fields(options)
-        if field.metadata["flag"].heading == heading
-        and getattr(options, field.name) != field.default
-    ]

@@ -22,11 +22,7 @@ PROBLEM_TYPE = "multiple_choice"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Columns of the endings; other columns have SWAG's names.
-
-    Raises:
-        ValueError: there are fewer than two different endings.
-    """
+    """Columns of the endings; other columns have SWAG's names."""
 
     ending_columns: tuple[str, ...] = flags.Group.FILES.flag(
         ("ending0", "ending1", "ending2", "ending3"),
@@ -34,14 +30,6 @@ class Layout:
         "sent1, the start of every choice in sent2, and label is the number of "
         "the right one, from 0.",
     )
-
-    def __post_init__(self):
-        endings = self.ending_columns
-        if len(endings) < 2 or len(set(endings)) < len(endings):
-            raise ValueError(
-                "There must be at least two different ending columns; got "
-                f"{', '.join(endings) or 'none'}."
-            )
 
     def label_set(self) -> labels.LabelSet:
         """Returns the labels, the numbers of the endings from 0."""

@@ -57,27 +57,19 @@ class Table:
             return column
         count = self.header.count(column)
         if count != 1:
-            has = "no column" if count == 0 else f"{count} columns"
-            advice = "If the file has no header, give column numbers from 0."
-            if len(self.header) == 1:
-                advice = (
-                    "Columns must be separated by commas in .csv and tabs in "
-                    ".tsv."
-                )
             raise ValueError(
-                f"{self.path}, line 1: {has} named {column!r}; the columns are "
-                f"{messages.listed(self.header)}. {advice}"
+                f"{self.path}, line 1: {count} columns named {column!r}; the "
+                f"columns are {messages.listed(self.header)}. They are "
+                "separated by commas in .csv and tabs in .tsv. If the file has "
+                "no header, give column numbers from 0."
             )
         return self.header.index(column)
 
     def place(self, row: Row, column: Column) -> str:
         """Describes the position of a cell for error messages."""
-        if isinstance(column, int):
-            name = str(column)
-            if self.header and -len(self.header) <= column < len(self.header):
-                name += f" ({messages.short(self.header[column])})"
-        else:
-            name = repr(column)
+        name, width = repr(column), len(self.header or [])
+        if self.header and isinstance(column, int) and -width <= column < width:
+            name += f" ({messages.short(self.header[column])})"
         return f"{self.path}, line {row.line}, column {name}"
 
     def cell(self, row: Row, column: Column) -> Any:
@@ -91,14 +83,9 @@ class Table:
             return cells[column]
         except (IndexError, KeyError, TypeError):
             pass
+        has = f"{len(row.cells)} column(s), counted from 0"
         if isinstance(row.cells, dict):
             has = f"the keys {messages.listed(row.cells)}"
-        elif isinstance(column, str):
-            has = "no names: use column numbers from 0"
-        elif row.cells == [""]:
-            has = "nothing: it is blank"
-        else:
-            has = f"{len(row.cells)} column(s), counted from 0"
         raise ValueError(
             f"{self.place(row, column)}: missing; the row has {has}."
         )

@@ -59,8 +59,6 @@ _TABLES = {
 --init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
---text_b_column=0          | Only --task_name=custom supports --text_b_column
---xnli_mode=zero_shot      | Only --task_name=XNLI supports --xnli_mode; got
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
 --vocab_file=folder        | folder: Is a directory.
@@ -84,14 +82,14 @@ _TABLES = {
     # The other tasks.
     _SQUAD: """
                            | one of `do_train`, `do_predict` or `do_eval`
---do_train                 | If `do_train` is True, then `train_file` must be
---do_predict               | `do_predict` is True, then `predict_file` must be
---do_eval                  | `do_eval` is True, then `predict_file` must be
+--do_train                 | --train_file must be given
+--do_predict               | --predict_file must be given
+--do_eval                  | --predict_file must be given
 --do_train --train_file=nothing.json | nothing.json: No such file or directory
 """,
     f"{_SQUAD} --do_train --train_file=train.json": """
 --do_eval --predict_file=train.json | scores the output of --do_predict
---eval_every_steps=2       | If `eval_every_steps` is True, then `predict_file`
+--eval_every_steps=2       | --predict_file must be given
 --ensemble=a.json          | it requires --do_predict without --do_train
 --doc_stride=0             | doc_stride
 --predictions_file=a.json  | predicts again, and without --do_train.
@@ -101,15 +99,10 @@ _TABLES = {
 """,
     f"{_SQUAD} --do_predict --predict_file=train.json": """
 --predictions_file=a.json  | requires --do_eval without --do_predict
---null_score_diff_threshold=auto | auto requires --version_2_with_negative
 --max_seq_length=11        | must be greater than max_query_length + 3
-""",
-    f"{_SQUAD} --do_eval --predict_file=train.json": """
---null_score_diff_threshold=5 | scores existing predictions unchanged.
 """,
     f"run_swag {_RUN} {_LENGTH}": """
 --do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data
---do_train --data_dir=swag --ending_columns=a | at least two different ending
 """,
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.

@@ -305,7 +305,7 @@ def test_files_of_the_other_version(use, version_2, tmp_path):
     )
     assert path in message
     if version_2:
-        assert "to train on a file of SQuAD 1.1" in message
+        assert "is_impossible is missing" in message
     else:
         assert "needs --version_2_with_negative" in message
 

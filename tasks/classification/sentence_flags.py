@@ -150,13 +150,6 @@ def find_dataset(
     if known and not has_names and {*known.names} == {*info.label_set.names}:
         in_order = dataclasses.replace(info.label_set, names=known.names)
         info = dataclasses.replace(info, label_set=in_order)
-    for task_name, group in ((CUSTOM, _OWN_DATA), (glue.XNLI, _XNLI)):
-        given = flags.changed(options, group)
-        if given and info.name != task_name:
-            raise ValueError(
-                f"Only --task_name={task_name} supports {', '.join(given)}; "
-                f"got {info.name}."
-            )
     return info
 
 
@@ -177,16 +170,13 @@ def _custom_dataset(
         path = datasets.find_file(options.data_dir, CUSTOM, train.files)
         if path is None:
             raise FileNotFoundError(
-                f"No {' or '.join(train.files)} in {options.data_dir!r}, whose "
-                "labels are those of the model. Else pass --label_names."
+                f"No {' or '.join(train.files)} in {options.data_dir!r} to "
+                "take the labels from. Pass --label_names."
             )
         names = datasets.discover_labels(path, train.layout, problem_type).names
     return datasets.DatasetInfo(
         name=CUSTOM,
-        label_set=labels.LabelSet(
-            problem_type=problem_type,
-            names=names,
-        ),
+        label_set=labels.LabelSet(problem_type=problem_type, names=names),
         metrics=_METRICS[problem_type],
         train=train,
         dev=(_custom_split(options, "dev"),),
@@ -209,7 +199,5 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
     files = found or names  # A missing file is reported when it is used.
     file_format = tables.FORMAT_OF_ENDING[os.path.splitext(files[0])[1]]
     return datasets.SplitInfo(
-        name=name,
-        files=files,
-        layout=options.layout(file_format),
+        name=name, files=files, layout=options.layout(file_format)
     )

@@ -56,15 +56,10 @@ def between(low: int, high: int, rng: random.Random) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _rounds(num_items: int) -> tuple[tuple[int, int, int], ...]:
-    """Groups the positions of a shuffle by the number of bits to draw.
-
-    Each position from the last down to the second is swapped with one at or
-    below it, drawn with as many bits as their number has, and redrawn while too
-    large.
-
-    Returns:
-        The bits, the first position, and one below the last position.
-    """
+    # Each position from the last down to the second is swapped with one at or
+    # below it, drawn with as many bits as their number has, and redrawn while
+    # too large. A round has the positions of one number of bits: the bits, the
+    # first position, and one below the last.
     rounds = []
     highest = num_items - 1
     while highest > 0:

@@ -244,11 +244,7 @@ class Instances:
         }
 
     def _tokens(self, rows: np.ndarray):
-        """Looks up the tokens before masking.
-
-        Returns:
-            `input_ids`, `input_mask`, `segment_ids`, each `[B, T]`.
-        """
+        # The ids, mask and segments before masking, each `[B, T]`.
         column = np.arange(self._options.max_seq_length, dtype=np.int32)
         begin_a, end_a, begin_b, end_b = (
             rows[:, number, np.newaxis]
@@ -273,12 +269,7 @@ class Instances:
         )
 
     def _masked(self, table: np.ndarray, order: np.ndarray):
-        """Collects the predictions, in the order of positions.
-
-        Returns:
-            `positions` and `replacements`, `[B, P]` int32; `weights`, `[B, P]`
-            float32, 1 where there is a prediction.
-        """
+        # Positions, in order, replacements and weights, each `[B, P]`.
         end = table[order, _END]  # [B]
         begin = np.where(order > 0, table[order - 1, _END], 0)
         column = np.arange(self._options.max_predictions_per_seq)
@@ -359,11 +350,7 @@ class _Creator:
             self._continues = vocabulary.continues[corpus.ids].tobytes()
 
     def create_instances_from_document(self, place: int) -> None:
-        """Splits a document into pairs, about half with a random second part.
-
-        Args:
-            place: index of the document in `order`.
-        """
+        """Splits the document at a place of `order` into pairs."""
         rng, starts = self._rng, self._starts
         # Some pairs are shorter, like inputs in fine-tuning.
         target_length = self._max_num_tokens
@@ -427,15 +414,7 @@ class _Creator:
     def _create_masked_lm_predictions(
         self, span_a: _Span, span_b: _Span
     ) -> tuple[list[int], list[int]]:
-        """Chooses the tokens to predict, and their replacements.
-
-        [CLS] and [SEP] are never predicted.
-
-        Returns:
-            The places, counted from the first token of A to the last of B in
-            the order drawn, and the replacement of each; none if masking is
-            dynamic.
-        """
+        # The places, as drawn, and the replacement of each.
         options, rng = self._options, self._rng
         if options.dynamic_masking:
             return [], []

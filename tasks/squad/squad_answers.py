@@ -254,17 +254,14 @@ def rank_answers(
     for index, example in enumerate(examples):
         windows = windows_of[index]
         if not windows:  # The paragraph is empty.
-            ranked.append(_unanswered(example.qas_id, options))
+            is_version_2 = options.version_2_with_negative
+            answer = ("", 0.0, 0.0) if is_version_2 else _EMPTY
+            odds = NO_ANSWER_ODDS if is_version_2 else None
+            ranked.append(_ranked(example.qas_id, [answer], odds))
             continue
         values = window_logits(windows, logits, without_padding=without_padding)
         ranked.append(_rank(example, windows, values, options, basic_text))
     return ranked
-
-
-def _unanswered(qas_id: str, options: AnswerOptions) -> RankedAnswers:
-    if options.version_2_with_negative:
-        return _ranked(qas_id, [("", 0.0, 0.0)], NO_ANSWER_ODDS)
-    return _ranked(qas_id, [_EMPTY])
 
 
 def _rank(

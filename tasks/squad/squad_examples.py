@@ -157,12 +157,7 @@ def read_questions(
                 f"also the id of {earlier}."
             )
         if with_gold:
-            answers = qa.get("answers")
-            if answers is None:
-                raise ValueError(
-                    f"{where}.answers is missing; scoring needs it, possibly "
-                    "as an empty list."
-                )
+            answers = json_text.field(qa, "answers", list, where)
             gold[qas_id] = tuple(answer["text"] for answer in answers)
         examples.append(
             SquadExample(
@@ -170,14 +165,6 @@ def read_questions(
                 question_text=qa["question"],
                 doc_tokens=words_of(context),
             )
-        )
-    unanswerable = [qas_id for qas_id, texts in gold.items() if not texts]
-    if unanswerable and not version_2_with_negative:
-        raise ValueError(
-            f"{path}: in SQuAD 1.1 every question has an answer; "
-            f"{len(unanswerable)} have none: "
-            f"{messages.listed(unanswerable, _NUM_NAMED)}. For a file of SQuAD "
-            "2.0 pass --version_2_with_negative."
         )
     return examples, gold
 

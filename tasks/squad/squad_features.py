@@ -301,11 +301,9 @@ def _ids(
 def _words_of_examples(
     examples: Iterable[squad_examples.SquadExample],
 ) -> Iterator[str]:
-    paragraphs = set()
+    paragraphs = dict.fromkeys(example.doc_tokens for example in examples)
+    yield from itertools.chain.from_iterable(paragraphs)
     for example in examples:
-        if example.doc_tokens not in paragraphs:
-            paragraphs.add(example.doc_tokens)
-            yield from example.doc_tokens
         yield from example.question_text.split(" ")
         yield from (example.orig_answer_text or "").split(" ")
 

@@ -73,17 +73,6 @@ def check(options: Any) -> None:
             "At least one of `do_train`, `do_predict` or `do_eval` must be "
             "True."
         )
-    for action, file in (
-        ("do_train", "train_file"),
-        ("do_predict", "predict_file"),
-        ("do_eval", "predict_file"),
-        ("eval_every_epoch", "predict_file"),
-        ("eval_every_steps", "predict_file"),
-    ):
-        if getattr(options, action) and not getattr(options, file):
-            raise ValueError(
-                f"If `{action}` is True, then `{file}` must be specified."
-            )
     if do_train and options.do_eval and not do_predict:
         raise ValueError(
             "After training, --do_eval scores the output of --do_predict: pass "
@@ -98,17 +87,4 @@ def check(options: Any) -> None:
         raise ValueError(
             "--predictions_file requires --do_eval without --do_predict, which "
             "predicts again, and without --do_train."
-        )
-    threshold = options.null_score_diff_threshold
-    if threshold == AUTO and not options.version_2_with_negative:
-        raise ValueError(
-            "--null_score_diff_threshold=auto requires "
-            "--version_2_with_negative: without it every question has an "
-            "answer."
-        )
-    if threshold != 0.0 and not (do_predict or do_train):
-        raise ValueError(
-            "--null_score_diff_threshold chooses between ranked answers: it "
-            "requires --do_predict. --do_eval alone scores existing "
-            "predictions unchanged."
         )

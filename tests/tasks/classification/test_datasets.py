@@ -71,7 +71,7 @@ def test_short_rows_are_left_out_where_known(tmp_path):
     [
         ("x\tl\na\t1\nb\t2\n", r"line 3, column 1 \('l'\): unknown label '2'"),
         ("x\tl\na\t1\nb\t0.5\n", "unknown label '0.5'; allowed: '0', '1'"),
-        ("x\tm\na\t1\n", "line 1: no column named 'l'"),
+        ("x\tm\na\t1\n", "line 1: 0 columns named 'l'"),
         ("x\tl\n", "the file has no example"),
     ],
 )
