@@ -74,16 +74,13 @@ def lock_folder(folder: str, purpose: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
-    """Locks the files of `--output_file` for this process.
+    """Locks the first file of `--output_file` for this process.
 
-    It keeps two programs from mixing files of the same names. Only the first
-    file is locked; devices and pipes are not.
-
-    Args:
-        output_paths: the files; their folder is created if missing.
+    It keeps two programs from mixing files of the same names. Devices and pipes
+    are not locked.
 
     Raises:
-        LockedError: another process has locked the first file.
+        LockedError: another process has locked the file.
         OSError: its folder cannot be written.
     """
     first = output_paths[0]

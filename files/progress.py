@@ -61,22 +61,10 @@ def use_short_lines() -> None:
     handler = logging.get_absl_handler().python_handler
     handler.setFormatter(_Formatter(datefmt="%H:%M:%S"))
     if handler.stream is sys.stderr and in_terminal():
-        handler.stream = _AboveBars()
+        from tqdm import contrib
 
-
-class _AboveBars:
-    """A stream to the terminal whose lines stand above progress bars."""
-
-    def write(self, text: str) -> None:
-        import tqdm
-
-        tqdm.tqdm.write(text, file=sys.stderr, end="")
-
-    def flush(self) -> None:
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Leaves the terminal open."""
+        # Its lines stand above progress bars.
+        handler.stream = contrib.DummyTqdmFile(sys.stderr)
 
 
 class _Formatter(python_logging.Formatter):

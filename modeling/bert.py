@@ -1,5 +1,6 @@
 """BERT: a bidirectional Transformer encoder over word pieces."""
 
+import functools
 from typing import Any, Self
 
 import keras
@@ -29,13 +30,9 @@ class Embeddings(layers.BertLayer):
 
     Source: Devlin et al. 2019, §3 and fig. 2.
 
-    Args:
-        config: the network's sizes.
-
     Call arguments:
         input_ids: `[B, T]` int, in [0, V).
         segment_ids: `[B, T]` int; one outside the table adds nothing.
-        dropout_seed: `[2]` int32, or None for no dropout.
         positions: `[B, T]` int, in [0, `max_position_embeddings`); 0 to T - 1
             in each row if None.
 
@@ -119,7 +116,7 @@ def attention_bias_between(texts: Tensor, *, causal: bool) -> Tensor:
 
     Args:
         texts: `[B, T]`, the number of the text of each position.
-        causal: each position attends only to itself and those before it.
+        causal: as for `attention_bias_of`.
 
     Returns:
         `[B, 1, T, S]` float32.
@@ -131,9 +128,8 @@ def attention_bias_between(texts: Tensor, *, causal: bool) -> Tensor:
 
 
 def _is_future(length):
-    """Returns `[T, S]` bool: whether S is later than T."""
     positions = tf.range(length)
-    return positions[None, :] > positions[:, None]
+    return positions[None, :] > positions[:, None]  # [T, S]
 
 
 class SelfAttention(layers.BertLayer):
@@ -142,13 +138,11 @@ class SelfAttention(layers.BertLayer):
     Source: Vaswani et al. 2017, §3.2.
 
     Args:
-        config: the network's sizes.
         site: number of its dropout site.
 
     Call arguments:
         hidden: `[B * T, D]` float.
         attention_bias: `[B, 1, 1 or T, S]` float32, added to the scores.
-        dropout_seed: `[2]` int32, or None for no dropout.
         queries: `[B, D]`, the only position of each row that attends; all
             positions of `hidden` if None.
 
@@ -207,14 +201,12 @@ class BlockOutput(layers.BertLayer):
     """The end of a block, from projection to normalization.
 
     Args:
-        config: the network's sizes.
         in_size: width of the block's inner result.
         site: number of its dropout site.
 
     Call arguments:
         x: `[M, in_size]` float, the block's inner result.
         residual: `[M, D]` float, the block's input.
-        dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
         `[M, D]`, of the policy's compute type.
@@ -243,7 +235,7 @@ class Attention(layers.BertLayer):
     """The attention block of a Transformer layer.
 
     Call arguments:
-        hidden, attention_bias, dropout_seed: as for `SelfAttention`.
+        hidden, attention_bias: as for `SelfAttention`.
         wanted: `[n]` int32, the rows of `hidden` whose output is needed; None
             for all.
 
@@ -277,7 +269,6 @@ class TransformerLayer(layers.BertLayer):
     Source: Vaswani et al. 2017, §3.1 (normalization after the residual).
 
     Args:
-        config: the network's sizes.
         index: number of the layer, from 0.
 
     Call arguments and result: as for `Attention`.
@@ -305,13 +296,10 @@ class TransformerLayer(layers.BertLayer):
 class Encoder(layers.BertLayer):
     """A stack of Transformer layers.
 
-    Args:
-        config: the network's sizes.
-
     Call arguments:
         hidden: `[B * T, D]` float. Matrices, because TensorFlow fuses their
             products with the following operations.
-        attention_bias, dropout_seed: as for `SelfAttention`.
+        attention_bias: as for `SelfAttention`.
         wanted: `[n]` int32, the rows of `hidden` whose output of the last layer
             is needed; None for all.
 
@@ -334,16 +322,15 @@ class Encoder(layers.BertLayer):
     def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
         outputs = []
         for layer in self.stack:
-            others = {
-                "attention_bias": attention_bias,
-                "dropout_seed": dropout_seed,
-            }
-            if layer is self.stack[-1]:
-                others["wanted"] = wanted
+            call: Any = layer
             if self.recompute:
-                hidden = compilation.recomputed(layer, hidden, **others)
-            else:
-                hidden = layer(hidden, **others)
+                call = functools.partial(compilation.recomputed, layer)
+            hidden = call(
+                hidden,
+                attention_bias=attention_bias,
+                dropout_seed=dropout_seed,
+                wanted=wanted if layer is self.stack[-1] else None,
+            )
             outputs.append(hidden)
         return outputs
 
@@ -504,11 +491,6 @@ class BertModel(Network):
         segment_ids: Tensor | None = None,
     ) -> list[Tensor]:
         """Computes the attention probabilities of each layer, without dropout.
-
-        Args:
-            input_ids: `[B, T]` int32.
-            input_mask: as in the call.
-            segment_ids: as in the call.
 
         Returns:
             For each layer `[B, N, T, S]`, which sums to 1 over S.

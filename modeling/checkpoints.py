@@ -6,7 +6,6 @@ with a `Reader`, which implements `Source`, and a function `files`.
 
 import contextlib
 import dataclasses
-import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from files import messages, paths
+from files import messages
 from modeling import huggingface, name_tables, release_format
 from modeling.name_tables import Spec
 
@@ -112,17 +111,6 @@ def find(path: str) -> Place:
         FileNotFoundError: there is no checkpoint.
         ValueError: the folder contains several checkpoints.
     """
-    missing = FileNotFoundError(
-        f"There is no checkpoint at {path!r}. {_SUPPORTED}"
-    )
-    # A wrong path is reported before TensorFlow, which takes seconds to
-    # import.
-    if not (
-        paths.is_remote(path)
-        or os.path.exists(path)
-        or glob.glob(f"{glob.escape(path)}*")
-    ):
-        raise missing
     import tensorflow as tf
 
     is_folder = tf.io.gfile.isdir(path)
@@ -135,7 +123,9 @@ def find(path: str) -> Place:
         if os.path.basename(file) in huggingface.FILES and os.path.exists(file):
             return Place(HUGGINGFACE, file)
     if is_folder or not tf.io.gfile.exists(path):
-        raise missing
+        raise FileNotFoundError(
+            f"There is no checkpoint at {path!r}. {_SUPPORTED}"
+        )
     # A file without an index may be of the release's older format, "V1".
     return Place(RELEASE, path)
 
@@ -257,13 +247,12 @@ def check(
     Args:
         source: the open checkpoint.
         wanted: shapes by name in the model.
-        new: regular expressions; names that fully match one may be missing.
+        new: as for `load`.
 
     Raises:
         ValueError: no name is common, a variable that is not new is missing,
-            or shapes differ (the message names the config fields); or a
-            variable is not of floating-point numbers: quantized weights are
-            wrong without their scales.
+            shapes differ, or a type is not a float: quantized weights are wrong
+            without their scales.
     """
     held = source.variables
     origin = f"Checkpoint {source.origin!r}"
@@ -297,25 +286,27 @@ def check(
             f"{messages.names(types)}. Quantized weights are not supported; "
             "convert the original model."
         )
-    wrong, causes = [], {}
-    for name in common:
-        want, got = wanted[name], held[name][0]
-        if got == want:
-            continue
-        wrong.append(f"{name} {list(want)} (checkpoint: {list(got)})")
-        for field, ours, theirs in zip(
-            name_tables.axes_of(name), want, got, strict=False
-        ):
-            if ours != theirs:
-                causes[field] = (
-                    f"{field} is {ours} in the model and {theirs} in the "
-                    "checkpoint"
-                )
+    wrong = [name for name in common if held[name][0] != wanted[name]]
     if wrong:
+        causes = [
+            f"{field} is {ours} in the model and {theirs} in the checkpoint"
+            for name in wrong
+            for field, ours, theirs in zip(
+                name_tables.axes_of(name),
+                wanted[name],
+                held[name][0],
+                strict=False,
+            )
+            if ours != theirs
+        ]
+        shapes = [
+            f"{name} {list(wanted[name])} (checkpoint: {list(held[name][0])})"
+            for name in wrong
+        ]
         raise ValueError(
             f"{origin} has another size than the model: "
-            f"{'; '.join(causes.values()) or 'other axes'}. "
-            f"Variables: {messages.names(wrong)}."
+            f"{'; '.join(dict.fromkeys(causes)) or 'other axes'}. "
+            f"Variables: {messages.names(shapes)}."
         )
 
 

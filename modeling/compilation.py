@@ -101,12 +101,12 @@ def _jitted(function):
 
 
 def _pays(tensors) -> bool:
-    return max(_num_elements(x.shape) for x in tensors) >= _WORTH_COMPILING
+    return max(map(_num_elements, tensors)) >= _WORTH_COMPILING
 
 
-def _num_elements(shape) -> int:
-    unknown = _ASSUMED_ROWS if len(shape) == 2 else _ASSUMED_LENGTH
-    return math.prod(unknown if size is None else size for size in shape)
+def _num_elements(x) -> int:
+    unknown = _ASSUMED_ROWS if len(x.shape) == 2 else _ASSUMED_LENGTH
+    return math.prod(unknown if size is None else size for size in x.shape)
 
 
 def recomputed(

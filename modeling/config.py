@@ -130,10 +130,9 @@ class BertConfig:
             if not name.startswith("pooler_")
         )
         if unknown:
+            listed = ", ".join(unknown)
             _logger.warning(
-                "Unused keys of the model config%s: %s.",
-                where,
-                ", ".join(unknown),
+                "Unused keys of the model config%s: %s.", where, listed
             )
         try:
             return cls(**{n: values[n] for n in names if n in values})
@@ -168,11 +167,7 @@ class BertConfig:
     def find(cls, checkpoint: str) -> Self | None:
         """Reads the configuration of a checkpoint's folder, if there is one.
 
-        Args:
-            checkpoint: as for `from_checkpoint`.
-
-        Raises:
-            ValueError: as `from_checkpoint`.
+        Args, raises: as `from_checkpoint`.
         """
         folder = folder_of(checkpoint)
         for name in (FILE, huggingface_config.CONFIG):
@@ -192,13 +187,12 @@ class BertConfig:
             FileNotFoundError: the folder has no configuration.
             ValueError: it is broken, or not of BERT.
         """
-        config = cls.find(checkpoint)
-        if config is None:
-            raise FileNotFoundError(
-                f"There must be a {FILE}, or Hugging Face's "
-                f"{huggingface_config.CONFIG}, next to {checkpoint!r}."
-            )
-        return config
+        if config := cls.find(checkpoint):
+            return config
+        raise FileNotFoundError(
+            f"There must be a {FILE}, or Hugging Face's "
+            f"{huggingface_config.CONFIG}, next to {checkpoint!r}."
+        )
 
     def check_checkpoint(
         self, checkpoint: str, num_attention_heads: int | None = None

@@ -19,9 +19,6 @@ class MaskedLanguageModel(layers.BertLayer):
 
     Source: Devlin et al. 2019, §3.1 Task #1.
 
-    Args:
-        config: the network's sizes.
-
     Call arguments:
         sequence_output: `[B, T, D]` float.
         positions: `[B, P]` int, in [0, T).
@@ -191,9 +188,6 @@ class BertForPreTraining(BertWithHead):
         `next_sentence_logits` `[B, 2]` (0 the next text, 1 a random one).
         With `masked_lm_ids` the former, which use most of a step's memory, are
         replaced by `masked_lm_losses` and `masked_lm_correct`, each `[B, P]`.
-
-    Raises:
-        ValueError: the objective is unknown.
     """
 
     default_name = "pretraining"
@@ -278,20 +272,20 @@ class BertForSequenceClassification(BertWithHead):
     default_name = "classification"
 
     def call(self, input_ids, input_mask=None, segment_ids=None, **others):
-        pooled = self._pooled(
-            input_ids, input_mask, segment_ids=segment_ids, **others
-        )
+        inputs = {"segment_ids": segment_ids, **others}
+        if self.causal or self.bilstm_head:
+            hidden = self.sequence_output(input_ids, input_mask, **inputs)
+            if input_mask is None:
+                input_mask = tf.ones_like(input_ids)
+            pooled = self._last(hidden, input_mask)
+        else:
+            outputs = self.bert(
+                input_ids, input_mask, first_only=True, **inputs
+            )
+            pooled = outputs["pooled_output"]
         return {"logits": self.logits(self.dropped(pooled, **others))}
 
-    def _pooled(self, input_ids, input_mask, **others):
-        if not (self.causal or self.bilstm_head):
-            outputs = self.bert(
-                input_ids, input_mask, first_only=True, **others
-            )
-            return outputs["pooled_output"]
-        hidden = self.sequence_output(input_ids, input_mask, **others)
-        if input_mask is None:
-            input_mask = tf.ones_like(input_ids)
+    def _last(self, hidden, input_mask):
         if not self.bilstm_head:
             return self.bert.pooler(last_token(hidden, input_mask))  # [B, D]
         size = self.config.hidden_size
@@ -431,11 +425,8 @@ class BertForMultipleChoice(BertWithHead):
 
     Args: as for `BertWithHead`, without `num_labels`.
 
-    Call arguments:
-        input_ids: `[B, C, T]` int32, the C choices of each example.
-        input_mask: `[B, C, T]` int32, as for `BertModel`; ones if None.
-        segment_ids: `[B, C, T]` int32; zeros if None.
-        dropout_seed, packed: as for `BertModel`, of `B * C` texts.
+    Call arguments: as for `BertWithHead`, ids and masks of the C choices of
+    each example, `[B, C, T]`; `packed` is of `B * C` texts.
 
     Returns:
         A dict: `logits` `[B, C]` float32.

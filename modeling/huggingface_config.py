@@ -91,11 +91,6 @@ def check(values: Mapping[str, Any], path: str) -> None:
                 f"{path}: {name} must be {want!r:.60}, as in BERT; got "
                 f"{values[name]!r:.60}."
             )
-    if values.get("quantization_config"):
-        raise ValueError(
-            f"{path}: quantized weights (quantization_config) are not "
-            "supported. Convert the original model."
-        )
 
 
 def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:

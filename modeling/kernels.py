@@ -56,6 +56,7 @@ def _bias_activation(x, bias, *, activation):
     return tf.cast(_ACTIVATIONS[activation](rows), x.dtype)
 
 
+@compilation.fused
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     """Normalizes each row to mean 0 and variance 1, then scales and shifts.
 
@@ -67,11 +68,6 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     Returns:
         `[..., D]`, of the type of `x`.
     """
-    return _layer_norm(x, gamma, beta)
-
-
-@compilation.fused
-def _layer_norm(x, gamma, beta):
     return _normalized(tf.cast(x, tf.float32), gamma, beta, x.dtype)
 
 
@@ -155,20 +151,13 @@ def join_heads(x):
     return tf.reshape(last, [batch * length, num_heads * size])
 
 
-def _softmax(scores, bias):
-    probs = tf.nn.softmax(tf.cast(scores, tf.float32) + bias)
-    return tf.cast(probs, scores.dtype)
-
-
 def _softmax_gradient(upstream, result):
     probs, upstream = (tf.cast(x, tf.float32) for x in (result, upstream))
     along = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
     return tf.cast(probs * (upstream - along), result.dtype)
 
 
-_fused_softmax = compilation.fused(_softmax, _softmax_gradient)
-
-
+@functools.partial(compilation.fused, gradient=_softmax_gradient)
 def softmax(scores: Tensor, bias: Tensor) -> Tensor:
     """Computes softmax(scores + bias).
 
@@ -179,7 +168,8 @@ def softmax(scores: Tensor, bias: Tensor) -> Tensor:
     Returns:
         As `scores`.
     """
-    return _fused_softmax(scores, bias)
+    probs = tf.nn.softmax(tf.cast(scores, tf.float32) + bias)
+    return tf.cast(probs, scores.dtype)
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
@@ -203,7 +193,6 @@ def _dropout(x, seed, *, rate):
 
 
 def _drawn(rate: float, seed: Tensor | None) -> tuple[float, Tensor]:
-    """Returns rate and seed; the rate is 0 if no element is zeroed."""
     if seed is None or round(rate * _DRAWS) == 0:
         return 0.0, tf.constant(_NO_SEED)
     return rate, seed
@@ -235,11 +224,8 @@ def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
 
 
 def _random_words(shape, seed):
-    """Returns 32 random bits per element: a hash of its position and the seed.
-
-    It takes half the time of a pass over memory. A generator such as Philox
-    takes longer than all other operations at the end of a block.
-    """
+    # A hash of position and seed takes half the time of a pass over memory.
+    # Philox takes longer than all other operations at the end of a block.
     width = shape[-1] if len(shape) else 1
     # Two ranges, because the places may exceed int32.
     row, column = (

@@ -65,7 +65,12 @@ class BertLayer(keras.layers.Layer):
     defines `build`, it builds the layers that its constructor creates.
 
     Args:
+        config: in classes that take it, the network's sizes.
         name: of the release.
+
+    Call arguments:
+        dropout_seed: in classes that take it, `[2]` int32, or None for no
+            dropout.
     """
 
     def __init__(self, *, name: str):

@@ -59,7 +59,6 @@ class Reader:
         self.variables = dict(sorted(held.items()))
 
     def _renamed(self, held: Mapping[str, Spec]) -> dict[str, Spec]:
-        """Names the variables of a Model Garden checkpoint."""
         with self._explained():
             self._keys, self.architectures = tf_formats.garden_keys(
                 self._reader.get_tensor(tf_formats.OBJECT_GRAPH), held

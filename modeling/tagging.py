@@ -55,13 +55,6 @@ def bidirectional_lstm(
     """
     lstm = keras.layers.LSTM(
         num_units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
         return_sequences=True,
         # cuDNN's LSTM cannot be compiled by XLA, which compiles the steps on a
         # GPU. Besides, it refuses rows without tokens, and its graphs run only
@@ -69,7 +62,7 @@ def bidirectional_lstm(
         use_cudnn=False,
         name=inner_name,
     )
-    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
+    return keras.layers.Bidirectional(lstm, name=name)
 
 
 class WordLstm(layers.BertLayer):
@@ -81,7 +74,6 @@ class WordLstm(layers.BertLayer):
     LSTM.
 
     Args:
-        config: the network's sizes.
         features: as for `layer_numbers`.
         site: number of its first dropout site.
 
@@ -89,7 +81,6 @@ class WordLstm(layers.BertLayer):
         hidden: `[B, T, D]` float, outputs of the embeddings and of each layer.
         word_mask: `[B, T]` int32, 1 for the first piece of each word. Other
             positions are skipped.
-        dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
         `[B, T, 2 * D]`; meaningless at positions that are skipped.

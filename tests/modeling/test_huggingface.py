@@ -248,7 +248,6 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
         ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12.* got 1e-05"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"embedding_size": 3}, "embedding_size must be 12, as in BERT"),
-        ({"quantization_config": {"bits": 8}}, "quantized weights"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
         ({"pooler_type": "mean"}, "pooler_type must be 'first_token_trans"),
     ],
