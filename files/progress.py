@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from files import messages
-
 if TYPE_CHECKING:
     import tqdm
 
 _LOG_EVERY_SECONDS = 5.0
-_MOST_COLUMNS = 100
-_INDENT = " " * 9
 
 
 def in_terminal() -> bool:
@@ -75,12 +71,6 @@ class _Formatter(python_logging.Formatter):
         if record.levelno > python_logging.INFO:
             message = f"{record.levelname}: {message}"
         return f"{self.formatTime(record, self.datefmt)} {message}"
-
-
-def log_paragraph(text: str) -> None:
-    """Logs a long text in lines of at most 100 columns."""
-    width = _MOST_COLUMNS - len(_INDENT)
-    logging.info("%s", messages.wrapped(text, width, "  "))
 
 
 class Progress:

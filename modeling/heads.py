@@ -53,7 +53,6 @@ class MaskedLanguageModel(layers.BertLayer):
         ids=None,
         is_training=False,
     ):
-        rows = ops.shape(positions)[0]
         gathered = tf.gather(sequence_output, positions, batch_dims=1)
         hidden = self.transform(
             tf.reshape(gathered, [-1, self.config.hidden_size])
@@ -65,8 +64,8 @@ class MaskedLanguageModel(layers.BertLayer):
             logits = losses.tied_logits(
                 hidden, word_embeddings, self.output_bias
             )
-            sizes = [ops.shape(positions)[1], self.config.vocab_size]
-            return tf.reshape(logits, [rows, *sizes])
+            sizes = [*ops.shape(positions), self.config.vocab_size]
+            return tf.reshape(logits, sizes)
         parts = losses.tied_cross_entropy(
             hidden, word_embeddings, self.output_bias, tf.reshape(ids, [-1])
         )

@@ -47,7 +47,7 @@ class Reader:
         self.architectures: tuple[str, ...] = ()
         self.num_attention_heads: int | None = None
         self._keys: Mapping[str, str] = {}
-        with self._explained():
+        with messages.broken(self.origin, "checkpoint"):
             self._reader = tf.train.load_checkpoint(prefix)
         types = self._reader.get_variable_to_dtype_map()
         held: dict[str, Spec] = {
@@ -59,7 +59,7 @@ class Reader:
         self.variables = dict(sorted(held.items()))
 
     def _renamed(self, held: Mapping[str, Spec]) -> dict[str, Spec]:
-        with self._explained():
+        with messages.broken(self.origin, "checkpoint"):
             self._keys, self.architectures = tf_formats.garden_keys(
                 self._reader.get_tensor(tf_formats.OBJECT_GRAPH), held
             )
@@ -73,7 +73,7 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        with self._explained():
+        with messages.broken(self.origin, "checkpoint"):
             key = self._keys.get(name, name)
             value = np.asarray(self._reader.get_tensor(key))
         if not self._keys:
@@ -81,9 +81,6 @@ class Reader:
         if name.endswith("output_weights"):
             return value.T
         return value.reshape(self.variables[name][0])
-
-    def _explained(self) -> contextlib.AbstractContextManager[None]:
-        return messages.broken(self.origin, "checkpoint")
 
 
 def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:

@@ -97,7 +97,16 @@ def garden_keys(
     Raises:
         ValueError: the checkpoint has no encoder of the Model Garden, or two.
     """
-    full_names = _full_names(graph)
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    parsed = trackable_object_graph_pb2.TrackableObjectGraph()
+    parsed.ParseFromString(graph)
+    # The names that layers gave variables, by checkpoint key.
+    full_names = {
+        attribute.checkpoint_key: attribute.full_name
+        for node in parsed.nodes
+        for attribute in node.attributes
+    }
     has_head_pooler = any(_HEAD_POOLER in name for name in full_names.values())
     architectures: tuple[str, ...] = ()
     keys: dict[str, str] = {}
@@ -124,19 +133,6 @@ def garden_keys(
             "BERT of the TensorFlow Model Garden"
         )
     return keys, architectures
-
-
-def _full_names(graph: bytes) -> dict[str, str]:
-    """Returns the names that layers gave variables, by checkpoint key."""
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    parsed = trackable_object_graph_pb2.TrackableObjectGraph()
-    parsed.ParseFromString(graph)
-    return {
-        attribute.checkpoint_key: attribute.full_name
-        for node in parsed.nodes
-        for attribute in node.attributes
-    }
 
 
 def _release_name(full_name: str) -> str | None:

@@ -11,6 +11,8 @@ import contextlib
 import dataclasses
 from collections.abc import Generator
 
+from absl import logging
+
 from commands import flags, program
 from corpus import formats, preparation
 from files import locking, paths, progress, writing
@@ -88,10 +90,8 @@ def run(options: Options) -> None:
                 texts, output_paths, options.holdout_file, options.holdout_every
             )
         finally:
-            progress.log_paragraph(preparation.describe_dropped(total.dropped))
-    progress.log_paragraph(
-        f"Wrote {written} of {total.num_documents} documents."
-    )
+            logging.info("%s", preparation.describe_dropped(total.dropped))
+    logging.info("%s", f"Wrote {written} of {total.num_documents} documents.")
 
 
 def _texts(

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from files import messages, progress
+from files import messages
 from modeling import bert, checkpoints, heads, name_tables
 from modeling import config as config_lib
 from training import (
@@ -303,14 +303,15 @@ def load_weights(
     if encoder_only or has_other_shapes:
         report = checkpoints.load(model.bert, path, new=optional)
         head = [name for name in variables if not name.startswith("bert/")]
-        progress.log_paragraph(
+        logging.info(
+            "%s",
             f"Initialized the encoder from {path}: {report}. The output layer "
             f"is new ({', '.join(head)}): that of the checkpoint belongs to "
-            "another task."
+            "another task.",
         )
         return
     report = checkpoints.load(model, path, new=(*new, *optional))
-    progress.log_paragraph(f"Initialized from {path}: {report}")
+    logging.info("Initialized from %s: %s", path, report)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
