@@ -159,7 +159,7 @@ class SentenceClassification(predictions.LabeledTask):
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        file: datasets.TextFile = data.content
+        file: datasets.TextFile = data.data_set.content
         if data.data_set.split == task.EVAL:
             report.write(file, self.label_ids(data), answers, output_dir)
             return

@@ -156,23 +156,23 @@ class Tagging(task.Task):
         return objectives.Tagging(model)
 
     def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
-        file = data.content.file
+        tags = ner.split_labels(
+            outputs["label_ids"],
+            outputs["label_mask"],
+            data.data_set.content.file.sentences,
+            self._names,
+        )
+        num_words = sum(map(len, tags))
         return _Answers(
-            tags=ner.split_labels(
-                outputs["label_ids"],
-                outputs["label_mask"],
-                file.sentences,
-                self._names,
-            ),
-            loss=float(outputs["losses"].sum()) / file.num_words(),
+            tags=tags, loss=float(outputs["losses"].sum()) / num_words
         )
 
     def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
-        scores = entities.score(data.content.gold, answers.tags)
+        scores = entities.score(data.data_set.content.gold, answers.tags)
         return {**scores.metrics(by_type=False), "loss": answers.loss}
 
     def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
-        scores = entities.score(data.content.gold, answers.tags)
+        scores = entities.score(data.data_set.content.gold, answers.tags)
         split = data.data_set.split
         results = {
             f"{task.RESULTS_PREFIX[split]}_{name}": value
@@ -185,7 +185,10 @@ class Tagging(task.Task):
     def write_answers(
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
-        tagged, prefix = data.content, task.RESULTS_PREFIX[data.data_set.split]
+        tagged, prefix = (
+            data.data_set.content,
+            task.RESULTS_PREFIX[data.data_set.split],
+        )
         if tagged.gold is None:
             # Beside the scores of labelled test data, which stay.
             prefix = os.path.splitext(os.path.basename(tagged.file.path))[0]

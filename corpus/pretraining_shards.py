@@ -280,8 +280,5 @@ def _log_new(total: Report, text: Text) -> None:
         )
     if counts["reused"]:
         return  # The counts do not cover the complete text.
-    for warning in (
-        *record_contents.corpus_warnings(counts["documents"]),
-        *record_contents.balance_warnings(num_random, num_pairs),
-    ):
+    for warning in record_contents.corpus_warnings(counts["documents"]):
         logging.warning("%s", warning)

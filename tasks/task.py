@@ -70,11 +70,6 @@ class Data:
     source: Any
     rows_per_example: "np.ndarray"
 
-    @property
-    def content(self) -> Any:
-        """The task-specific data of the file."""
-        return self.data_set.content
-
     @functools.cached_property
     def label_ids(self) -> "np.ndarray":
         """The feature `label_ids` of each example, `[E, K]`."""

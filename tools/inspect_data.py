@@ -139,7 +139,6 @@ def describe_records(
         num_random = sum(int(r["next_sentence_labels"].sum()) for r in records)
         share = _share(num_random, len(records))
         rows.append(_row("random next sentence", num_random, share))
-        warnings = record_contents.balance_warnings(num_random, len(records))
     if all("masked_lm_weights" in record for record in records):
         places = [
             record["masked_lm_positions"][record["masked_lm_weights"] > 0]

@@ -19,13 +19,8 @@ _Layout = datasets.Layout
 _Info = datasets.DatasetInfo
 _Split = datasets.SplitInfo
 
-
-def _classes(*names: str) -> labels.LabelSet:
-    return labels.LabelSet(names=names)
-
-
-_BINARY = _classes("0", "1")
-_ENTAILMENT = _classes("entailment", "not_entailment")
+_BINARY = labels.LabelSet(names=("0", "1"))
+_ENTAILMENT = labels.LabelSet(names=("entailment", "not_entailment"))
 # As released: alphabetic, unlike the order in the paper of MNLI.
 _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
@@ -65,7 +60,7 @@ def _mnli() -> _Info:
     diagnostic = _Layout(text_a="sentence1", text_b="sentence2")
     return _Info(
         name="MNLI",
-        label_set=_classes(*_NLI_NAMES),
+        label_set=labels.LabelSet(names=_NLI_NAMES),
         metrics=(metrics.ACCURACY,),
         train=_split("train", layout),
         dev=(

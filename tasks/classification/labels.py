@@ -34,7 +34,7 @@ class LabelSet:
         aliases: other spellings in the data -> the name.
 
     Raises:
-        ValueError: the names do not fit the problem type, or are repeated.
+        ValueError: there are too few names, or some are repeated.
     """
 
     problem_type: str = task.SINGLE_LABEL
@@ -43,15 +43,11 @@ class LabelSet:
 
     def __post_init__(self):
         shown = messages.listed(self.names) or "none"
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"Label names must differ; got {shown}.")
-        if self.problem_type == task.REGRESSION and self.names:
-            raise ValueError(f"A score has no label names; got {shown}.")
         least = _LEAST_LABELS[self.problem_type]
-        if len(self.names) < least:
+        if len(self.names) < least or len({*self.names}) < len(self.names):
             raise ValueError(
-                f"{self.problem_type} needs at least {least} label(s); got "
-                f"{shown}."
+                f"{self.problem_type} needs at least {least} label(s), all of "
+                f"them different; got {shown}."
             )
 
     @property
@@ -133,10 +129,9 @@ def _class_name(value: Any) -> str:
 
 def _parse_score(value: Any) -> float:
     try:
-        if isinstance(value, bool) or "_" in str(value):  # Python reads 1_0.
-            raise ValueError
         score = float(value)
-        if not json_text.is_number(score):  # Records are float32.
+        # Records are float32. Python reads 1_0.
+        if "_" in str(value) or not json_text.is_number(score):
             raise ValueError
     # A JSON integer may be larger than any float.
     except (ValueError, TypeError, OverflowError):

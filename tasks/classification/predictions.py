@@ -110,17 +110,14 @@ def named_answers(
         outputs: `[E, K]` float32.
     """
     several = label_set.problem_type == task.MULTI_LABEL
-    answer_key = "labels" if several else "label"
     for row, answer in zip(outputs, answers(label_set, outputs), strict=True):
         if label_set.problem_type == task.REGRESSION:
             yield {"score": shortest(row[0])}
             continue
-        probabilities = map(shortest, row)
+        shares = zip(label_set.names, map(shortest, row), strict=True)
         yield {
-            answer_key: answer,
-            "probabilities": dict(
-                zip(label_set.names, probabilities, strict=True)
-            ),
+            "labels" if several else "label": answer,
+            "probabilities": dict(shares),
         }
 
 

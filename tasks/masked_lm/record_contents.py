@@ -10,9 +10,6 @@ from vocab import tokenization
 
 _CONTINUATION = "##"
 
-# About half of the pairs have a random next sentence if documents are long.
-# Slightly more is usual, since the last sentence of a document always gets one.
-_MAX_RANDOM_NEXT_SHARE = 0.6
 # In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
 # in the uncased ones none.
 _CASED_VOCAB_SHARE = 0.01
@@ -110,16 +107,3 @@ def casing_warnings(
 def _is_cased(word: str) -> bool:
     lowered = unicodedata.normalize("NFD", word.lower())
     return lowered != word or any(map(tokenization.is_combining_mark, lowered))
-
-
-def balance_warnings(num_random_next: int, num_pairs: int) -> list[str]:
-    """Checks that about half of the pairs have a random next sentence."""
-    share = num_random_next / max(1, num_pairs)
-    if share <= _MAX_RANDOM_NEXT_SHARE:
-        return []
-    return [
-        f"{share:.0%} of the pairs have a random next sentence; it should be "
-        "about half. Sequences of one sentence always get one: put a blank "
-        "line between documents only, and write one sentence per line; longer "
-        "sequences help too."
-    ]

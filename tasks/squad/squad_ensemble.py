@@ -39,11 +39,6 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
     values = {"text": json_text.field(entry, "text", str, where)}
     for name in ("probability", "start_logit", "end_logit"):
         values[name] = json_text.field(entry, name, (float, int), where)
-        if not json_text.is_number(values[name]):
-            raise ValueError(
-                f"{where}.{name} must be a finite number; "
-                f"got {messages.short(values[name])}."
-            )
     return squad_answers.Candidate(**values)
 
 

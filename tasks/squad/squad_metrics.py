@@ -177,16 +177,15 @@ def _score(
     squad_examples.warn(
         "Scores", missing, "questions have no prediction and score 0"
     )
-    exact_scores = dict.fromkeys(gold, 0.0)
-    f1_scores = dict.fromkeys(gold, 0.0)
-    for qas_id, texts in gold.items():
-        if qas_id in predictions:
+
+    def best(metric: Callable[[str, str], float]) -> dict[str, float]:
+        scores = dict.fromkeys(gold, 0.0)
+        for qas_id in gold.keys() & predictions.keys():
             prediction = predictions[qas_id]
-            exact_scores[qas_id] = max(
-                exact_match(t, prediction) for t in texts
-            )
-            f1_scores[qas_id] = max(f1(text, prediction) for text in texts)
-    return exact_scores, f1_scores
+            scores[qas_id] = max(metric(t, prediction) for t in gold[qas_id])
+        return scores
+
+    return best(exact_match), best(f1)
 
 
 def _official_best(

@@ -1,7 +1,6 @@
 """SQuAD results: the chosen answers, their files and their scores."""
 
 import dataclasses
-import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -83,9 +82,8 @@ def write(
     }
     if decisions.null_odds is not None:
         files[_NULL_ODDS] = decisions.null_odds
-    encoder = json.JSONEncoder(indent=4)
     texts = {
-        name: itertools.chain(encoder.iterencode(value), "\n")
+        name: [json.dumps(value, indent=4) + "\n"]
         for name, value in files.items()
     }
     writing.write_files(output_dir, texts)
@@ -103,10 +101,6 @@ def read(path: str, *, version_2_with_negative: bool) -> Decisions:
     if version_2_with_negative and paths.exists(odds_path):
         null_odds = _by_id(odds_path, (float, int))
     return Decisions(texts=texts, null_odds=null_odds)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _by_id(path: str, kind: Any) -> dict[str, Any]:

@@ -55,10 +55,6 @@ class ColumnFile:
         """Whether words have tags."""
         return self.sentences[0].tags is not None
 
-    def num_words(self) -> int:
-        """Counts the words of all sentences."""
-        return sum(len(sentence.words) for sentence in self.sentences)
-
 
 def parse_columns(text: str) -> Columns:
     """Parses columns such as `word:0,tag:-1`; `tag` is optional.

@@ -45,8 +45,6 @@ def test_a_sound_corpus_gives_no_warning():
     options = masked_pairs.InstanceOptions()
     assert record_contents.prediction_warnings(options) == []
     assert record_contents.corpus_warnings(2) == []
-    assert record_contents.balance_warnings(60, 100) == []
-    assert record_contents.balance_warnings(0, 0) == []
 
 
 def test_one_document_is_a_warning():
@@ -104,9 +102,3 @@ def test_a_script_without_capitals_has_accents_only_in_a_cased_vocabulary():
         assert not record_contents.casing_warnings(
             stripped, do_lower_case=do_lower_case
         )
-
-
-def test_too_many_random_pairs_are_a_warning():
-    (text,) = record_contents.balance_warnings(61, 100)
-    assert text.startswith("61% of the pairs")
-    assert "blank line between" in text

@@ -196,7 +196,7 @@ def test_files_of_a_folder_are_found_by_name(tmp_path):
     assert ner.find_file(options, "train") == "other.txt"
     assert ner.find_file(options, "eval") == str(tmp_path / "valid.txt")
     assert ner.find_file(options, "predict") == str(tmp_path / "eng.testb")
-    assert ner.read(options, "predict").num_words() == 1
+    assert len(ner.read(options, "predict").sentences) == 1
 
 
 def test_files_without_documents_are_named(tmp_path, caplog):
