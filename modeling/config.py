@@ -303,9 +303,8 @@ def activation(hidden_act: str | None) -> str:
     Raises:
         ValueError: the name is unknown.
     """
-    if hidden_act is None or hidden_act == "":
-        return "linear"
-    if isinstance(hidden_act, str):
-        hidden_act = hidden_act.lower()
+    hidden_act = str(
+        "linear" if hidden_act in (None, "") else hidden_act
+    ).lower()
     messages.check_choice("hidden_act", hidden_act, ACTIVATIONS)
     return hidden_act
