@@ -18,7 +18,7 @@ from typing import Any
 from absl import logging
 
 from corpus import formats, preparation
-from files import paths, progress
+from files import progress
 from tasks.masked_lm import (
     encoded_corpus,
     masked_pairs,
@@ -140,10 +140,7 @@ def make_shard(
             report.counts.update(shards=1, reused=1)
             return report
     tokenizer = _tokenizer(
-        recipe.vocab_file,
-        recipe.do_lower_case,
-        recipe.strip_accents,
-        paths.sha256(recipe.vocab_file),
+        recipe.vocab_file, recipe.do_lower_case, recipe.strip_accents
     )
     digest = hashlib.sha256()
     corpus = encoded_corpus.encode_documents(
@@ -180,14 +177,9 @@ def make_shard(
 
 @functools.lru_cache(maxsize=1)
 def _tokenizer(
-    vocab_file: str,
-    do_lower_case: bool,
-    strip_accents: bool | None,
-    sha256: str,
+    vocab_file: str, do_lower_case: bool, strip_accents: bool | None
 ) -> word_memory.WordMemory:
-    # One per process: its cache of words is valid for all shards while the
-    # contents of the file are the same.
-    del sha256
+    # One per process: its cache of words is valid for all shards.
     return word_memory.WordMemory(vocab_file, do_lower_case, strip_accents)
 
 
@@ -265,11 +257,6 @@ def _log_new(total: Report, text: Text) -> None:
     )
     logging.info("%s", preparation.describe_dropped(total.dropped))
     num_random, num_pairs = counts["random_next"], counts["instances"]
-    logging.info(
-        "Created %d instances, %.1f %% with a random next sentence.",
-        num_pairs,
-        100 * num_random / max(1, num_pairs),
-    )
     # The last one may be a rest.
     if counts["single"] > 1:
         logging.warning(

@@ -13,10 +13,7 @@ from paper import recipes, running
 
 _Numbers = Sequence[float | None]
 _Sizes = Sequence[str]
-_PRETRAINED = (
-    "Accepted before the runs: 1.5 points, 3 on MRPC; the text, the order of "
-    "the vocabulary and the seed are not the paper's."
-)
+_PRETRAINED = "The text and the order of the vocabulary are not the paper's."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -221,11 +218,8 @@ def table_1(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
             "command, zipped. Others' scores of the dev sets are those of the "
             "paper's Table 5 or Hugging Face's README (base), and of ALBERT's "
             "README (large).",
-            "The paper tries four rates and, for LARGE, several restarts; here "
-            "five. Its length is not given; 128 is the release's.",
-            "Accepted before the runs: 1 point on MNLI, QQP, QNLI and SST-2; 3 "
-            "on the others, which have few examples: the release's README has "
-            "84 to 88 % on MRPC.",
+            "The paper's restarts of LARGE are several; here five. Its length "
+            "is not given; 128 is the release's.",
         ],
     )
 
@@ -274,9 +268,6 @@ def table_2(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
             "pre-training checkpoints; one alone was released, so here they "
             "differ in their fine-tuning seeds. Its single systems are "
             "compared with the mean of the seeds.",
-            "Models are trained on TriviaQA with one seed, then on SQuAD.",
-            "Accepted before the runs: 0.8 points; the release's README has "
-            "90.5 to 91.0 F1 for one recipe.",
         ],
     )
 
@@ -302,9 +293,8 @@ def table_3(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
         cells=_rows_of_sizes(scale, sizes, columns, {"large": (78.7, 81.9)}),
         claims=_large_is_better(sizes, "F1"),
         notes=[
-            "The paper has no score of BASE. As in the paper the threshold is "
-            "the one with the best F1 on the development set. Accepted before "
-            "the runs: 0.8 points.",
+            "As in the paper the threshold is the one with the best F1 on the "
+            "development set.",
         ],
     )
 
@@ -318,9 +308,7 @@ def table_4(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
         cells=_rows_of_sizes(scale, sizes, columns, numbers),
         claims=_large_is_better(sizes, "dev"),
         notes=[
-            "The answers of the test set are not public. Accepted before the "
-            "runs: 1.5 points below, 1 above; the paper does not say its "
-            "length, and others report 80.2 to 80.7.",
+            "The paper does not say its length; others report 80.2 to 80.7.",
         ],
     )
 
@@ -358,11 +346,9 @@ def table_5(scale: recipes.Scale) -> Table:
             Claim(all_ltr, "+ BiLSTM", ["MRPC"], "section 5.1: it hurts"),
         ],
         notes=[
-            "A left-to-right model stays one when it is fine-tuned, as in the "
-            "paper; a sentence is labeled from its last token, the only one "
-            "that has seen it all. The paper does not say how it did that.",
-            "The BiLSTM begins at random. The paper does not give its width; "
-            "here it is that of the encoder, in each direction.",
+            "A left-to-right model labels a sentence from its last token, "
+            "which alone has seen all of it. The paper does not say how it did "
+            "that, nor the width of the BiLSTM: here that of the encoder.",
             "The paper's QNLI is the first version of the task, no longer "
             "given out.",
             _PRETRAINED,
@@ -410,8 +396,7 @@ def table_6(scale: recipes.Scale) -> Table:
             for smaller, larger in itertools.pairwise(scale.networks)
         ],
         notes=[
-            "Perplexity is that of the masked words of held-out text. The rate "
-            "is, of the paper's four, the one with the best mean.",
+            "Perplexity is that of the masked words of held-out text.",
             _PRETRAINED,
         ],
     )
@@ -461,12 +446,9 @@ def table_7(scale: recipes.Scale, sizes: _Sizes = recipes.SIZES) -> Table:
         cells=cells,
         claims=claims,
         notes=[
-            "Cased models (full scale), each sentence within its document. Of "
-            "the paper's rates the one with the best mean; four epochs.",
-            "Feature-based: BERT stays as it is, a BiLSTM of two layers of 768 "
-            "units in each direction is trained for 20 epochs at 1e-3.",
-            "Accepted before the runs: 0.6 points, 1 on features. Restarts "
-            "differ by 0.2; the paper does not say how the BiLSTM is trained.",
+            "Cased models (full scale), each sentence within its document.",
+            "The paper does not say how the BiLSTM is trained: here for 20 "
+            "epochs at 1e-3.",
         ],
     )
 
@@ -506,9 +488,8 @@ def table_8(scale: recipes.Scale) -> Table:
             Claim(paper, words, ["NER features", "MNLI"], "C.2, Table 8"),
         ],
         notes=[
-            "The paper does not say whether its models were cased; its NER "
-            "scores here are a point below those of Table 7. These are "
-            "uncased, one model for all columns.",
+            "The paper does not say whether its models were cased; these are "
+            "uncased.",
             _PRETRAINED,
         ],
     )
@@ -542,9 +523,7 @@ def figure_5(scale: recipes.Scale) -> Table:
             Claim(last, early, ["MNLI-m"], "C.1: BERT needs so many steps"),
         ],
         notes=[
-            "Steps up to 900,000 are of sequences of 128, the last 100,000 of "
-            "512. The runs keep a checkpoint every 10,000 steps: some 130 GB "
-            "for each of the two models.",
+            "The full runs keep some 130 GB of checkpoints of each model.",
         ],
     )
 

@@ -19,7 +19,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from files import json_text, lines, messages, writing
+from files import json_text, lines, writing
 
 # Source: Devlin et al. 2019, §4.2. The kind of tokens is not given; here words.
 _MAX_WORDS = 400
@@ -78,7 +78,7 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
         ValueError: it is not JSON; no page has an answer.
     """
     pages: dict[str, dict[str, Any] | None] = {}
-    unanswered = []
+    num_unanswered = 0
     for record in json_text.read_object(path)["Data"]:
         answer = record["Answer"]
         answers = _whole_words([answer["Value"], *answer["Aliases"]])
@@ -88,28 +88,24 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
             paragraph = pages[name]
             if paragraph is None:
                 continue
-            qas_id = f"{record['QuestionId']}--{name}"
             match = answers.search(paragraph["context"])
             if match is None:
-                unanswered.append(qas_id)
+                num_unanswered += 1
                 continue
             found = {"text": match.group(), "answer_start": match.start()}
             paragraph["qas"].append(
                 {
-                    "id": qas_id,
+                    "id": f"{record['QuestionId']}--{name}",
                     "question": record["Question"],
                     "answers": [found],
                 }
             )
     logging.info(
-        "%s: %d of %d pages are not in %s; %d pairs of question and page have "
-        "no answer: %s.",
-        path,
+        "%d of %d pages are not in %s; %d questions have no answer in a page.",
         sum(page is None for page in pages.values()),
         len(pages),
         evidence_dir,
-        len(unanswered),
-        messages.names(unanswered),
+        num_unanswered,
     )
     data = [
         {"title": os.path.splitext(name)[0], "paragraphs": [page]}

@@ -77,17 +77,11 @@ def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: a line is not UTF-8; the files have no words;
-            `options.vocab_size` cannot hold the characters.
+        ValueError: a line is not UTF-8; `options.vocab_size` cannot hold the
+            characters.
     """
-    names = list(text_files)
-    texts = itertools.chain.from_iterable(map(lines.read_lines, names))
+    texts = itertools.chain.from_iterable(map(lines.read_lines, text_files))
     counts = count_words(texts, options)
-    if not counts.words:
-        raise ValueError(
-            "The corpus must have words; found none in "
-            f"{', '.join(names) or 'no file'}."
-        )
     special = special_tokens(options.num_unused)
     alphabet = _alphabet(counts, options.min_character_count)
     least = len(special) + len(alphabet)

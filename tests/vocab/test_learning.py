@@ -157,16 +157,11 @@ def test_all_files_are_read(tmp_path):
 # ------------------------------------------------------------------- Errors
 
 
-def test_corpus_without_words_or_not_in_utf8_is_refused(tmp_path):
+def test_corpus_not_in_utf8_is_refused(tmp_path):
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"tide\ncaf\xe9\n")
     with pytest.raises(ValueError, match=r"latin1\.txt, line 2: not UTF-8"):
         learning.learn_vocabulary([str(path)], learning.Options(num_workers=1))
-    for text in ("", "\n \n\u200b"):
-        with pytest.raises(ValueError, match=r"must have words.*text\.txt"):
-            _learn(tmp_path, text)
-    with pytest.raises(ValueError, match="must have words; found none in no f"):
-        learning.learn_vocabulary([], learning.Options(num_workers=1))
 
 
 def test_size_below_the_characters_is_refused(tmp_path):
