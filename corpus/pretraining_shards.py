@@ -256,7 +256,11 @@ def _log_new(total: Report, text: Text) -> None:
         counts["sentences"],
     )
     logging.info("%s", preparation.describe_dropped(total.dropped))
-    num_random, num_pairs = counts["random_next"], counts["instances"]
+    logging.info(
+        "Created %d instances, %.1f %% with a random next sentence.",
+        counts["instances"],
+        100 * counts["random_next"] / max(1, counts["instances"]),
+    )
     # The last one may be a rest.
     if counts["single"] > 1:
         logging.warning(
