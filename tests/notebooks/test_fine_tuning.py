@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests import documented_commands as documented
 from tests import serving_client
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -53,6 +54,16 @@ def test_cells_are_plain_python():
     for source, _ in _code_cells():
         compile(source, str(_PATH), "exec")
         assert not re.search(r"^\s*[!%]", source, re.MULTILINE)
+
+
+def test_flags_exist():
+    flags = {
+        flag
+        for source, _ in _code_cells()
+        for flag in re.findall(r"\"--(?!quiet)(\w+)", source)
+    }
+    assert len(flags) > 10
+    assert [f for f in flags if documented.fault_of_flag(f"--{f}")] == []
 
 
 def test_first_code_cell_alone_is_for_parameters():
