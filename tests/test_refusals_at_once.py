@@ -90,15 +90,12 @@ _TABLES = {
     f"{_SQUAD} --do_train --train_file=train.json": """
 --do_eval --predict_file=train.json | scores the output of --do_predict
 --eval_every_steps=2       | --predict_file must be given
---ensemble=a.json          | it requires --do_predict without --do_train
 --doc_stride=0             | doc_stride
---predictions_file=a.json  | predicts again, and without --do_train.
 --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
 --max_seq_length=64        | up to sequence length 32
 --do_predict --predict_file=nothing | nothing: No such file or
 """,
     f"{_SQUAD} --do_predict --predict_file=train.json": """
---predictions_file=a.json  | requires --do_eval without --do_predict
 --max_seq_length=11        | must be greater than max_query_length + 3
 """,
     f"run_swag {_RUN} {_LENGTH}": """

@@ -192,9 +192,8 @@ def class_weights(
         weights = tuple(map(float, given))
     except ValueError:
         weights = ()
-    if len(weights) != len(label_set.names) or not all(
-        weight > 0 and math.isfinite(weight) for weight in weights
-    ):
+    is_right = all(0 < weight < math.inf for weight in weights)
+    if len(weights) != len(label_set.names) or not is_right:
         raise ValueError(
             "--class_weights must be balanced, or a positive number for each "
             f"label, in the order {messages.listed(label_set.names)}; got "

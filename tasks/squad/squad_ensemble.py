@@ -66,11 +66,10 @@ def combine_nbest(
             `version_2_with_negative` a question lacks "no answer".
     """
     for number, system in enumerate(systems, start=1):
-        if other := sorted(set(system) ^ set(qas_ids)):
+        if set(system) != set(qas_ids):
             raise ValueError(
                 "Systems must answer the questions of --predict_file; system "
-                f"{number} lacks, or has in addition, {len(other)}: "
-                f"{messages.listed(other, 1)}."
+                f"{number} answers others."
             )
     return [
         _combine(qas_id, [system[qas_id] for system in systems], options)

@@ -61,7 +61,7 @@ def check(options: Any) -> None:
 
     Args:
         options: `SquadOptions` of a run, which also has `do_train`,
-            `do_predict`, `do_eval`, `eval_every_steps`, `eval_every_epoch`.
+            `do_predict` and `do_eval`.
 
     Raises:
         ValueError: the flags are incompatible.
@@ -77,14 +77,4 @@ def check(options: Any) -> None:
         raise ValueError(
             "After training, --do_eval scores the output of --do_predict: pass "
             "both."
-        )
-    if options.ensemble and (do_train or not do_predict):
-        raise ValueError(
-            "--ensemble combines the predictions of other runs: it requires "
-            "--do_predict without --do_train."
-        )
-    if options.predictions_file and (do_predict or do_train):
-        raise ValueError(
-            "--predictions_file requires --do_eval without --do_predict, which "
-            "predicts again, and without --do_train."
         )

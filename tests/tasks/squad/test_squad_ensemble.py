@@ -63,8 +63,7 @@ def test_the_best_text_stays_among_few_answers():
 
 def test_systems_must_answer_the_same_questions():
     entry = (_entry("cat", 1.0),)
-    message = "system 2 lacks, or has in addition, 2: 'a'"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="system 2 answers others"):
         _combine([{"a": entry}, {"b": entry}], "a")
 
 
