@@ -101,10 +101,9 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
                 }
             )
     logging.info(
-        "%d of %d pages are not in %s; %d questions have no answer in a page.",
+        "%d of %d pages are missing; %d questions have no answer in a page.",
         sum(page is None for page in pages.values()),
         len(pages),
-        evidence_dir,
         num_unanswered,
     )
     data = [

@@ -37,7 +37,11 @@ def text_of(folder: str, name: str, description: Mapping[str, Any]) -> str:
     flags = run.get("flags", {})
     base = (flags.get("init_checkpoint") or "").rstrip("/")
     scores = {
-        os.path.basename(path).removesuffix(_RESULTS[1:]): _scores(path)
+        os.path.basename(path).removesuffix(_RESULTS[1:]): {
+            metric: value
+            for metric, value in result_files.read(path).items()
+            if metric not in _COUNTS
+        }
         for path in paths.matching(folder, _RESULTS)
     }
     parts = [_metadata(description, base)]
@@ -80,11 +84,6 @@ def _training(folder: str) -> dict[str, Any]:
     ]
     trained = [told for told in starts if told["flags"].get("do_train")]
     return [{}, *starts, *trained][-1]
-
-
-def _scores(path: str) -> dict[str, float | str]:
-    held = result_files.read(path)
-    return {k: v for k, v in held.items() if k not in _COUNTS}
 
 
 def _metadata(description: Mapping[str, Any], base: str) -> str:
