@@ -288,26 +288,27 @@ def check(
         )
     wrong = [name for name in common if held[name][0] != wanted[name]]
     if wrong:
-        causes = [
-            f"{field} is {ours} in the model and {theirs} in the checkpoint"
-            for name in wrong
-            for field, ours, theirs in zip(
-                name_tables.axes_of(name),
-                wanted[name],
-                held[name][0],
-                strict=False,
-            )
-            if ours != theirs
-        ]
-        shapes = [
-            f"{name} {list(wanted[name])} (checkpoint: {list(held[name][0])})"
-            for name in wrong
-        ]
-        raise ValueError(
-            f"{origin} has another size than the model: "
-            f"{'; '.join(dict.fromkeys(causes)) or 'other axes'}. "
-            f"Variables: {messages.names(shapes)}."
+        sizes = _other_sizes({n: (wanted[n], held[n][0]) for n in wrong})
+        raise ValueError(f"{origin} has another size than the model: {sizes}")
+
+
+def _other_sizes(shapes) -> str:
+    causes = [
+        f"{field} is {ours} in the model and {theirs} in the checkpoint"
+        for name, pair in shapes.items()
+        for field, ours, theirs in zip(
+            name_tables.axes_of(name), *pair, strict=False
         )
+        if ours != theirs
+    ]
+    listed = [
+        f"{name} {list(want)} (checkpoint: {list(got)})"
+        for name, (want, got) in shapes.items()
+    ]
+    return (
+        f"{'; '.join(dict.fromkeys(causes)) or 'other axes'}. "
+        f"Variables: {messages.names(listed)}."
+    )
 
 
 def check_finite(model: "keras.Model", path: str) -> None:
