@@ -130,14 +130,12 @@ class SentenceClassification(predictions.LabeledTask):
                 self.label_set.problem_type,
                 self.label_set.num_outputs,
             ),
-            examples=lambda: (
-                sentence_pairs.example_records(
-                    example,
-                    self.label_set.encode(example.label),
-                    file.truncation,
-                    self.tokenizer,
-                )
-                for example in file.examples(with_labels=has_labels)
+            examples=lambda: sentence_pairs.records(
+                file.examples(with_labels=has_labels),
+                self.label_set,
+                file.truncation,
+                self.tokenizer,
+                file.path,
             ),
             has_labels=has_labels,
             content=file,

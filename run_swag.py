@@ -91,7 +91,6 @@ class MultipleChoice(predictions.LabeledTask):
 
         path, length = self._paths[split], self.options.max_seq_length
         has_labels = split != task.PREDICT
-        truncation = sentence_pairs.Truncation(max_seq_length=length)
         return [
             task.DataSet(
                 split=split,
@@ -104,11 +103,13 @@ class MultipleChoice(predictions.LabeledTask):
                 features=records.choice_features(
                     length, len(self._layout.ending_columns)
                 ),
-                examples=lambda: (
-                    [swag.example_record(example, truncation, self.tokenizer)]
-                    for example in swag.read_examples(
+                examples=lambda: swag.records(
+                    swag.read_examples(
                         path, self._layout, with_labels=has_labels
-                    )
+                    ),
+                    sentence_pairs.Truncation(max_seq_length=length),
+                    self.tokenizer,
+                    path,
                 ),
                 has_labels=has_labels,
             )

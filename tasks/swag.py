@@ -7,7 +7,7 @@ followed by that ending.
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,7 @@ def example_record(
     example: Example,
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
+    cuts: sentence_pairs.Cuts | None = None,
 ) -> dict[str, Any]:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
@@ -109,6 +110,7 @@ def example_record(
         example: the row.
         truncation: sets T.
         tokenizer: of the model.
+        cuts: counts the example.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
@@ -117,17 +119,38 @@ def example_record(
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
     rows = []
+    num_pieces = num_kept = 0
     for ending in example.endings:
         # Equal to the pieces of both texts joined by a space.
         tokens_b = second + tokenizer.tokenize(ending)
         ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, truncation)
+        num_pieces += len(first) + len(tokens_b)
+        num_kept += len(kept_a) + len(kept_b)
         tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
             sentence_pairs.padded(ids, segment_ids, truncation.max_seq_length)
         )
+    if cuts:
+        cuts.add(num_pieces, num_pieces - num_kept)
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return {**record, "label_ids": [example.label_id]}
+
+
+def records(
+    examples: Iterable[Example],
+    truncation: sentence_pairs.Truncation,
+    tokenizer: tokenization.FullTokenizer,
+    name: str,
+) -> Iterator[list[dict[str, Any]]]:
+    """Yields the one record of each example; logs how many were cut.
+
+    `name` is that of the data set.
+    """
+    cuts = sentence_pairs.Cuts()
+    for example in examples:
+        yield [example_record(example, truncation, tokenizer, cuts)]
+    cuts.log(name, truncation.max_seq_length, "--max_seq_length")
 
 
 def prediction_lines(

@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from absl import logging
+
 from files import json_text, lines, messages
 
 TSV, CSV, JSONL = FORMATS = ("tsv", "csv", "jsonl")
@@ -127,7 +129,7 @@ def open_table(
     TSV as released: quotes are ordinary characters, so a row is a line. CSV as
     in RFC 4180: quoted fields may contain commas, quotes and line ends. JSON
     Lines: one object or array per line. Blank lines at the end of a file are
-    ignored; others are skipped, except in TSV.
+    ignored; others are skipped and counted, except in TSV.
 
     Args:
         path: the file, UTF-8.
@@ -158,6 +160,11 @@ def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yields line numbers and lines, without blank lines at the end."""
     blank = []
     for number, raw_line in enumerate(lines.read_lines(path), start=1):
+        if "\0" in raw_line:
+            raise ValueError(
+                f"{path}, line {number}: contains a NUL byte. "
+                "The file is damaged, or not text."
+            )
         line = raw_line
         if number == 1:
             line = raw_line.removeprefix(lines.BYTE_ORDER_MARK)
@@ -179,22 +186,31 @@ def _csv_rows(path: str) -> Iterator[Row]:
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     text = (line + "\n" for _, line in _clean_lines(path))
     reader = csv.reader(text, strict=True)
-    first_line = 1
+    first_line, num_blank = 1, 0
     try:
         for cells in reader:
             if cells:
                 yield Row(first_line, cells)
+            num_blank += not cells
             first_line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
             f"{path}, line {first_line}: not CSV ({error}); quotes inside a "
             "quoted field are doubled."
         ) from error
+    _log_blank(path, num_blank)
+
+
+def _log_blank(path: str, num_blank: int) -> None:
+    if num_blank:
+        logging.warning("%s: skipped %d blank line(s)", path, num_blank)
 
 
 def _json_rows(path: str) -> Iterator[Row]:
+    num_blank = 0
     for number, line in _clean_lines(path):
         if not line.strip():
+            num_blank += 1
             continue
         cells = json_text.parse(line, f"{path}, line {number}")
         if not isinstance(cells, dict | list):
@@ -203,6 +219,7 @@ def _json_rows(path: str) -> Iterator[Row]:
                 f"array; got {line[:40]!r}."
             )
         yield Row(number, cells)
+    _log_blank(path, num_blank)
 
 
 def _of_one_width(rows: Iterator[Row], path: str) -> Iterator[Row]:

@@ -4,7 +4,9 @@ Source: Devlin et al. 2019, section 3 ("Input/Output Representations").
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+from absl import logging
 
 from tasks.classification import labels
 from vocab import tokenization
@@ -151,11 +153,40 @@ def padded(
     }
 
 
+@dataclasses.dataclass
+class Cuts:
+    """Counts of the word pieces of a data set that do not fit its sequences."""
+
+    num_examples: int = 0
+    num_cut: int = 0
+    num_pieces: int = 0
+    num_dropped: int = 0
+
+    def add(self, num_pieces: int, num_dropped: int) -> None:
+        """Counts an example."""
+        self.num_examples += 1
+        self.num_cut += num_dropped > 0
+        self.num_pieces += num_pieces
+        self.num_dropped += num_dropped
+
+    def log(self, name: str, max_seq_length: int, flags: str) -> None:
+        """Warns of the cut examples of a data set, if any."""
+        if self.num_cut:
+            logging.warning(
+                "%s: %d of %d examples are longer than %d word pieces and are "
+                "cut: %d of %d pieces (%.1f%%) are dropped. See %s",
+                *(name, self.num_cut, self.num_examples, max_seq_length),
+                *(self.num_dropped, self.num_pieces),
+                *(100 * self.num_dropped / self.num_pieces, flags),
+            )
+
+
 def example_records(
     example: InputExample,
     label_id: labels.LabelId,
     truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
+    cuts: Cuts | None = None,
 ) -> list[dict[str, list[int] | list[float]]]:
     """Converts an example to records: one, or one per window.
 
@@ -164,6 +195,7 @@ def example_records(
         label_id: its encoded label.
         truncation: how its texts are fitted into `T` tokens.
         tokenizer: of the model.
+        cuts: counts the example.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: an
@@ -174,9 +206,15 @@ def example_records(
     tokens_a = tokenizer.tokenize(example.text_a)
     # As released: an empty or blank second text makes a single sentence.
     tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
+    fitted = fit(tokens_a, tokens_b, truncation)
+    if cuts:
+        num_pieces = len(tokens_a) + len(tokens_b)
+        num_kept = sum(len(a) + len(b) for a, b in fitted)
+        # Windows overlap.
+        cuts.add(num_pieces, max(0, num_pieces - num_kept))
     label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
     rows = []
-    for part_a, part_b in fit(tokens_a, tokens_b, truncation):
+    for part_a, part_b in fitted:
         tokens, segment_ids = join(part_a, part_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
@@ -187,3 +225,23 @@ def example_records(
             }
         )
     return rows
+
+
+def records(
+    examples: Iterable[InputExample],
+    label_set: labels.LabelSet,
+    truncation: Truncation,
+    tokenizer: tokenization.FullTokenizer,
+    name: str,
+) -> Iterator[list[dict[str, list[int] | list[float]]]]:
+    """Yields the records of each example, in order; logs how many were cut.
+
+    If an example can have several (`windows`), `predictions.pool_windows` needs
+    their number. `name` is that of the data set.
+    """
+    cuts = Cuts()
+    for example in examples:
+        label_id = label_set.encode(example.label)
+        yield example_records(example, label_id, truncation, tokenizer, cuts)
+    flags = "--max_seq_length and --long_text"
+    cuts.log(name, truncation.max_seq_length, flags)

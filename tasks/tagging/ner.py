@@ -150,7 +150,7 @@ def make_windows(
 
     A sentence has one window, or several if it does not fit into one. A word
     without pieces, such as a control character, is read as [UNK]. A word with
-    more pieces than a window is truncated.
+    more pieces than a window is truncated. The log has the counts of both.
 
     Args:
         sentences: in file order.
@@ -169,6 +169,7 @@ def make_windows(
         num_workers=1,
     )
     room = max_seq_length - _SPECIAL_TOKENS
+    _log_odd_words(sentences, pieces_of, room)
     ids_of = {
         word: tuple(
             tokenizer.convert_tokens_to_ids((pieces or (_UNKNOWN,))[:room])
@@ -264,6 +265,20 @@ def _surrounded(
     return widened_left(end, room), end
 
 
+def _log_odd_words(sentences, pieces_of, room: int) -> None:
+    lengths = [len(pieces_of[word]) for s in sentences for word in s.words]
+    if empty := lengths.count(0):
+        logging.warning(
+            "%d word(s) have no word piece and are read as [UNK].", empty
+        )
+    if long := [length for length in lengths if length > room]:
+        logging.warning(
+            "%d of %d words have more than %d word pieces and are truncated, "
+            "by %d pieces. See --max_seq_length.",
+            *(len(long), len(lengths), room, sum(long) - room * len(long)),
+        )
+
+
 def split_labels(
     label_ids: np.ndarray,
     label_mask: np.ndarray,
@@ -278,10 +293,16 @@ def split_labels(
             these are the words of all sentences, in order.
         sentences: the tagged sentences.
         labels: names by id.
+
+    Raises:
+        ValueError: the number of positions differs from that of words.
     """
     found = label_ids[label_mask > 0]
+    lengths = [len(sentence.words) for sentence in sentences]
+    if len(found) != sum(lengths):
+        raise ValueError(
+            f"There must be a label for each of {sum(lengths)} words; got "
+            f"{len(found)}."
+        )
     names = iter([labels[number] for number in found.tolist()])
-    return [
-        tuple(itertools.islice(names, len(sentence.words)))
-        for sentence in sentences
-    ]
+    return [tuple(itertools.islice(names, length)) for length in lengths]

@@ -45,9 +45,9 @@ def _read(path, *, with_labels=True, **columns):
     return list(swag.read_examples(path, layout, with_labels=with_labels))
 
 
-def _convert(example, max_seq_length):
+def _convert(example, max_seq_length, cuts):
     truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
-    return swag.example_record(example, truncation, _Tokenizer())
+    return swag.example_record(example, truncation, _Tokenizer(), cuts)
 
 
 def test_rows_are_read_as_they_are_distributed(tmp_path):
@@ -135,7 +135,8 @@ def test_each_ending_is_a_sequence_of_two_segments():
     example = swag.Example(
         first="a bb", second="ccc", endings=("dddd", "", "e ff"), label_id=2
     )
-    record = _convert(example, 9)
+    cuts = sentence_pairs.Cuts()
+    record = _convert(example, 9, cuts)
     np.testing.assert_array_equal(
         record["input_ids"],
         [
@@ -154,13 +155,38 @@ def test_each_ending_is_a_sequence_of_two_segments():
         ],
     )
     assert record["label_ids"] == [2]
+    assert (cuts.num_pieces, cuts.num_dropped) == (12, 0)
     # Longer text is cut, and nothing at all is one segment.
     example = swag.Example(first="a a a a", second="", endings=("b b", ""))
-    record = _convert(example, 7)
+    record = _convert(example, 7, cuts)
+    assert (cuts.num_examples, cuts.num_cut, cuts.num_dropped) == (2, 1, 2)
     np.testing.assert_array_equal(
         record["segment_ids"], [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
     )
     np.testing.assert_array_equal(record["input_mask"].sum(1), [7, 6])
+
+
+def test_records_hold_all_rows_and_count_what_was_cut(caplog):
+    examples = [
+        swag.Example(first="a", second="b", endings=("c", "d " * n), label_id=1)
+        for n in (1, 9)
+    ]
+    truncation = sentence_pairs.Truncation(max_seq_length=6)
+    with caplog.at_level("WARNING"):
+        rows = [
+            row
+            for (row,) in swag.records(
+                examples, truncation, _Tokenizer(), "train.csv"
+            )
+        ]
+    assert [row["label_ids"] for row in rows] == [[1], [1]]
+    assert rows[1]["input_ids"].shape == (2, 6)
+    # Of 6 and 14 pieces, "a" and "b" before both endings, 8 are dropped.
+    assert (
+        "train.csv: 1 of 2 examples are longer than 6 word pieces and are cut: "
+        "8 of 20 pieces (40.0%)"
+    ) in caplog.text
+    assert "--max_seq_length" in caplog.text
 
 
 def test_predictions_name_a_choice_for_each_row():

@@ -104,6 +104,9 @@ def test_row_without_the_column_is_an_error(
 @pytest.mark.parametrize(
     ("file_format", "data", "message"),
     [
+        ("tsv", b"a\tb\nc\0\td\n", "line 2: contains a NUL byte"),
+        ("csv", b"a,b\nc,d\n\0,f\n", "line 3: contains a NUL byte"),
+        ("jsonl", b'["\0"]', "line 1: contains a NUL byte"),
         ("tsv", b"a\n\xff\n", "line 2: not UTF-8"),
         ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
         ("csv", b'"a"b,c\n', "line 1: not CSV"),
@@ -135,12 +138,13 @@ def test_rows_of_another_width_are_errors_where_asked(tmp_path):
         ("jsonl", '["a", "b"]\n\n["c\\n\\nd", "e"]\n \n\n["f", "g"]\n'),
     ],
 )
-def test_blank_lines_of_csv_and_json_lines_are_skipped(
-    tmp_path, file_format, text
+def test_blank_lines_of_csv_and_json_lines_are_skipped_and_counted(
+    tmp_path, caplog, file_format, text
 ):
     table = _open(tmp_path, text, file_format, same_width=True)
     rows = [row.cells for row in table.rows]
     assert rows == [["a", "b"], ["c\n\nd", "e"], ["f", "g"]]
+    assert f"rows.{file_format}: skipped 3 blank line(s)" in caplog.text
 
 
 @pytest.mark.parametrize(

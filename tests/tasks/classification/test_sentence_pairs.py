@@ -1,5 +1,6 @@
 """Truncation of sentences, against the release's features and by hand."""
 
+import dataclasses
 import gzip
 import json
 import pathlib
@@ -8,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tasks.classification import glue, sentence_pairs
+from tasks.classification import glue, labels, sentence_pairs
 from tests.tasks.classification import reading
 from vocab import tokenization
 
@@ -87,16 +88,10 @@ def test_features_are_those_of_the_release(name):
     )
     info, examples = _read(task_name, split_name)
     truncation = _truncation(int(length.removeprefix("seq")))
-    rows = [
-        row
-        for example in examples
-        for row in sentence_pairs.example_records(
-            example,
-            info.label_set.encode(example.label),
-            truncation,
-            tokenizer,
-        )
-    ]
+    converted = sentence_pairs.records(
+        examples, info.label_set, truncation, tokenizer, name
+    )
+    rows = [row for rows in converted for row in rows]
     expected = _FEATURES["features"][name]
     assert len(rows) == len(expected)
     for row, wanted in zip(rows, expected, strict=True):
@@ -175,17 +170,49 @@ def test_each_window_carries_the_label_of_its_text():
         sentence_pairs.InputExample(text_a="a", label="yes"),
     ]
     truncation = _truncation(4, long_text=sentence_pairs.WINDOWS)
-    tokenizer = _Words()
-    rows = [
-        sentence_pairs.example_records(example, label, truncation, tokenizer)
-        for label, example in enumerate(examples)
-    ]
+    rows = list(
+        sentence_pairs.records(
+            examples,
+            labels.LabelSet(names=("no", "yes")),
+            truncation,
+            _Words(),
+            "train.tsv",
+        )
+    )
     assert [[row["label_ids"] for row in group] for group in rows] == [
         [[0], [0], [0]],
         [[1]],
     ]
     first = rows[0][0]["input_ids"][1]
     assert rows[1][0]["input_ids"] == [101, first, 102, 0]
+
+
+@pytest.mark.parametrize("long_text", sentence_pairs.LONG_TEXT)
+def test_cut_texts_are_counted_with_what_they_lose(caplog, long_text):
+    examples = [
+        sentence_pairs.InputExample(text_a=text_a, text_b=text_b)
+        for text_a, text_b in (
+            ("a b", None),
+            ("a b c d e f", None),
+            ("a b c", "d"),
+        )
+    ]
+    rows = sentence_pairs.records(
+        [dataclasses.replace(example, label="no") for example in examples],
+        labels.LabelSet(names=("no", "yes")),
+        _truncation(6, long_text=long_text),
+        _Words(),
+        "dev.tsv",
+    )
+    assert len(list(rows)) == 3
+    if long_text == sentence_pairs.WINDOWS:
+        assert not caplog.text
+        return
+    # Of 2, 6 and 4 pieces, 4 and 3 are kept.
+    assert caplog.messages == [
+        "dev.tsv: 2 of 3 examples are longer than 6 word pieces and are cut: 3 "
+        "of 12 pieces (25.0%) are dropped. See --max_seq_length and --long_text"
+    ]
 
 
 def test_more_padding_changes_nothing_before_it():

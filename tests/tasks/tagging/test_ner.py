@@ -102,9 +102,13 @@ def test_words_around_are_whole():
     assert _shown(_windows([document], 2 + 5))[1] == ["b ##x C d ##x"]
 
 
-def test_words_too_long_and_without_a_piece_are_read():
-    shown = _shown(_windows([["a bxyxyx c"], ["a - b"]], 2 + 3))
+def test_words_too_long_and_without_a_piece_are_warned_of(caplog):
+    with caplog.at_level(logging.WARNING):
+        shown = _shown(_windows([["a bxyxyx c"], ["a - b"]], 2 + 3))
     assert shown == [["A", "B ##x ##y", "C"], ["A [UNK] B"]]
+    assert "1 of 6 words have more than 3 word pieces" in caplog.text
+    assert "by 3 pieces. See --max_seq_length" in caplog.text
+    assert "1 word(s) have no word piece" in caplog.text
 
 
 def test_record_by_hand():
@@ -179,6 +183,12 @@ def test_labels_are_split_into_sentences():
         ("O", "B-A", "I-A"),
     )
     assert tags == [("B-A", "I-A", "O"), ("B-A",)]
+
+
+def test_missing_labels_are_refused():
+    labels, mask = np.zeros((1, 2), int), np.array([[0, 1]])
+    with pytest.raises(ValueError, match="each of 2 words; got 1"):
+        ner.split_labels(labels, mask, _sentences(["a b"]), ("O",))
 
 
 def _options(**named):
