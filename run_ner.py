@@ -23,14 +23,10 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, writing
+from files import paths, writing
 from tasks import task
 from tasks.tagging import conll, entities, ner
-from training import (
-    fine_tuning,
-    model_folder,
-    run_record,
-)
+from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -222,7 +218,7 @@ def _find_labels(
 ) -> tuple[str, ...]:
     known = model_folder.known(options)
     if "labels" in known:
-        return _tags(known["labels"])
+        return tuple(known["labels"])
     if train is None:
         raise ValueError(
             f"{known['folder']} does not say the labels of its model. Add them "
@@ -235,15 +231,6 @@ def _find_labels(
             "Check --columns."
         )
     return found
-
-
-def _tags(names: Sequence[str]) -> tuple[str, ...]:
-    if entities.OUTSIDE not in names:
-        raise ValueError(
-            f"The labels of a tagger must include {entities.OUTSIDE}; got "
-            f"{messages.listed(names)}. Is it a model of run_classifier.py?"
-        )
-    return tuple(names)
 
 
 def run(options: Options) -> None:

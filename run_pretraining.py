@@ -46,7 +46,17 @@ def run(options: Options) -> None:
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
-    from training import devices, loop, objectives, pretraining, steps, workers
+    from training import (
+        checkpointing,
+        devices,
+        initialization,
+        input_pipeline,
+        loop,
+        objectives,
+        pretraining,
+        steps,
+        workers,
+    )
 
     train_records, held_out_records = pretraining.open_records(options, config)
     strategy = devices.prepare_training(options, [options])
@@ -61,7 +71,11 @@ def run(options: Options) -> None:
     communicator.barrier()
 
     evaluator = steps.Evaluator(strategy, objective)
-    held_out = pretraining.evaluation_batches(held_out_records, options)
+    held_out = input_pipeline.evaluation_dataset(
+        held_out_records,
+        batch_size=options.eval_batch_size,
+        num_batches=options.max_eval_steps,
+    )
 
     def evaluate() -> Mapping[str, float]:
         return loop.evaluate(evaluator, held_out)
@@ -72,7 +86,10 @@ def run(options: Options) -> None:
             strategy, objective, train_records, options, evaluate
         )
     else:
-        step = pretraining.load(strategy, model, options)
+        prefix = checkpointing.latest(options.output_dir)
+        step = initialization.load_for_evaluation(
+            strategy, model, prefix, options
+        )
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
         if workers.is_chief():

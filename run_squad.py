@@ -35,11 +35,7 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from training import (
-    fine_tuning,
-    model_folder,
-    run_record,
-)
+from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
 

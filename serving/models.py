@@ -26,7 +26,7 @@ ID_NAMES = ("input_ids", "input_mask", "segment_ids")
 _DTYPE = "float32"
 _OUTPUT_WEIGHTS = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
-_CAUSAL = model_folder.attention(is_causal=True)
+_CAUSAL = "causal"
 _POOLER = "bert/pooler/dense/kernel"
 _NUM_CANDIDATES = 5  # Of each mask.
 _TASK_OF_OUTPUTS = {

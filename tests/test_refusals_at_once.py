@@ -73,7 +73,6 @@ _TABLES = {
 --early_stopping_patience=1 | needs --eval_every_epoch or
 --use_best_checkpoint      | needs evaluations during training
 --eval_every_epoch --eval_every_steps=1 | one of --eval_every_epoch and
---num_train_epochs=inf     | of epochs must be finite
 --num_trials=2             | pass --do_eval too
 --freeze_layers=2          | at most 1, the number of layers
 --class_weights=1,2,3      | --class_weights must be balanced, or a positive

@@ -163,10 +163,6 @@ def test_packed_pairs_make_the_same_updates(tmp_path, caplog, changes):
         assert ours == pytest.approx(theirs, abs=2e-5), ours["step"]
     for name, value in weights[0].items():
         np.testing.assert_allclose(value, weights[1][name], atol=2e-5)
-    if program is toy.run:
-        # Of the ten positions of a row, the toy records fill seven.
-        assert re.search(r"Packing: 1\.\d+ pairs in a row; ", caplog.text)
-        assert "% without packing" in caplog.text
 
 
 @pytest.mark.slow
@@ -456,7 +452,6 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     named = toy.flags_of(tmp_path)["input_file"]
     twice = f"{named},{tmp_path}/again/../records"
     toy.run(tmp_path, input_file=twice, num_train_steps=1)
-    assert "records is named twice and read once" in caplog.text
     assert "50 records in 1 file(s)" in caplog.text
 
 

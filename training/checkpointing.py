@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths, run_files, writing
+from files import json_text, messages, paths, run_files, writing
 from modeling import checkpoints, release_format
 from modeling import config as config_lib
 
@@ -25,7 +25,6 @@ _NAME = "model.ckpt"
 _BEST = "best"
 # The files with which `model_folder` describes a model.
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
-_MOST_NAMES_SHOWN = 6
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 
@@ -155,12 +154,11 @@ def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
             slots[name].assign(source.read(name))
     if missing:
         logging.warning(
-            "%s lacks %d of %d optimizer moments, which start at 0: %s%s",
+            "%s lacks %d of %d optimizer moments, which start at 0: %s",
             prefix,
             len(missing),
             len(slots),
-            ", ".join(missing[:_MOST_NAMES_SHOWN]),
-            ", ..." if len(missing) > _MOST_NAMES_SHOWN else "",
+            messages.names(missing),
         )
 
 

@@ -26,8 +26,7 @@ _CPU_INFO = "/proc/cpuinfo"
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
 # Steps that regain the time of compiling them as a whole on a CPU.
 _LONG_RUN = 300
-# The compute capability of NVIDIA's A100, the first with bfloat16 and
-# TensorFloat-32.
+# The compute capability of NVIDIA's A100, the first with bfloat16.
 _AMPERE = (8, 0)
 
 
@@ -187,14 +186,7 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     )
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
-    strategy = tf.distribute.TPUStrategy(resolver)
-    if strategy.num_replicas_in_sync != options.num_tpu_cores:
-        logging.warning(
-            "--num_tpu_cores=%d, but the TPU has %d cores; all are used.",
-            options.num_tpu_cores,
-            strategy.num_replicas_in_sync,
-        )
-    return strategy
+    return tf.distribute.TPUStrategy(resolver)
 
 
 def set_seed(seed: int, *, deterministic: bool = False) -> None:
@@ -247,15 +239,11 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes versions and devices in one line for the log."""
     logical = tf.config.list_logical_devices()
     kinds = sorted({device.device_type for device in logical})
-    rounds = _runs_on_gpus(strategy) and _supports_bfloat16()
-    products = ""
-    if rounds and precision_in_use() == FLOAT32:
-        products = ", products in TensorFloat-32"
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "
         f"{strategy.num_replicas_in_sync} replica(s) on {', '.join(kinds)}, "
-        f"{os.cpu_count()} cores, {precision_in_use()}{products}"
+        f"{os.cpu_count()} cores, {precision_in_use()}"
     )
 
 
@@ -276,7 +264,6 @@ def choose_precision(strategy: tf.distribute.Strategy) -> str:
 
 
 def _supports_bfloat16() -> bool:
-    """Returns whether all GPUs multiply bfloat16, and round to TensorFloat."""
     details = tf.config.experimental.get_device_details
     return all(
         (details(gpu).get("compute_capability") or (0, 0)) >= _AMPERE

@@ -5,7 +5,6 @@ A flag that the release has too keeps its name and default.
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -377,12 +376,6 @@ class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
                 "--packing creates batches of different shapes; a TPU needs a "
                 "fixed shape. Pass one of --packing and --use_tpu (or "
                 "--distribution_strategy=tpu)."
-            )
-        if self.num_train_epochs == math.inf:
-            raise ValueError(
-                "The number of epochs must be finite, because the learning "
-                "rate falls to 0 over them. --early_stopping_patience ends a "
-                "run before."
             )
         if self.has_several_runs and not self.do_eval:
             raise ValueError(

@@ -181,16 +181,11 @@ def initialize(
 
 
 def _new_state(objective, options, plan) -> steps.TrainState:
-    variables = checkpointing.weights(objective.model)
     trained = {
         name: variable
-        for name, variable in variables.items()
+        for name, variable in checkpointing.weights(objective.model).items()
         if not _matches(name, plan.frozen_variables)
     }
-    if len(trained) < len(variables):
-        logging.info(
-            "%d of %d variables are trained.", len(trained), len(variables)
-        )
     adam = optimization.AdamOptions(
         weight_decay_rate=options.weight_decay,
         beta_1=options.adam_beta_1,
@@ -319,11 +314,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _resume(state: steps.TrainState, options, now) -> int:
-    """Restores the latest checkpoint; if it is damaged, the one before.
-
-    Returns:
-        Its step.
-    """
+    """Restores the latest checkpoint; if it is damaged, the one before."""
     faults = []
     for prefix in checkpointing.newest_first(options.output_dir):
         try:
@@ -346,12 +337,6 @@ def _resume(state: steps.TrainState, options, now) -> int:
             _warn_of_changes(prefix, saved, now)
             state.loss_scale.restore(saved["loss_scale"])
         logging.info("Resumed from %s at step %d.", prefix, step)
-        if options.init_checkpoint:
-            logging.info(
-                "--init_checkpoint=%s is ignored: the checkpoint in "
-                "--output_dir takes precedence.",
-                options.init_checkpoint,
-            )
         return step
     raise faults[0]
 

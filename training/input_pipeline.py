@@ -301,13 +301,8 @@ def _dataset(
 ) -> tf.data.Dataset:
     """Creates the batches of a worker's replicas in turn.
 
-    Args:
-        context: that of the worker.
-        source: the records.
-        batch_size: the global batch size.
-        steps: the numbers of the global batches.
-        records_of: returns the records and seeds of rows `[b]` of a batch.
-        weights: returns the `example_weights` of the same rows.
+    `records_of` returns the records and seeds of rows `[b]` of a batch, and
+    `weights` the `example_weights` of the same rows.
     """
     replicas = context.num_replicas_in_sync
     per_replica = batch_size // replicas

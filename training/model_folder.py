@@ -111,11 +111,7 @@ def _is_described(folder: str) -> bool:
 
 
 def _tokenizer(folder: str) -> dict[str, Any]:
-    """Reads the options of a folder's tokenizer that Hugging Face states.
-
-    Raises:
-        ValueError: it splits text in another way than BERT's.
-    """
+    """Reads the options of a folder's tokenizer that Hugging Face states."""
     normalizer = _read_json(folder, "tokenizer.json").get("normalizer") or {}
     if "lowercase" in normalizer:
         normalizer["do_lower_case"] = normalizer["lowercase"]
@@ -178,11 +174,6 @@ def _lowered(word: str) -> str:
 
 
 # --------------------------------------------------------------------- Writing
-
-
-def attention(*, is_causal: bool) -> str:
-    """Returns the `attention` of a description."""
-    return training_flags.ATTENTIONS[is_causal]
 
 
 def describe(
@@ -279,13 +270,6 @@ def _check_same(folder, config, description, *, is_ours: bool) -> None:
         raise ValueError(
             f"The model in {folder} is another one: {'; '.join(differing)}. "
             "Choose another --output_dir, or pass the values there."
-        )
-    if replaced := _differences(there, description, _OUTPUTS):
-        logging.warning(
-            "%s was not trained by this program. Its %s is replaced: %s.",
-            folder,
-            run_files.TASK,
-            "; ".join(replaced),
         )
 
 

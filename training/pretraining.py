@@ -59,10 +59,7 @@ def open_records(
     for patterns in filter(None, (options.input_file, options.eval_input_file)):
         files = record_files.RecordFiles(paths.expand(patterns))
         logging.info(
-            "%s records in %d file(s): %s",
-            f"{len(files):,}",
-            len(files.paths),
-            ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
+            "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
         )
         found = pretraining_records.check(
             files,
@@ -120,7 +117,7 @@ def describe(
     description: dict[str, Any] = {
         "task": model_folder.PRETRAINING,
         "objective": options.objective,
-        "attention": model_folder.attention(is_causal=options.is_causal),
+        "attention": training_flags.ATTENTIONS[options.is_causal],
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.max_predictions_per_seq,
     }
@@ -172,7 +169,7 @@ def _packed(
     options: training_flags.PretrainingOptions,
     strategy: tf.distribute.Strategy,
 ) -> input_pipeline.RecordSource:
-    """Packs the pairs of each micro-batch; logs how full the rows are.
+    """Packs the pairs of each micro-batch.
 
     Where each number of rows is compiled for long, they all have a number that
     hardly any micro-batch exceeds: eight standard deviations above the mean.
@@ -189,38 +186,18 @@ def _packed(
         for _ in range(_NUM_PACKED)
     ]
     uses_tpu = training_flags.wants_tpu(options)
-    num_rows, most = float(np.mean(counts)), 0
+    most = 0
     if uses_tpu or devices.compiles_whole_steps(
         strategy, options, options.num_train_steps
     ):
-        most = math.ceil(num_rows + 8 * float(np.std(counts)))
-        num_rows = most = min(most, num_pairs)
-    share = float(lengths.mean()) / width
-    logging.info(
-        "Packing: %.2f pairs in a row; %.0f%% of the positions are filled, "
-        "%.0f%% without packing.",
-        num_pairs / num_rows,
-        100 * share * num_pairs / num_rows,
-        100 * share,
-    )
+        most = math.ceil(float(np.mean(counts)) + 8 * float(np.std(counts)))
+        most = min(most, num_pairs)
     return dataclasses.replace(
         source,
         packed_length=width,
         num_parts=options.num_accumulation_steps,
         packed_rows=most,
         has_fixed_rows=uses_tpu,
-    )
-
-
-def evaluation_batches(
-    source: input_pipeline.RecordSource,
-    options: training_flags.PretrainingOptions,
-) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
-    """Returns the batches of an evaluation, for `loop.evaluate`."""
-    return input_pipeline.evaluation_dataset(
-        source,
-        batch_size=options.eval_batch_size,
-        num_batches=options.max_eval_steps,
     )
 
 
@@ -247,16 +224,6 @@ def plan(
         best_metric="loss" if options.eval_every_steps else None,
         higher_is_better=False,
     )
-
-
-def load(
-    strategy: tf.distribute.Strategy,
-    model: heads.BertForPreTraining,
-    options: training_flags.PretrainingOptions,
-) -> int:
-    """Loads the latest checkpoint for evaluation; returns its step."""
-    prefix = checkpointing.latest(options.output_dir)
-    return initialization.load_for_evaluation(strategy, model, prefix, options)
 
 
 def _new_heads(init_checkpoint: str | None) -> list[str]:

@@ -134,8 +134,8 @@ def check(
 ) -> dict[str, records.Metadata | None]:
     """Checks that pre-training records fit the flags and the model.
 
-    The checks use the sidecars of create_pretraining_data, or the first record
-    of a file without one.
+    The checks use the sidecars of create_pretraining_data; a file without one
+    is checked when it is read.
 
     Returns:
         The contents of each file's sidecar; None if it has none.
@@ -149,18 +149,16 @@ def check(
         "max_predictions_per_seq": max_predictions_per_seq,
     }
     sidecars: dict[str, records.Metadata | None] = {}
-    for number, path in enumerate(files.paths):
+    for path in files.paths:
         metadata = sidecars[path] = records.read_metadata(path)
         if metadata is None:
-            _check_first(files, number, lengths)
             continue
         if metadata.kind != "pretraining":
             raise ValueError(
                 f"{path} must hold pre-training records; got records for "
                 f"{metadata.kind!r}."
             )
-        made_with = {name: getattr(metadata, name) for name in lengths}
-        _check_lengths(path, made_with, lengths)
+        _check_lengths(path, metadata, lengths)
         _check_vocabulary(path, metadata.vocab_size, vocab_size)
     return sidecars
 
@@ -188,12 +186,13 @@ def check_same_vocabulary(
 
 
 def _check_lengths(
-    path: str, made_with: Mapping[str, int], lengths: Mapping[str, int]
+    path: str, metadata: records.Metadata, lengths: Mapping[str, int]
 ) -> None:
     for name, length in lengths.items():
-        if made_with[name] != length:
+        made_with = getattr(metadata, name)
+        if made_with != length:
             raise ValueError(
-                f"{path} was created with --{name}={made_with[name]}, but this "
+                f"{path} was created with --{name}={made_with}, but this "
                 f"run has --{name}={length}. Pass the same value, or create "
                 "the records again."
             )
@@ -207,48 +206,3 @@ def _check_vocabulary(path: str, made_with: int, vocab_size: int) -> None:
             "belongs to this configuration, or a configuration whose "
             "vocab_size is that of the vocabulary."
         )
-    if made_with < vocab_size:
-        logging.warning(
-            "%s was created with a vocabulary of %d entries; the model's "
-            "vocab_size is %d. The last %d rows of its word embeddings are "
-            "not used.",
-            path,
-            made_with,
-            vocab_size,
-            vocab_size - made_with,
-        )
-
-
-def _check_first(
-    files: record_files.RecordFiles, number: int, lengths: Mapping[str, int]
-) -> None:
-    """Checks the first record of a file that has no sidecar.
-
-    Ids beyond the vocabulary are found when a record is read.
-    """
-    import tensorflow as tf
-    from google.protobuf import message
-
-    if not files.counts()[number]:
-        return
-    name = f"{files.paths[number]}, record 0"
-    (record,) = files.read([sum(files.counts()[:number])])
-    try:
-        features = tf.train.Example.FromString(record).features.feature
-    except message.DecodeError as error:
-        raise ValueError(f"{name}: not a tf.train.Example.") from error
-    expected = {each.name for each in records.pretraining_features(1, 1)}
-    missing = expected - set(features)
-    if missing:
-        raise ValueError(
-            f"{name}: not a pre-training record; it lacks "
-            f"{', '.join(sorted(missing))}. Records created with "
-            "--dynamic_masking need their .meta.json file."
-        )
-    made_with = {
-        "max_seq_length": len(features["input_ids"].int64_list.value),
-        "max_predictions_per_seq": len(
-            features["masked_lm_ids"].int64_list.value
-        ),
-    }
-    _check_lengths(name, made_with, lengths)

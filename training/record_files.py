@@ -20,15 +20,13 @@ import functools
 import hashlib
 import itertools
 import math
-import mmap
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import google_crc32c
 import numpy as np
-from absl import logging
 
 from files import paths, writing
 
@@ -70,14 +68,11 @@ class RecordFiles:
     """
 
     def __init__(self, record_paths: Sequence[str]):
-        unique: dict[str, str] = {}
-        for path in record_paths:
-            if path.endswith(paths.SIDECAR_ENDING):
-                continue
-            own = path if paths.is_remote(path) else os.path.realpath(path)
-            if own in unique:
-                logging.warning("%s is named twice and read once.", path)
-            unique.setdefault(own, path)
+        unique = {
+            path if paths.is_remote(path) else os.path.realpath(path): path
+            for path in record_paths
+            if not path.endswith(paths.SIDECAR_ENDING)
+        }
         self.paths = tuple(unique.values())
         # For each file the offset of each record, then the file's size.
         self._starts = [_index(path) for path in self.paths]
@@ -86,9 +81,6 @@ class RecordFiles:
         if not len(self):
             names = ", ".join(self.paths) or "no file"
             raise ValueError(f"There are no records to read in: {names}.")
-        for path, count in zip(self.paths, counts, strict=True):
-            if not count:
-                logging.warning("%s is empty.", path)
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -167,35 +159,17 @@ def _index(path: str) -> np.ndarray:
     with paths.open_to_read(path) as file:
         file.seek(0, 2)
         size = file.tell()
-        if not size:
-            return np.zeros(1, np.int64)
-        with _header_reader(path, file) as header_at:
-            return _walk(path, size, header_at)
+        return _walk(path, size, file)
 
 
-@contextlib.contextmanager
-def _header_reader(path: str, file) -> Iterator[Callable[[int], bytes]]:
-    """Yields a function that returns the header at an offset."""
-    if not paths.is_remote(path):
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            view.madvise(mmap.MADV_SEQUENTIAL)
-            yield lambda start: view[start : start + _HEADER_BYTES]
-        return
-
-    def read(start: int) -> bytes:
-        file.seek(start)
-        return file.read(_HEADER_BYTES)
-
-    yield read
-
-
-def _walk(path: str, size: int, header_at: Callable) -> np.ndarray:
+def _walk(path: str, size: int, file) -> np.ndarray:
     # Few lengths differ: caching verified headers avoids nearly every checksum.
     frame_sizes: dict[bytes, int] = {}
     starts = array.array("q")
     start = 0
     while start < size:
-        header = header_at(start)
+        file.seek(start)
+        header = file.read(_HEADER_BYTES)
         frame_size = frame_sizes.get(header)
         if frame_size is None:
             (length,) = _LENGTH.unpack(header[:8].ljust(8, b"\0"))

@@ -25,7 +25,6 @@ FILE = "run.jsonl"
 _PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-text")
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _GIT = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
-_GIT_SECONDS = 5
 # The folders in which this process has started a run.
 _started: set[str] = set()
 
@@ -138,7 +137,7 @@ def _commit() -> str | None:
             capture_output=True,
             check=True,
             text=True,
-            timeout=_GIT_SECONDS,
+            timeout=5,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -70,7 +70,7 @@ class TaskModel:
             "do_lower_case": options.do_lower_case,
             "strip_accents": options.strips_accents,
             "max_seq_length": options.max_seq_length,
-            "attention": model_folder.attention(is_causal=options.is_causal),
+            "attention": training_flags.ATTENTIONS[options.is_causal],
             "bilstm_head": getattr(options, "bilstm_head", False),
         }
 
