@@ -52,6 +52,7 @@ class Job:
         max_predictions_per_seq: of pre-training.
         precision: "float32" or "mixed_bfloat16".
         lengths: tokens of each text of prediction, in file order.
+        by_length: group texts of similar length.
         text_file: of the other kinds, one sentence per line.
         vocab_file: an uncased vocabulary.
     """
@@ -63,12 +64,15 @@ class Job:
     max_predictions_per_seq: int = 20
     precision: str = "mixed_bfloat16"
     lengths: Sequence[int] = ()
+    by_length: bool = False
     text_file: str = ""
     vocab_file: str = ""
 
     def batches(self) -> list[list[int]]:
         """Returns the lengths of the texts of each prediction batch."""
-        lengths = sorted(self.lengths, reverse=True)
+        lengths = list(self.lengths)
+        if self.by_length:
+            lengths.sort(reverse=True)
         return [
             lengths[start : start + self.batch_size]
             for start in range(0, len(lengths), self.batch_size)
@@ -145,6 +149,7 @@ class Contender:
 
     Attributes:
         absent: why it is unavailable; None if it is available.
+        start: the time from launch to the end of the first turn.
 
     Raises:
         RuntimeError: the process ended without a reason.
@@ -160,6 +165,7 @@ class Contender:
     ):
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        begin = time.perf_counter()
         self._process = subprocess.Popen(
             [
                 *(python, "-m", "benchmarks.contenders", name),
@@ -177,6 +183,9 @@ class Contender:
         self._name = name
         word, _, reason = self._answer().partition(" ")
         self.absent = reason.strip() if word == _ABSENT else None
+        if self.absent is None:
+            seconds = time.perf_counter() - begin
+            self.start = Cost(seconds, self._processor_seconds())
 
     def turn(self) -> Cost:
         """Does the work once."""

@@ -28,7 +28,7 @@ from training import (
 )
 
 
-def this_project(job: contenders.Job):
+def this_project(job: contenders.Job, *, jit_compile: bool = False):
     """Builds a model with random weights and its input, or a tokenizer."""
     if job.kind == "tokenization":
         return _tokenization(job)
@@ -52,10 +52,15 @@ def this_project(job: contenders.Job):
             )
     if job.kind == "prediction":
         return _prediction(strategy, objective, job)
-    return _training(strategy, objective, job)
+    return _training(strategy, objective, job, jit_compile)
 
 
-def _training(strategy, objective, job):
+def whole_steps(job: contenders.Job):
+    """Builds `this_project` with training steps that XLA compiles whole."""
+    return this_project(job, jit_compile=True)
+
+
+def _training(strategy, objective, job, jit_compile):
     import tensorflow as tf
 
     with strategy.scope():
@@ -68,7 +73,7 @@ def _training(strategy, objective, job):
             loss_scale=steps.LossScale(active=False),
             seed=1,
         )
-    trainer = steps.Trainer(strategy, state, jit_compile=False)
+    trainer = steps.Trainer(strategy, state, jit_compile=jit_compile)
     batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
@@ -94,7 +99,9 @@ def _prediction(strategy, objective, job):
     predictor = prediction.Predictor(strategy, objective)
 
     def predict(_=folder):  # The folder exists as long as the function.
-        predictor.predict(source, batch_size=job.batch_size, by_length=True)
+        predictor.predict(
+            source, batch_size=job.batch_size, by_length=job.by_length
+        )
 
     return predict
 

@@ -1,9 +1,9 @@
 r"""Speed of this project, its peers and the processor's matrix products.
 
-  python -m benchmarks.speed --text_file=wiki.txt \
-    --peers=/path/to/an/environment/bin/python
-  python -m benchmarks.speed --text_file=wiki.txt \
-    --measurements=prediction --other_clone=/path/to/an/earlier/version
+  python -m benchmarks.speed
+  python -m benchmarks.speed --measurements=prediction,tokenization \
+    --text_file=wiki.txt --peers=/path/to/an/environment/bin/python
+  python -m benchmarks.speed --other_clone=/path/to/an/earlier/version
 
 Prints a Markdown table of wall time / processor time. Its first column is this
 project's; the others are multiples of it. The contenders are measured in
@@ -15,6 +15,8 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import platform
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,17 +32,20 @@ from vocab import tokenization
 COLUMNS = {
     "this project": "ours.this_project",
     "other clone": "ours.this_project",
+    "whole steps": "ours.whole_steps",
     "Hugging Face": "peers.hugging_face",
+    "Hugging Face, defaults": "peers.hugging_face",
+    "keras-hub": "peers.keras_hub",
     "floor": "ours.floor",
 }
-_ALL = tuple(COLUMNS)
-# Measurement -> its columns.
+_STEP = tuple(COLUMNS)
+# Measurement -> its columns. Only a pre-training step has keras-hub's model.
 MEASUREMENTS = {
-    "pretraining_step": _ALL,
-    "fine_tuning_step": _ALL,
-    "prediction": _ALL,
-    "tokenization": _ALL[:3],
-    "data_creation": _ALL[:2],
+    "pretraining_step": _STEP,
+    "fine_tuning_step": tuple(name for name in _STEP if name != "keras-hub"),
+    "prediction": (*_STEP[:2], *_STEP[3:5], "floor"),
+    "tokenization": (*_STEP[:2], "Hugging Face"),
+    "data_creation": _STEP[:2],
 }
 _GROUP = flags.Heading("Measurement")
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
@@ -49,6 +54,8 @@ _BATCH_SIZE, _MAX_SEQ_LENGTH = 32, 128
 _NUM_TEXTS = 872  # Lines to predict.
 _TEXT_BYTES = 2_000_000  # To tokenize and to create records from.
 _ROUNDS = 5  # Measurements of each contender.
+# Linux's names of extensions that accelerate matrix products.
+_PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,12 +66,13 @@ class Options:
         str(contenders.ROOT / "modeling/configs/bert_mini.json"),
         "JSON file with the configuration of the model.",
     )
-    text_file: str = _GROUP.required(
-        "Text with one sentence per line and an empty line between documents."
+    text_file: str | None = _GROUP.optional(
+        "Text with one sentence per line and an empty line between documents; "
+        "by default Python's documentation."
     )
     peers: str | None = _GROUP.optional(
-        "Python of an environment with torch and transformers; without it, "
-        "they are not measured."
+        "Python of an environment with torch, transformers and keras-hub; "
+        "without it, they are not measured."
     )
     other_clone: str | None = _GROUP.optional(
         "Folder of another version of this project to compare with."
@@ -100,6 +108,7 @@ def make_job(options: Options, name: str, text_file: str) -> contenders.Job:
         max_seq_length=_MAX_SEQ_LENGTH,
         precision=options.precision,
         lengths=lengths,
+        by_length=True,
         text_file=text_file,
         vocab_file=_VOCABULARY,
     )
@@ -111,7 +120,7 @@ def start(
     """Starts the contenders of a measurement; returns them by column."""
     running = {}
     for column in MEASUREMENTS[name]:
-        python, clone = sys.executable, str(contenders.ROOT)
+        python, clone, work = sys.executable, str(contenders.ROOT), job
         if column == "other clone":
             if not options.other_clone:
                 continue
@@ -120,8 +129,12 @@ def start(
             if not options.peers:
                 continue
             python = options.peers
+        if column.endswith("defaults"):
+            work = dataclasses.replace(
+                job, precision="float32", by_length=False
+            )
         contender = contenders.Contender(
-            COLUMNS[column], job, python=python, clone=clone
+            COLUMNS[column], work, python=python, clone=clone
         )
         if contender.absent is None:
             running[column] = contender
@@ -155,6 +168,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(each)} |\n" for each in cells)
 
 
+def _processor() -> str:
+    path = pathlib.Path("/proc/cpuinfo")
+    if not path.exists():
+        return platform.processor() or platform.machine()
+    pairs = (line.partition(":") for line in path.read_text().splitlines())
+    about = {name.strip(): value.strip() for name, _, value in pairs}
+    present = about.get("flags", "").split()
+    found = [flag for flag in _PROCESSOR_FLAGS if flag in present]
+    return f"{about.get('model name', platform.machine())} ({' '.join(found)})"
+
+
 def main(options: Options) -> None:
     """Runs the measurements of the options; writes the table.
 
@@ -166,8 +190,16 @@ def main(options: Options) -> None:
         messages.check_choice("--measurements", name, tuple(MEASUREMENTS))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        text_file = f"{folder}/text.txt"
-        cut(options.text_file, text_file, _TEXT_BYTES)
+        text_file, whole = f"{folder}/text.txt", options.text_file
+        if whole is None:
+            whole = f"{folder}/whole.txt"
+            make = ["-m", "tools.prepare_corpus", "--input_format=python_docs"]
+            subprocess.run(
+                [sys.executable, *make, f"--output_file={whole}"],
+                cwd=contenders.ROOT,
+                check=True,
+            )
+        cut(whole, text_file, _TEXT_BYTES)
         for name in options.measurements:
             running = start(options, name, make_job(options, name, text_file))
             medians = contenders.alternate(running, _ROUNDS)
@@ -176,7 +208,7 @@ def main(options: Options) -> None:
             rows.append(row(name, medians))
             logging.info("%s", " | ".join(rows[-1]))
     sys.stdout.write(
-        f"{options.precision}, batches of "
+        f"{_processor()}; {options.precision}, batches of "
         f"{_BATCH_SIZE} x {_MAX_SEQ_LENGTH}, "
         f"{pathlib.Path(options.bert_config_file).stem}\n\n"
         f"{table(['', *COLUMNS], rows)}"

@@ -310,6 +310,12 @@ def _write_huggingface(
     if _OUTPUTS in weights:
         num_labels, names = len(weights[_OUTPUTS]), labels.get("labels", [])
         labels["labels"] = huggingface_config.label_names(num_labels, names)
+        if num_labels > 1 and not names:
+            logging.warning(
+                "The names of the %d labels are unknown: they are written as "
+                "LABEL_0, LABEL_1, ... Pass --labels to name them.",
+                num_labels,
+            )
     writing.write_json(
         os.path.join(folder, huggingface_config.CONFIG),
         huggingface_config.from_release(

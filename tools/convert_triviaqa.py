@@ -75,14 +75,22 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
 
     Raises:
         OSError: `path` cannot be opened.
-        ValueError: it is not JSON; no page has an answer.
+        ValueError: it is not JSON or has another format; no page has an answer.
     """
     pages: dict[str, dict[str, Any] | None] = {}
     num_unanswered = 0
-    for record in json_text.read_object(path)["Data"]:
-        answer = record["Answer"]
-        answers = _whole_words([answer["Value"], *answer["Aliases"]])
-        for name in (page["Filename"] for page in record["EntityPages"]):
+    field = json_text.field
+    dataset = json_text.read_object(path)
+    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
+        where = f"{path}: Data[{i}]"
+        question = field(record, "Question", str, where)
+        question_id = field(record, "QuestionId", str, where)
+        answer = field(record, "Answer", dict, where)
+        value = field(answer, "Value", str, where)
+        aliases = map(str, field(answer, "Aliases", list, where))
+        answers = _whole_words([value, *aliases])
+        for page in field(record, "EntityPages", list, where):
+            name = field(page, "Filename", str, where)
             if name not in pages:
                 pages[name] = _paragraph(os.path.join(evidence_dir, name))
             paragraph = pages[name]
@@ -95,8 +103,8 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
             found = {"text": match.group(), "answer_start": match.start()}
             paragraph["qas"].append(
                 {
-                    "id": f"{record['QuestionId']}--{name}",
-                    "question": record["Question"],
+                    "id": f"{question_id}--{name}",
+                    "question": question,
                     "answers": [found],
                 }
             )

@@ -1,10 +1,13 @@
 """Files from the web, and models of Hugging Face's hub.
 
-The hub is addressed as its own library does: HF_ENDPOINT is its address, and
-HF_TOKEN the user's.
+The hub is addressed as its own library does: HF_ENDPOINT is its address,
+HF_TOKEN the user's, and files in the cache below HF_HOME are used. With
+HF_HUB_OFFLINE=1 only the cache is read.
 """
 
+import dataclasses
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Mapping
@@ -24,6 +27,7 @@ _NEEDED = (
     (huggingface.WEIGHTS, "pytorch_model.bin"),
     (run_files.VOCABULARY, _TOKENIZER),
 )
+_TRUE = ("1", "ON", "TRUE", "YES")
 
 
 def fetch(
@@ -65,6 +69,32 @@ def fetch(
 # ------------------------------------------------------------------- The hub
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Snapshot:
+    """A model of the hub at one commit.
+
+    Attributes:
+        folder: in the cache, which may be missing.
+        url: of its files.
+        headers: of requests.
+        files: the hashes of its files, None if unknown.
+    """
+
+    folder: str
+    url: str
+    headers: Mapping[str, str]
+    files: Mapping[str, str | None]
+
+    def copy(self, file: str, target: str) -> None:
+        """Copies a file of the cache, or else downloads it."""
+        cached = os.path.join(self.folder, file)
+        if os.path.exists(cached):
+            shutil.copyfile(cached, target)
+            return
+        url, sha256 = f"{self.url}/{file}", self.files[file]
+        fetch(url, target, sha256=sha256, headers=self.headers)
+
+
 def fetch_model(address: str, output_dir: str) -> str:
     """Fetches a BERT of the hub into a folder that every script takes.
 
@@ -76,33 +106,20 @@ def fetch_model(address: str, output_dir: str) -> str:
         The folder. One that exists is left alone.
 
     Raises:
-        OSError: the model is not there.
+        OSError: the model is not there, or not in the cache without network.
         ValueError: it is not BERT, or has no supported weights.
     """
     name, _, revision = address.removeprefix(HUB).partition("@")
     folder = os.path.join(output_dir, address.rpartition("/")[2])
     if os.path.isdir(folder):
         return folder
-    site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = os.environ.get("HF_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    with tempfile.TemporaryDirectory() as work:
-        path = os.path.join(work, "model.json")
-        url = f"{site}/api/models/{name}/revision/{revision or 'main'}"
-        fetch(f"{url}?blobs=true", path, headers=headers)
-        told = json_text.read_object(path)
-    hashes = {
-        each["rfilename"]: (each.get("lfs") or {}).get("sha256")
-        for each in told["siblings"]
-    }
-    wanted = _wanted(address, hashes)
-    url = f"{site}/{name}/resolve/{told['sha']}"
+    snapshot = _find(name, revision or "main")
+    wanted = _wanted(address, snapshot.files)
     with writing.whole_folder(folder) as made:
         os.makedirs(made)
         for file in wanted:
             path = os.path.join(made, file)
-            sha256 = hashes[file]
-            fetch(f"{url}/{file}", path, sha256=sha256, headers=headers)
+            snapshot.copy(file, path)
             if file == huggingface_config.CONFIG:
                 config = config_lib.BertConfig.from_json_file(path)
                 model_folder.write(made, config.to_dict(), {})
@@ -123,6 +140,47 @@ def _wanted(address: str, files: Collection[str]) -> list[str]:
         wanted.append(found[0])
     more = [huggingface_config.TOKENIZER, _TOKENIZER]
     return [*wanted, *(n for n in more if n in files and n not in wanted)]
+
+
+def _find(name: str, revision: str) -> _Snapshot:
+    site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
+    cache = os.path.join(
+        *(os.path.expanduser(home), "hub", f"models--{name.replace('/', '--')}")
+    )
+    files: dict[str, str | None]
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
+        commit = revision
+        reference = os.path.join(cache, "refs", revision)
+        if os.path.exists(reference):
+            with open(reference, encoding="utf-8") as file:
+                commit = file.read().strip()
+        folder = os.path.join(cache, "snapshots", commit)
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(
+                f"{HUB}{name} at {revision} is not in {cache}, and "
+                "HF_HUB_OFFLINE is set. Download it once with network."
+            )
+        files = dict.fromkeys(os.listdir(folder))
+    else:
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "model.json")
+            url = f"{site}/api/models/{name}/revision/{revision}?blobs=true"
+            fetch(url, path, headers=headers)
+            told = json_text.read_object(path)
+        commit = told["sha"]
+        files = {
+            each["rfilename"]: (each.get("lfs") or {}).get("sha256")
+            for each in told["siblings"]
+        }
+    return _Snapshot(
+        folder=os.path.join(cache, "snapshots", commit),
+        url=f"{site}/{name}/resolve/{commit}",
+        headers=headers,
+        files=files,
+    )
 
 
 def _write_vocabulary(folder: str) -> None:

@@ -1,5 +1,6 @@
 """The speed comparison: order of the runs, table rows, counted operations."""
 
+import dataclasses
 import json
 import math
 
@@ -20,6 +21,13 @@ def _job(**others):
         "max_predictions_per_seq": 2,
     }
     return contenders.Job(**{**values, **others})
+
+
+def test_order_is_the_file_s_or_by_falling_length():
+    job = _job(lengths=[3, 7, 5, 7], batch_size=3)
+    assert job.batches() == [[3, 7, 5], [7]]
+    job = dataclasses.replace(job, by_length=True)
+    assert job.batches() == [[7, 7, 5], [3]]
 
 
 def test_products_are_those_of_the_models_graph():
@@ -47,7 +55,7 @@ def test_products_are_those_of_the_models_graph():
 
 
 def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
-    job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4])
+    job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
     assert job.batches() == [[5, 4, 3, 2], [2]]
     both = [(4, 5), (1, 2)]
     expected = [p for batch in both for p in ours._forward(job, *batch)]
@@ -79,8 +87,8 @@ def test_row_has_our_time_and_ratios_to_it():
     }
     row = speed.row("step", medians)
     assert row[:2] == ["step", "0.500 / 0.800 s"]
-    assert row[3] == "2.00 / 1.50"
-    assert not any(row[4:])
+    assert row[4] == "2.00 / 1.50"
+    assert not any(row[5:])
 
 
 def test_text_is_cut_after_a_document(tmp_path):

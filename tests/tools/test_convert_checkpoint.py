@@ -164,11 +164,12 @@ def test_labels_become_those_of_hugging_face(tmp_path, problem_type, names):
     assert _description(foreign) == task
 
 
-def test_unknown_labels_have_numbers(tmp_path):
+def test_invented_labels_are_logged(tmp_path, caplog):
     run = _saved(tmp_path / "run", _classifier(3))
     there = _convert(run, tmp_path / "hf", "huggingface")
     config = json.loads((there / "config.json").read_text())
     assert config["id2label"]["2"] == "LABEL_2"
+    assert "names of the 3 labels are unknown" in caplog.text
 
 
 _OF_EACH_TASK = {

@@ -1,4 +1,4 @@
-"""Models of the hub, from a server that answers as it does."""
+"""Models of the hub, from a server that answers as it does, and its cache."""
 
 import hashlib
 import json
@@ -41,10 +41,12 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def hub(monkeypatch, model):
-    """A server that answers as the hub."""
+def hub(monkeypatch, tmp_path, model):
+    """A server that answers as the hub, and an empty cache."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     with web_server.running() as site:
         monkeypatch.setenv("HF_ENDPOINT", site.address + "/")
         _publish(site, model)
@@ -61,6 +63,19 @@ def _publish(site, files, revision="main", commit=_COMMIT):
     path = f"/api/models/{_NAME}/revision/{revision}?blobs=true"
     told = {"sha": commit, "siblings": siblings}
     site.files[path] = json.dumps(told).encode()
+
+
+def _cache(home, files, revision="main", commit=_COMMIT):
+    """Fills the cache as the hub's own library does."""
+    folder = home / "hub" / f"models--{_NAME.replace('/', '--')}"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / revision).write_text(commit)
+    (folder / "blobs").mkdir()
+    (folder / "snapshots" / commit).mkdir(parents=True)
+    for name, content in files.items():
+        blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
+        blob.write_bytes(content)
+        (folder / "snapshots" / commit / name).symlink_to(blob)
 
 
 def _fetch(folder, name=f"hf://{_NAME}"):
@@ -101,6 +116,22 @@ def test_a_revision_and_a_token_are_sent(hub, tmp_path, model, monkeypatch):
     assert hub.headers["Authorization"] == "Bearer secret"
     with pytest.raises(OSError, match="404"):
         _fetch(tmp_path / "data", f"hf://{_NAME}@v3")
+
+
+def test_the_cache_is_used_with_and_without_network(
+    hub, tmp_path, model, monkeypatch
+):
+    kept = {n: content for n, content in model.items() if n != "README.md"}
+    _cache(tmp_path / "home", kept)
+    _check_loads(_fetch(tmp_path / "online"))
+    assert [path for path in hub.requests if "resolve" in path] == []
+    hub.requests.clear()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    _check_loads(_fetch(tmp_path / "offline"))
+    _check_loads(_fetch(tmp_path / "offline", f"hf://{_NAME}@{_COMMIT}"))
+    assert hub.requests == []
+    with pytest.raises(FileNotFoundError, match=r"at v2 is not in .*home/hub"):
+        _fetch(tmp_path / "offline", f"hf://{_NAME}@v2")
 
 
 def test_a_vocabulary_is_taken_from_a_newer_tokenizer(hub, tmp_path, model):
