@@ -65,10 +65,12 @@ def fused(
     forward = _jitted(function)
 
     def gradients_of(upstream, *tensors, **values):
+        differentiable = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape() as tape:
-            tape.watch(tensors)
+            tape.watch(differentiable)
             result = function(*tensors, **values)
-        return tape.gradient(result, tensors, upstream)
+        found = iter(tape.gradient(result, differentiable, upstream))
+        return [next(found) if x.dtype.is_floating else None for x in tensors]
 
     gradients_of.__name__ = f"{function.__name__}_gradient"  # In profiles.
     backward = _jitted(gradient or gradients_of)
