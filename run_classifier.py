@@ -176,11 +176,7 @@ class SentenceClassification(predictions.LabeledTask):
 
 
 def _known_labels(options: Options) -> labels.LabelSet | None:
-    """Reads the labels of a trained model; None for one that is trained now.
-
-    Raises:
-        ValueError: its folder does not say them, and neither do the flags.
-    """
+    """Reads the labels of a trained model; None for one that is trained now."""
     known = model_folder.known(options)
     if known and "labels" in known and "problem_type" in known:
         return labels.LabelSet(

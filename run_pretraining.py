@@ -59,7 +59,8 @@ def run(options: Options) -> None:
     )
 
     train_records, held_out_records = pretraining.open_records(options, config)
-    strategy = devices.prepare_training(options, [options])
+    strategy = devices.prepare(options)
+    input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)

@@ -517,7 +517,8 @@ def test_unmasked_records_without_a_sidecar_and_with_masked_ones_are_refused(
     both = {"input_file": f"{path},{tmp_path}/masked"}
     _refused(tmp_path, "must be masked alike", **both)
     records.remove_metadata(path)
-    _refused(tmp_path, "lacks masked_lm_ids, .* need their .meta.json file")
+    missing = "masked_lm_ids .* is required but could not be found"
+    _refused(tmp_path, missing, tf.errors.InvalidArgumentError)
 
 
 def test_a_damaged_record_is_named_when_it_is_read(tmp_path, unbroken):

@@ -47,8 +47,7 @@ def latest(output_dir: str) -> str | None:
         The prefix named in the folder's `checkpoint` file, else that of the
         highest step, else None.
     """
-    named = release_format.named_latest(output_dir)
-    if named is not None:
+    if (named := release_format.named_latest(output_dir)) is not None:
         return named
     steps = saved_steps(output_dir)
     return prefix_of(output_dir, steps[-1]) if steps else None

@@ -4,7 +4,6 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -14,7 +13,7 @@ from absl import logging
 
 from commands import flags
 from training import flags as training_flags
-from training import input_pipeline, workers
+from training import workers
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -52,30 +51,6 @@ def prepare(options: Any) -> tf.distribute.Strategy:
         precision = choose_precision(strategy)
     keras.config.set_dtype_policy(precision)
     logging.info("%s", describe(strategy))
-    return strategy
-
-
-def prepare_training(
-    options: training_flags.TrainingOptions,
-    stages: Iterable[training_flags.TrainingOptions],
-) -> tf.distribute.Strategy:
-    """Chooses the devices of a run; checks its batch sizes if it trains.
-
-    Args:
-        options: the options of the run.
-        stages: the options of each setting of a grid.
-
-    Raises:
-        ValueError: a batch does not divide among the devices.
-    """
-    strategy = prepare(options)
-    for stage in stages if options.do_train else ():
-        input_pipeline.check_batch_size(
-            "train_batch_size",
-            stage.train_batch_size,
-            strategy.num_replicas_in_sync,
-            stage.num_accumulation_steps,
-        )
     return strategy
 
 
@@ -119,7 +94,14 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     """
     kind = strategy_kind(options, workers.count())
     if kind == "tpu":
-        return _tpu_strategy(options)
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=options.tpu_name or options.master or "",
+            zone=options.tpu_zone,
+            project=options.gcp_project,
+        )
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
     if options.num_cpu_devices:
         return _cpu_strategy(kind, options.num_cpu_devices)
     gpus = tf.config.list_physical_devices("GPU")
@@ -177,16 +159,6 @@ def _cpu_strategy(kind: str, num_devices: int) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(
         [f"CPU:{i}" for i in range(num_devices)]
     )
-
-
-def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
-    address = options.tpu_name or options.master or ""
-    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-        tpu=address, zone=options.tpu_zone, project=options.gcp_project
-    )
-    tf.config.experimental_connect_to_cluster(resolver)
-    tf.tpu.experimental.initialize_tpu_system(resolver)
-    return tf.distribute.TPUStrategy(resolver)
 
 
 def set_seed(seed: int, *, deterministic: bool = False) -> None:

@@ -344,16 +344,13 @@ def _resume(state: steps.TrainState, options, now) -> int:
 def _warn_of_changes(
     prefix: str, saved: Mapping[str, Any], now: Mapping[str, Any]
 ) -> None:
-    """Warns if a resumed run has other flags or data than before."""
+    flags = {
+        name: value
+        for name, value in saved.get("flags", {}).items()
+        if name in _RESULT_FLAGS
+    }
     differing = {
-        **messages.changes(
-            {
-                name: value
-                for name, value in saved.get("flags", {}).items()
-                if name in _RESULT_FLAGS
-            },
-            now["flags"],
-        ),
+        **messages.changes(flags, now["flags"]),
         **messages.changes(saved.get("data", {}), now["data"]),
     }
     if differing:

@@ -21,6 +21,7 @@ from training import (
     record_order,
     records,
 )
+from training import flags as training_flags
 
 # Batches read in parallel, and prefetched batches.
 _READERS = 4
@@ -257,24 +258,19 @@ def reading_errors() -> Iterator[None]:
 
 
 def check_batch_size(
-    name: str,
-    batch_size: int,
-    num_replicas: int,
-    num_accumulation_steps: int = 1,
+    options: training_flags.TrainingOptions, num_replicas: int
 ) -> None:
     """Checks that a batch divides among replicas and micro-batches.
 
     Raises:
-        ValueError: the batch size is not divisible.
+        ValueError: the batch size of the training is not divisible.
     """
-    if batch_size % (num_replicas * num_accumulation_steps):
-        what, number = "the number of replicas", f"{num_replicas}"
-        if num_accumulation_steps > 1:
-            what += " times --num_accumulation_steps"
-            number += f" times {num_accumulation_steps}"
+    parts, size = options.num_accumulation_steps, options.train_batch_size
+    if options.do_train and size % (num_replicas * parts):
         raise ValueError(
-            f"{name} is the global batch size and must be a multiple of "
-            f"{what}; got {batch_size} and {number}."
+            "train_batch_size is the global batch size and must be a multiple "
+            "of the number of replicas times --num_accumulation_steps; got "
+            f"{size} and {num_replicas} times {parts}."
         )
 
 

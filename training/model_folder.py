@@ -213,9 +213,8 @@ def describe(
         _check_same(folder, config, description, is_ours=is_ours)
         if vocab_file is not None:
             check_vocabulary(folder, vocab_file)
-    if not (is_training or (has_checkpoint and not is_ours)):
-        return
-    write(folder, config, description, vocab_file)
+    if is_training or (has_checkpoint and not is_ours):
+        write(folder, config, description, vocab_file)
 
 
 def write(

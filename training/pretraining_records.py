@@ -158,8 +158,22 @@ def check(
                 f"{path} must hold pre-training records; got records for "
                 f"{metadata.kind!r}."
             )
-        _check_lengths(path, metadata, lengths)
-        _check_vocabulary(path, metadata.vocab_size, vocab_size)
+        for name, length in lengths.items():
+            made_with = getattr(metadata, name)
+            if made_with != length:
+                raise ValueError(
+                    f"{path} was created with --{name}={made_with}, but this "
+                    f"run has --{name}={length}. Pass the same value, or "
+                    "create the records again."
+                )
+        if metadata.vocab_size > vocab_size:
+            raise ValueError(
+                f"{path} was created with a vocabulary of "
+                f"{metadata.vocab_size} entries, but the model's vocab_size "
+                f"is {vocab_size}. Use the vocabulary that belongs to this "
+                "configuration, or a configuration whose vocab_size is that "
+                "of the vocabulary."
+            )
     return sidecars
 
 
@@ -182,27 +196,4 @@ def check_same_vocabulary(
         raise ValueError(
             "All records must be created with the same vocabulary; these "
             "differ: " + ", ".join(hashes.values())
-        )
-
-
-def _check_lengths(
-    path: str, metadata: records.Metadata, lengths: Mapping[str, int]
-) -> None:
-    for name, length in lengths.items():
-        made_with = getattr(metadata, name)
-        if made_with != length:
-            raise ValueError(
-                f"{path} was created with --{name}={made_with}, but this "
-                f"run has --{name}={length}. Pass the same value, or create "
-                "the records again."
-            )
-
-
-def _check_vocabulary(path: str, made_with: int, vocab_size: int) -> None:
-    if made_with > vocab_size:
-        raise ValueError(
-            f"{path} was created with a vocabulary of {made_with} entries, but "
-            f"the model's vocab_size is {vocab_size}. Use the vocabulary that "
-            "belongs to this configuration, or a configuration whose "
-            "vocab_size is that of the vocabulary."
         )

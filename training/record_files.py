@@ -85,10 +85,6 @@ class RecordFiles:
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    def counts(self) -> list[int]:
-        """Lists the number of records in each file."""
-        return np.diff(self._first).tolist()
-
     def fingerprint(self) -> str:
         """Hashes the offsets of all records and a sample of their contents.
 
@@ -156,28 +152,24 @@ class RecordFiles:
 
 def _index(path: str) -> np.ndarray:
     """Returns the offset of each record of a file, then the file's size."""
-    with paths.open_to_read(path) as file:
-        file.seek(0, 2)
-        size = file.tell()
-        return _walk(path, size, file)
-
-
-def _walk(path: str, size: int, file) -> np.ndarray:
     # Few lengths differ: caching verified headers avoids nearly every checksum.
     frame_sizes: dict[bytes, int] = {}
     starts = array.array("q")
     start = 0
-    while start < size:
-        file.seek(start)
-        header = file.read(_HEADER_BYTES)
-        frame_size = frame_sizes.get(header)
-        if frame_size is None:
-            (length,) = _LENGTH.unpack(header[:8].ljust(8, b"\0"))
-            if len(header) == _HEADER_BYTES and header != _header(length):
-                raise _wrong_header(path, len(starts), start, header)
-            frame_size = frame_sizes[header] = length + _FRAME_BYTES
-        starts.append(start)
-        start += frame_size
+    with paths.open_to_read(path) as file:
+        file.seek(0, 2)
+        size = file.tell()
+        while start < size:
+            file.seek(start)
+            header = file.read(_HEADER_BYTES)
+            frame_size = frame_sizes.get(header)
+            if frame_size is None:
+                (length,) = _LENGTH.unpack(header[:8].ljust(8, b"\0"))
+                if len(header) == _HEADER_BYTES and header != _header(length):
+                    raise _wrong_header(path, len(starts), start, header)
+                frame_size = frame_sizes[header] = length + _FRAME_BYTES
+            starts.append(start)
+            start += frame_size
     if start > size:
         raise _error(
             *(path, len(starts) - 1, starts[-1]),

@@ -208,10 +208,8 @@ class Reporter:
             line = console_line(step, self._total, values, seconds_left)
             logging.info("%s", line)
             return
-        speed = values.get(_SPEED)
         self._bar.set_postfix_str(
             f"loss {values['loss']:.4g}, rate {values[_LEARNING_RATE]:.2e}"
-            + (f", {speed:.1f} examples/s" if speed else "")
         )
 
     def _record(
@@ -254,13 +252,14 @@ def console_line(
     """
     import tqdm
 
-    parts = [f"step {step:,}/{num_train_steps:,} {step / num_train_steps:.0%}"]
-    parts.append(f"loss {values['loss']:.4g}")
-    parts.append(f"rate {values[_LEARNING_RATE]:.2e}")
-    if seconds_left is not None:
-        parts.append(f"{values[_SPEED]:.1f} examples/s")
-        parts.append(f"{tqdm.tqdm.format_interval(seconds_left)} left")
-    return "  ".join(parts)
+    line = (
+        f"step {step:,}/{num_train_steps:,} {step / num_train_steps:.0%}  "
+        f"loss {values['loss']:.4g}  rate {values[_LEARNING_RATE]:.2e}"
+    )
+    if seconds_left is None:
+        return line
+    left = tqdm.tqdm.format_interval(seconds_left)
+    return f"{line}  {values[_SPEED]:.1f} examples/s  {left} left"
 
 
 def _plus(sums: Mapping, values: Mapping) -> dict:

@@ -48,13 +48,12 @@ class TaskModel:
 
     def __init__(self, task: task_lib.Task, config: config_lib.BertConfig):
         self._task, self._config, self._options = task, config, task.options
-        self._strategy = devices.prepare_training(
-            self._options,
-            [
-                dataclasses.replace(self._options, **setting)
-                for setting in self._options.grid
-            ],
-        )
+        self._strategy = devices.prepare(self._options)
+        for setting in self._options.grid:
+            input_pipeline.check_batch_size(
+                dataclasses.replace(self._options, **setting),
+                self._strategy.num_replicas_in_sync,
+            )
         self._communicator = workers.Communicator(self._strategy)
         self._objective: Any = None  # An `objectives.FineTuning`.
         self._trainer: steps.Trainer | None = None

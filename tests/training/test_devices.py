@@ -1,6 +1,5 @@
 """Devices and their precision."""
 
-import dataclasses
 import types
 
 import keras
@@ -8,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from training import devices
-from training import flags as training_flags
 
 
 def _kind(num_workers, **options):
@@ -34,20 +32,6 @@ def _kind(num_workers, **options):
 )
 def test_options_and_tf_config_choose_the_devices(num_workers, options, kind):
     assert _kind(num_workers, **options) == kind
-
-
-def test_only_batches_that_are_used_must_divide_among_the_devices(monkeypatch):
-    three = types.SimpleNamespace(num_replicas_in_sync=3)
-    monkeypatch.setattr(devices, "prepare", lambda options: three)
-    options = training_flags.TrainingOptions(
-        output_dir="out", bert_config_file="x", do_train=True
-    )
-    with pytest.raises(ValueError, match=r"^train_batch_size .* got 32 and 3"):
-        devices.prepare_training(options, [options])
-    # The batches of an evaluation are rounded up.
-    for changes in ({"do_train": False}, {"train_batch_size": 33}):
-        other = dataclasses.replace(options, **changes)
-        assert devices.prepare_training(other, [other]) is three
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from modeling import packing
 from tests import toy_pretraining as toy
+from training import flags as training_flags
 from training import input_pipeline, record_files, record_order, records
 
 _FEATURES = records.pretraining_features(10, 2)
@@ -91,12 +92,25 @@ def test_replicas_share_the_rows_of_each_batch(source):
         assert dealt == batch
 
 
-def test_a_batch_must_divide_among_the_replicas():
-    with pytest.raises(ValueError, match=r"^train_batch_size .* got 8 and 3"):
-        input_pipeline.check_batch_size("train_batch_size", 8, 3)
-    input_pipeline.check_batch_size("train_batch_size", 24, 4, 3)
-    with pytest.raises(ValueError, match="times --num_accumulation_steps; got"):
-        input_pipeline.check_batch_size("train_batch_size", 24, 4, 4)
+@pytest.mark.parametrize(
+    ("num_replicas", "options", "got"),
+    [
+        (3, {"train_batch_size": 8}, "got 8 and 3 times 1"),
+        (4, {"train_batch_size": 24, "num_accumulation_steps": 3}, ""),
+        (4, {"train_batch_size": 24, "num_accumulation_steps": 4}, "4 times 4"),
+        # The batches of an evaluation are rounded up.
+        (3, {"train_batch_size": 8, "do_train": False}, ""),
+    ],
+)
+def test_a_batch_must_divide_among_the_replicas(num_replicas, options, got):
+    flags = training_flags.TrainingOptions(
+        output_dir="out", bert_config_file="x", **{"do_train": True} | options
+    )
+    if not got:
+        input_pipeline.check_batch_size(flags, num_replicas)
+        return
+    with pytest.raises(ValueError, match=f"^train_batch_size .*{got}"):
+        input_pipeline.check_batch_size(flags, num_replicas)
 
 
 def test_the_records_of_a_step_are_named(source):
