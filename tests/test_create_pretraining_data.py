@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from files import progress
 from tests import programs
 from training import record_files, records
 from vocab import tokenization
@@ -92,18 +91,6 @@ def test_records_are_the_release_s(tmp_path, case):
     }
 
 
-def test_the_time_left_does_not_count_reading(tmp_path, text, monkeypatch):
-    phases = []
-
-    def report(phase, done, total=None):
-        phases.append(phase)
-
-    monkeypatch.setattr(progress, "Progress", lambda: report)
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    # A phase starts with the first report after the one before.
-    assert list(dict.fromkeys(phases)) == ["text", "instances"]
-
-
 def test_same_flags_same_bytes(tmp_path, text):
     for name in "ab":
         _run(input_file=text, output_file=tmp_path / name, vocab_file=_VOCAB)
@@ -160,14 +147,6 @@ def test_flags_and_defaults_are_the_release_s():
     }
 
 
-def test_flags_become_options():
-    given = {"input_file": "x", "output_file": "a, b,", "vocab_file": "v"}
-    options = _options(**given, masked_lm_prob=0.2, masking="100,0,0")
-    assert options.output_files == ("a", "b")
-    assert options.masked_lm_prob == 0.2
-    assert options.masking_rates == (100.0, 0.0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("content", "values", "message"),
     [
@@ -213,17 +192,6 @@ def test_unusable_text_is_named(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         _run(input_file=path, output_file=tmp_path / "o", vocab_file=_VOCAB)
     assert [left.name for left in tmp_path.iterdir()] == ["bad"]
-
-
-@pytest.mark.parametrize("missing", ["[CLS]", "[SEP]", "[MASK]"])
-def test_a_vocabulary_without_a_special_token_is_named(tmp_path, text, missing):
-    tokens = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain"]
-    tokens.remove(missing)
-    vocab = tmp_path / "vocab"
-    vocab.write_text("\n".join(tokens), encoding="utf-8")
-    with pytest.raises(ValueError, match="it lacks") as error:
-        _run(input_file=text, output_file=tmp_path / "o", vocab_file=vocab)
-    assert f"lacks {missing}" in str(error.value)
 
 
 @pytest.mark.parametrize("do_whole_word_mask", [False, True])
@@ -321,16 +289,3 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
             done.stderr
         )
-
-
-def test_options_of_beam_need_a_runner():
-    options = _options(input_file="a", output_file="b", vocab_file="c")
-    with pytest.raises(ValueError, match=r"with --runner Apache .* got --x=1"):
-        create_pretraining_data.run(options, ["--x=1"])
-
-
-def test_arguments_that_are_no_options_of_beam_are_refused():
-    given = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
-    options = _options(**given, runner="DirectRunner")
-    with pytest.raises(ValueError, match=r"equals sign; got False --x=1\."):
-        create_pretraining_data.run(options, ["False", "--x=1"])

@@ -1,9 +1,7 @@
 """extract_features.py against the release, and its additions."""
 
-import gc
 import json
 import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -90,17 +88,6 @@ def test_lines_are_those_of_the_release_in_any_batches_and_windows(
         assert json.dumps(json.loads(line)) == line
 
 
-def test_layers_count_from_both_ends(tmp_path, caplog):
-    caplog.set_level("INFO")
-    both = _records(_run(tmp_path, layers="0,-4,3"))
-    assert f"Wrote {tmp_path / 'out'}." in caplog.text
-    for record in both:
-        for feature in record["features"]:
-            low, same, high = feature["layers"]
-            assert [low["index"], same["index"], high["index"]] == [0, -4, 3]
-            assert low["values"] == same["values"] != high["values"]
-
-
 def _expected_values():
     """Reads `[T, 4, 32]` for each golden line."""
     return [
@@ -184,21 +171,3 @@ def test_words_have_the_vector_of_their_first_token(tmp_path):
 def test_empty_file_gives_no_line(tmp_path):
     (tmp_path / "empty.txt").write_bytes(b"")
     assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""
-
-
-def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "latin.txt").write_bytes(b"fine\nna\xefve\n")
-    said = []
-    monkeypatch.setattr(sys, "unraisablehook", said.append)
-    with pytest.raises(ValueError, match=r"latin\.txt, line 2: not UTF-8"):
-        _run(
-            tmp_path,
-            input_file=tmp_path / "latin.txt",
-            output_format="npz",
-            batch_size=1,
-        )
-    gc.collect()
-    assert not said
-    assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]

@@ -217,6 +217,7 @@ _WRONG = {
     f"{_PRETRAIN} --do_train --input_file=x.*": "No file matches 'x.*'.",
     "tools.learn_vocab --input_file=x --output_file=y": "No file matches 'x'.",
     "run_squad --do_trian": "Unknown command line flag 'do_trian'. Did",
+    "run_ner --do_eval False": "takes only flags, written as --NAME=VALUE; got",
     "run_ner --num_train_epochs=many": "flag --num_train_epochs=many: could",
 }
 

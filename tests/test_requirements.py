@@ -1,7 +1,6 @@
 """Packages named in pyproject.toml and in the files of requirements."""
 
 import pathlib
-import subprocess
 import tomllib
 
 import pytest
@@ -45,27 +44,6 @@ def test_a_wheel_of_requirements_is_of_one_version_everywhere():
         "tensorflow-tpu",
         "tensorboard",
     }
-
-
-def test_the_environment_is_updated_when_an_included_file_changes(tmp_path):
-    files = ("requirements.txt", "requirements-export.txt")
-    for name in (*files, "requirements-dev.txt"):
-        (tmp_path / name).write_text((_ROOT / name).read_text())
-    python = tmp_path / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@" >> installed\n')
-    python.chmod(0o755)
-
-    def num_installed():
-        script = f"source {_ROOT}/tools/environment.sh; prepare_environment "
-        command = ["bash", "-c", script + "requirements-dev.txt"]
-        subprocess.run(command, cwd=tmp_path, check=True)
-        return len((tmp_path / "installed").read_text().splitlines())
-
-    assert [num_installed(), num_installed()] == [1, 1]
-    for number, name in enumerate(files, start=2):
-        (tmp_path / name).write_text("tqdm==1\n")
-        assert num_installed() == number
 
 
 def test_the_version_is_the_one_of_the_changelog_and_the_citation():

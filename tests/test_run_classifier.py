@@ -12,9 +12,7 @@ from tests import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
-    objectives,
     record_files,
-    reporting,
 )
 
 
@@ -116,62 +114,6 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     ours = checkpoints.read(str(out / "model.ckpt-60"))
     unbroken = checkpoints.read(str(trained / "out/model.ckpt-60"))
     np.testing.assert_equal(ours, unbroken)
-
-
-@pytest.mark.parametrize("num_accumulation_steps", [1, 2])
-@pytest.mark.slow
-def test_packing_changes_no_weight(
-    tmp_path, monkeypatch, num_accumulation_steps
-):
-    outputs, shapes = objectives.PerExample.outputs, []
-
-    def spy(self, features, dropout_seed):
-        shapes.append(
-            features["packed"].shape if "packed" in features else None
-        )
-        return outputs(self, features, dropout_seed)
-
-    monkeypatch.setattr(objectives.PerExample, "outputs", spy)
-    weights = {}
-    for packing, shape in ((False, None), (True, (None, 16))):
-        shapes.clear()
-        out = toy.run(
-            tmp_path,
-            output_dir=tmp_path / f"{packing}",
-            do_train=True,
-            num_train_epochs=1,
-            packing=packing,
-            num_accumulation_steps=num_accumulation_steps,
-        )
-        assert set(shapes) == {shape}
-        weights[packing] = checkpoints.read(str(out / "model.ckpt-20"))
-    for name, value in weights[False].items():
-        np.testing.assert_allclose(
-            weights[True][name], value, atol=2e-5, rtol=0, err_msg=name
-        )
-
-
-def test_other_training_data_and_weights_are_warned_of(
-    trained, out, tmp_path, caplog
-):
-    data = toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
-    toy.run(
-        trained,
-        data_dir=data,
-        output_dir=out,
-        do_train=True,
-        eval_every_epoch=True,
-        class_weights="1,9",
-    )
-    assert "records_fingerprint was" in caplog.text
-    assert "class_weights was [] and is ['1', '9']" in caplog.text
-
-
-def test_fewer_epochs_than_were_made_are_warned_of(trained, out, caplog):
-    toy.run(trained, output_dir=out, do_train=True, num_train_epochs=1)
-    assert "num_train_epochs was 3.0 and is 1.0" in caplog.text
-    assert "The results are those of step 60" in caplog.text
-    assert "although this command is for 20 steps" in caplog.text
 
 
 def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
@@ -333,33 +275,6 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
         )
 
 
-def test_outputs_of_other_labels_are_not_evaluated(trained, tmp_path):
-    out = trained / "out"
-    dev = toy.sentences(30, seed=2)
-    renamed = [(text, {"no": "bad", "yes": "good"}[name]) for text, name in dev]
-    data = toy.write_data(tmp_path / "data")
-    toy.write_tsv(data / "dev.tsv", renamed)
-    for number, start in enumerate((out, out / "best")):
-        with pytest.raises(ValueError, match=r"labels is .* there and"):
-            _evaluated(
-                trained,
-                data_dir=data,
-                label_names="bad,good",
-                init_checkpoint=str(start),
-                output_dir=str(tmp_path / f"evaluated-{number}"),
-            )
-    # Vocabulary and casing are compared with the best checkpoint's too.
-    with pytest.raises(ValueError, match="do_lower_case is True there and"):
-        _evaluated(
-            trained,
-            data_dir=data,
-            label_names="bad,good",
-            do_lower_case=False,
-            init_checkpoint=str(out / "best"),
-            output_dir=str(tmp_path / "cased"),
-        )
-
-
 def test_refuses_a_model_of_other_labels_or_casing(trained, out):
     with pytest.raises(ValueError, match="do_lower_case is True there and"):
         toy.run(trained, output_dir=out, do_predict=True, do_lower_case=False)
@@ -418,20 +333,6 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
     assert (out / bad / "model.ckpt-1.index").exists()
     answers = out.glob("*/predictions.jsonl")
     assert [path.parent.name for path in answers] == [good]
-
-
-@pytest.mark.slow
-def test_a_run_whose_trials_all_fail_ends_with_the_last_error(tmp_path):
-    with pytest.raises(reporting.NonFiniteLossError):
-        toy.run(
-            tmp_path,
-            do_train=True,
-            do_eval=True,
-            num_train_epochs=1,
-            learning_rates="1e30,1e29",
-        )
-    assert len(list((tmp_path / "out").glob("trial-*"))) == 2
-    assert not (tmp_path / "out/trials.json").exists()
 
 
 @pytest.mark.slow
@@ -528,36 +429,6 @@ def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
         if not name.endswith("key/bias"):
             assert same == is_frozen, name
     assert not any("layer_0" in name for name in after if "adam" in name)
-
-
-@pytest.mark.parametrize("labels", ["yes,no", "a,no,yes"])
-@pytest.mark.slow
-def test_head_of_another_task_is_new(trained, tmp_path, labels):
-    before, after = _trained_on(
-        trained,
-        tmp_path / "out",
-        label_names=labels,
-        learning_rate=0.0,
-        num_train_epochs=0.05,
-    )
-    pooler = "bert/pooler/dense/kernel"
-    np.testing.assert_array_equal(after[pooler], before[pooler])
-    assert after["output_weights"].shape[0] == labels.count(",") + 1
-    assert not np.array_equal(
-        after["output_weights"][-1], before["output_weights"][-1]
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_train_epochs": 0.01}, "make less than one step"),
-        ({"label_names": "a,b"}, r"line 2, column 1 .'label'.: unknown label"),
-    ],
-)
-def test_data_that_do_not_fit_are_refused(tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        toy.run(tmp_path, do_train=True, **changes)
 
 
 def test_models_that_do_not_fit_are_refused(tmp_path):

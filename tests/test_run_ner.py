@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 
-import run_ner
 from modeling import checkpoints
 from tasks.tagging import conll, entities
 from tests import programs
@@ -188,23 +187,6 @@ def _rewrite_as_iobes(path):
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
-@pytest.mark.slow
-def test_trials_are_summarized(folder):
-    toy.run(folder, **_SHORT, learning_rates="1e-5,1e-2")
-    summary = json.loads((folder / "out" / "trials.json").read_text())
-    first, second = summary["trials"]
-    assert [t["flags"]["learning_rate"] for t in (first, second)] == [
-        1e-5,
-        1e-2,
-    ]
-    for name in ("eval", "test"):
-        scores = [each["metrics"][f"{name}_f1"] for each in (first, second)]
-        assert scores[0] != scores[1]
-        for trial, score in zip((first, second), scores, strict=True):
-            path = folder / "out" / trial["name"] / f"{name}_results.txt"
-            assert programs.results(path)[f"{name}_f1"] == pytest.approx(score)
-
-
 def test_features_train_the_head_alone(folder):
     flags = {"do_eval": True, "do_predict": False, **_FEATURES}
     toy.run(folder, do_train=True, num_train_epochs=0.1, **flags)
@@ -224,58 +206,8 @@ def test_features_train_the_head_alone(folder):
         assert np.any(after[name]), name
 
 
-@pytest.mark.slow
-def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
-    changes = {**_SHORT, **_FEATURES, "num_train_epochs": 1}
-    changes |= {"do_predict": False, "log_every_steps": 1}
-    losses = []
-    for parts in (1, 2):
-        out = folder / f"parts-{parts}"
-        toy.run(folder, **changes, output_dir=out, num_accumulation_steps=parts)
-        first = json.loads((out / "metrics.jsonl").read_text().split("\n")[0])
-        losses.append(first["loss"])
-        assert programs.results(out / "eval_results.txt")["global_step"] == 15
-    # Dropout draws anew for each part.
-    assert losses[0] == pytest.approx(losses[1], rel=0.02)
-
-
 def test_a_file_without_entities_is_refused(folder):
     for name in ("train.txt", "valid.txt", "test.txt"):
         (folder / name).write_text("it O\n")
     with pytest.raises(ValueError, match="expected at least one entity"):
         toy.run(folder, **_SHORT)
-
-
-def test_the_folder_of_a_classifier_is_refused(folder):
-    out = folder / "out"
-    out.mkdir()
-    (out / "model.ckpt-1.index").touch()
-    (out / "task.json").write_text('{"labels": ["no", "yes"]}')
-    with pytest.raises(ValueError, match="must include O; got 'no', 'yes'"):
-        toy.run(folder, do_predict=True)
-
-
-def _setting(options):
-    """Returns the rate and the epochs of a run that tries no others."""
-    (setting,) = options.grid
-    return setting["learning_rate"], setting["num_train_epochs"]
-
-
-def test_defaults_are_cased_and_long_and_features_change_them():
-    def options(**named):
-        required = ("bert_config_file", "vocab_file", "output_dir")
-        return programs.parse(
-            run_ner.Options,
-            do_predict=True,
-            **dict.fromkeys(required, "x"),
-            **named,
-        )
-
-    plain = options()
-    assert (plain.do_lower_case, plain.max_seq_length) == (False, 512)
-    assert (plain.context, plain.columns) == ("document", "word:0,tag:-1")
-    assert _setting(plain) == (5e-5, 3.0)
-    based = options(features="concat_last_four")
-    assert _setting(based) == (1e-3, 20.0)
-    given = options(features="last", learning_rate=0.5)
-    assert _setting(given) == (0.5, 20.0)

@@ -1,7 +1,6 @@
 """run_pretraining.py from flags to files, stopped and resumed."""
 
 import json
-import pathlib
 import re
 import shutil
 import signal
@@ -20,7 +19,6 @@ from training import (
     initialization,
     loop,
     optimization,
-    records,
     reporting,
     steps,
 )
@@ -244,25 +242,6 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     assert caplog.messages[-1].count("this command is for 9 steps") == 1
 
 
-@pytest.mark.parametrize("seq_length", [10, 12])
-def test_other_records_are_warned_of(tmp_path, unbroken, caplog, seq_length):
-    shutil.copytree(unbroken / "out", tmp_path / "out")
-    toy.write_records(
-        tmp_path / "elsewhere", toy.random_examples(seq_length=seq_length)
-    )
-    toy.run(
-        tmp_path,
-        **_FLAGS | {"do_eval": False},
-        input_file=tmp_path / "elsewhere",
-        max_seq_length=seq_length,
-    )
-    for warning in (
-        *("with other settings", "records_fingerprint was "),
-        "max_seq_length was 10 and is 12",
-    ):
-        assert (warning in caplog.text) == (seq_length == 12)
-
-
 @pytest.mark.parametrize(
     ("objective", "precision"),
     [
@@ -374,12 +353,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
         assert np.isfinite(value).all(), name
 
 
-@pytest.mark.slow
-def test_weights_of_a_loss_that_is_not_finite_are_not_kept_as_best(tmp_path):
-    _run_to_infinity(tmp_path, eval_every_steps=4)
-    assert checkpointing.latest(str(tmp_path / "out" / "best")) is None
-
-
 @pytest.mark.parametrize("case", ["once", "repeat", "train12"])
 def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
     golden = json.loads(
@@ -432,54 +405,12 @@ def test_training_of_an_encoder_starts_with_new_heads(
         )
 
 
-def test_records_of_two_vocabularies_are_refused(tmp_path):
-    paths = []
-    for name, vocab in (("a", "0"), ("b", "1")):
-        path = toy.write_records(tmp_path / name, toy.random_examples())
-        records.write_metadata(path, toy.metadata_of(vocab_sha256=vocab * 64))
-        paths.append(path)
-    first, second = paths
-    for changes in (
-        {"input_file": f"{first},{second}"},
-        {"input_file": first, "eval_input_file": second},
-    ):
-        with pytest.raises(ValueError, match=r"the same vocabulary; .*a, .*b"):
-            toy.run(tmp_path, **changes)
-
-
 def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     (tmp_path / "again").mkdir()
     named = toy.flags_of(tmp_path)["input_file"]
     twice = f"{named},{tmp_path}/again/../records"
     toy.run(tmp_path, input_file=twice, num_train_steps=1)
     assert "50 records in 1 file(s)" in caplog.text
-
-
-def test_a_head_that_does_not_fit_is_refused(tmp_path, unbroken):
-    held = toy.weights(unbroken, 13)
-    name = "cls/seq_relationship/output_bias"
-    for variables, message in (
-        ({**held, name: np.zeros(3, np.float32)}, "another size"),
-        ({n: v for n, v in held.items() if "transform" not in n}, "4 missing"),
-    ):
-        path = str(tmp_path / "heads.ckpt")
-        checkpoints.save(path, variables)
-        with pytest.raises(ValueError, match=message):
-            toy.run(tmp_path, init_checkpoint=path, num_train_steps=1)
-
-
-def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
-    config = toy.write_config(tmp_path / "other.json", intermediate_size=19)
-    with pytest.raises(
-        ValueError, match="intermediate_size is 17 there and 19"
-    ):
-        toy.run(unbroken, bert_config_file=config)
-    with pytest.raises(
-        ValueError, match="objective is 'mlm_nsp' there and 'mlm' here"
-    ):
-        toy.run(unbroken, objective="mlm")
-    with pytest.raises(ValueError, match="attention is 'bidirectional' there"):
-        toy.run(unbroken, objective="ltr")
 
 
 def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
@@ -497,48 +428,3 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     assert time.process_time() - start < 60
     found = [line["step"] for line in toy.metrics(tmp_path)]
     assert found == [1_000_001, 1_000_002, 1_000_003]
-
-
-def _write_sidecar(path, **changes):
-    records.write_metadata(str(path), toy.metadata_of(**changes))
-
-
-def _refused(folder, match, kind=ValueError, **changes):
-    with pytest.raises(kind, match=match):
-        toy.run(folder, **changes)
-    assert not list((folder / "out").glob("model.ckpt*"))
-
-
-def test_unmasked_records_without_a_sidecar_and_with_masked_ones_are_refused(
-    tmp_path,
-):
-    path = toy.write_unmasked_records(tmp_path / "records")
-    toy.write_records(tmp_path / "masked", toy.random_examples())
-    both = {"input_file": f"{path},{tmp_path}/masked"}
-    _refused(tmp_path, "must be masked alike", **both)
-    records.remove_metadata(path)
-    missing = "masked_lm_ids .* is required but could not be found"
-    _refused(tmp_path, missing, tf.errors.InvalidArgumentError)
-
-
-def test_a_damaged_record_is_named_when_it_is_read(tmp_path, unbroken):
-    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
-    _write_sidecar(path)
-    damaged = bytearray(path.read_bytes())
-    damaged[20] ^= 1
-    path.write_bytes(damaged)
-    (tmp_path / "whole").mkdir()
-    whole = toy.flags_of(tmp_path / "whole")["input_file"]
-    named = r"records, record 0 at byte 0: .* checksum[^\n]*$"
-    evaluation = {
-        "init_checkpoint": unbroken / "out" / "model.ckpt-13",
-        "do_train": False,
-        "do_eval": True,
-    }
-    # Before training, in it and in evaluation.
-    for changes in (
-        {"save_checkpoints_steps": 100},
-        {"input_file": whole, "eval_input_file": path, **evaluation},
-    ):
-        with pytest.raises(ValueError, match=named):
-            toy.run(tmp_path, **{"num_train_steps": 2} | changes)

@@ -8,7 +8,6 @@ import shutil
 
 import numpy as np
 import pytest
-from absl import flags
 
 import run_squad
 from files import locking
@@ -280,34 +279,6 @@ def test_the_development_set_runs_to_the_end(version, tmp_path):
         version_2_with_negative=version == "v2.0",
     )
     assert len(toy_squad.read_json(out / "predictions.json")) > 10000
-
-
-def _refusal(folder, **changes) -> str:
-    with pytest.raises((ValueError, OSError, flags.Error)) as caught:
-        toy_squad.run(folder, **changes)
-    assert not list((folder / "out").glob("model.ckpt-*"))
-    return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("use", "version_2"),
-    [("train", True), ("train", False), ("predict", False), ("eval", False)],
-)
-def test_files_of_the_other_version(use, version_2, tmp_path):
-    toy_squad.flags_of(tmp_path)
-    given = toy_squad.dataset(3, unanswerable_every=0 if version_2 else 2)
-    path = toy_squad.write_json(tmp_path / "other.json", given)
-    name = "train_file" if use == "train" else "predict_file"
-    message = _refusal(
-        tmp_path,
-        version_2_with_negative=version_2,
-        **{f"do_{use}": True, name: path},
-    )
-    assert path in message
-    if version_2:
-        assert "is_impossible is missing" in message
-    else:
-        assert "needs --version_2_with_negative" in message
 
 
 def test_names_and_defaults_are_the_release_s():

@@ -29,11 +29,6 @@ class _Lists:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Unfit:
-    size: complex | None = Group.FILES.flag(None, "Size.")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Required:
     a: str = Group.FILES.flag("", "A.")
     b: str = Group.FILES.required("B.")
@@ -67,11 +62,6 @@ def test_lists_have_parts_of_their_type():
         programs.parse(_Lists, sizes="1.5")
 
 
-def test_fields_of_other_types_are_refused():
-    with pytest.raises(TypeError, match="size: no flag supports"):
-        flags_lib.define(_Unfit, flags.FlagValues())
-
-
 def test_all_required_flags_that_are_missing_or_empty_are_named():
     values = flags.FlagValues()
     flags_lib.define(_Required, values)
@@ -79,10 +69,3 @@ def test_all_required_flags_that_are_missing_or_empty_are_named():
         values(["", *arguments])
         with pytest.raises(ValueError, match=f"^{names} must be given.$"):
             flags_lib.read(_Required, values)
-
-
-def test_lists_the_flags_of_a_heading_that_are_not_the_default():
-    options = programs.parse(_Options, last="x", first=2, inner=1)
-    assert flags_lib.changed(options, Group.TRAINING) == ["--first", "--last"]
-    own = flags_lib.Heading(Group.SPEED.title, Group.SPEED.place)
-    assert flags_lib.changed(options, own) == ["--inner"]

@@ -35,13 +35,6 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     assert caplog.messages == []
 
 
-def test_no_progress_shows_no_time_left(caplog, monkeypatch):
-    times = iter([0.0, 100.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
-    progress.Progress()("words", 0, 5)
-    assert caplog.messages == []
-
-
 _ROOT = pathlib.Path(__file__).parents[2]
 _PROGRAM = """
 import dataclasses
@@ -129,12 +122,3 @@ def test_a_terminal_has_a_bar_below_the_log(script):
     assert re.search(r"training: 100%.*3/3", shown)
     assert "ERROR: broken\n" in shown
     assert shown.endswith("\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment"),
-    [(["--verbosity=-1"], {}), ([], {"TERM": "dumb"})],
-)
-def test_some_terminals_get_no_bar(script, arguments, environment):
-    shown = _on_terminal(script, *arguments, **environment)
-    assert "training" not in shown and "careful" in shown

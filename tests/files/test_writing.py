@@ -50,19 +50,6 @@ def test_remote_files_are_written_whole_or_not_at_all(tmp_path):
     assert not paths.exists(f"{folder}/absent")
 
 
-def test_an_incomplete_file_is_replaced_without_a_look_at_the_folder(
-    tmp_path, monkeypatch
-):
-    (tmp_path / ".name.partial").write_text("left by a killed process")
-    for name in ("listdir", "scandir"):
-        monkeypatch.setattr(writing.os, name, pytest.fail)
-    with writing.whole_file(str(tmp_path / "name")) as file:
-        file.write("whole")
-    monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["name"]
-    assert (tmp_path / "name").read_text() == "whole"
-
-
 def test_a_full_disk_names_the_file(tmp_path):
     path = str(tmp_path / "name")
     with pytest.raises(OSError, match="No space left") as caught:  # noqa: SIM117
@@ -189,27 +176,8 @@ def test_pipes_are_written_in_place(tmp_path):
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
 
 
-def test_devices_are_written_in_place(tmp_path):
-    device = tmp_path / "null"
-    try:
-        os.mknod(device, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
-    except PermissionError:
-        pytest.skip("only the superuser makes devices")
-    with writing.whole_file(str(device)) as file:
-        file.write("x")
-    assert stat.S_ISCHR(os.stat(device).st_mode)
-    assert os.listdir(tmp_path) == ["null"]
-
-
 def test_unwritable_folders_are_named(tmp_path, monkeypatch):
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match=f"write in {tmp_path}"):
         writing.check_files([str(tmp_path / "new")])
-
-
-def test_files_that_were_written_are_logged(tmp_path, caplog):
-    caplog.set_level("INFO")
-    writing.write_files(str(tmp_path), {"a.txt": ["1\n", "2\n"], "b.txt": []})
-    assert (tmp_path / "a.txt").read_text() == "1\n2\n"
-    assert caplog.messages == [f"Wrote {tmp_path}/a.txt, {tmp_path}/b.txt."]

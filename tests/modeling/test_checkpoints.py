@@ -101,19 +101,6 @@ def test_load_puts_every_value_in_its_place():
     assert report.unexpected == tuple(sorted(name for name, _ in others))
 
 
-def test_report_reads_as_a_line():
-    report = checkpoints.LoadReport(
-        origin="x.ckpt-7",
-        step=7,
-        loaded=("a", "b"),
-        missing=("c",),
-        unexpected=(),
-    )
-    assert str(report) == (
-        "2 variables loaded from x.ckpt-7, step 7; 1 new, as initialized: c"
-    )
-
-
 @pytest.mark.parametrize("name", ["bert", "encoder"])
 def test_bare_encoder_loads_under_any_name(name):
     model = bert.BertModel(_CONFIG, name=name)

@@ -267,17 +267,6 @@ def test_unknown_objectives_and_no_labels_are_refused():
         heads.BertForSequenceClassification(_CONFIG, num_labels=0)
 
 
-def test_classifier_is_linear_in_the_pooled_output():
-    model = heads.BertForSequenceClassification(_CONFIG, num_labels=3)
-    ids = np.array([[4, 20, 30, 10], [4, 40, 10, 0]], np.int32)
-    model.output_bias.assign([1.0, 2.0, 3.0])
-    pooled = model.bert(ids)["pooled_output"].numpy()
-    want = pooled @ model.output_weights.numpy().T + [1, 2, 3]
-    got = model(ids)["logits"]
-    assert got.shape == (2, 3)
-    np.testing.assert_allclose(got, want, atol=1e-6)
-
-
 def test_classifier_drops_a_tenth_whatever_the_config():
     config = dataclasses.replace(
         _CONFIG, hidden_dropout_prob=0, attention_probs_dropout_prob=0
@@ -293,27 +282,6 @@ def test_classifier_drops_a_tenth_whatever_the_config():
     np.testing.assert_allclose(
         with_dropout[~is_dropped], kept[~is_dropped] / 0.9, rtol=1e-4
     )
-
-
-def test_answer_logits_are_linear_in_the_sequence_output():
-    model = heads.BertForQuestionAnswering(_CONFIG)
-    ids = np.array([[4, 20, 30, 10, 7], [4, 40, 10, 0, 9]], np.int32)
-    model.span.output_bias.assign([1.0, 2.0])
-    hidden = model.bert(ids)["sequence_output"].numpy()
-    want = hidden @ model.span.output_weights.numpy().T + [1, 2]
-    variables = checkpoints.variables_by_name(model)
-    with tf.GradientTape() as tape:
-        got = model(ids)
-        logits = (got["start_logits"], got["end_logits"])
-        loss = losses.span_cross_entropy(logits, ([1, 0], [2, 1]))
-    np.testing.assert_allclose(got["start_logits"], want[..., 0], atol=1e-5)
-    np.testing.assert_allclose(got["end_logits"], want[..., 1], atol=1e-5)
-    # The pooler gets no gradient from answers.
-    gradients = tape.gradient(loss, [v.value for v in variables.values()])
-    found = zip(variables, gradients, strict=True)
-    assert {name for name, gradient in found if gradient is None} == {
-        *("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
-    }
 
 
 @pytest.mark.parametrize(

@@ -51,22 +51,6 @@ def test_shapes_of_an_encoder_are_those_of_the_model():
     }
 
 
-def test_some_names_by_hand():
-    table = {v.release: v for v in name_tables.encoder(12)}
-    kernel = table["bert/encoder/layer_11/attention/output/dense/kernel"]
-    assert kernel.huggingface == (
-        "bert.encoder.layer.11.attention.output.dense.weight"
-    )
-    gamma = table["bert/encoder/layer_0/output/LayerNorm/gamma"]
-    assert gamma.huggingface == "bert.encoder.layer.0.output.LayerNorm.weight"
-
-
-def test_layers_are_counted_in_names_of_either():
-    assert name_tables.num_layers(["bert/encoder/layer_9/x", "a/b"]) == 10
-    assert name_tables.num_layers(["encoder.layer.3.x"]) == 4
-    assert name_tables.num_layers(["player_3/x", "layer_norm"]) == 0
-
-
 def _names(*architectures):
     return [
         variable.release
@@ -102,7 +86,3 @@ def _names(*architectures):
 )
 def test_architectures_follow_from_the_heads(held, hint, want):
     assert name_tables.architectures(_names(*held), hint) == want
-
-
-def test_without_an_encoder_there_is_no_architecture():
-    assert name_tables.architectures(["output_weights", "output_bias"]) == []

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from commands import flags as flags_lib
-from paper import recipes, reproduce, running, scales, tables
+from paper import recipes, running, scales, tables
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -104,16 +104,6 @@ def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
         assert bilstm == (cell.row == "+ BiLSTM")
 
 
-def test_sizes_choose_rows():
-    rows = [
-        {c.row for c in _make("table-1", sizes=s).cells}
-        for s in (("base", "large"), ("base",))
-    ]
-    assert rows == [{"base", "large"}, {"base"}]
-    with pytest.raises(ValueError, match="--model is for table-1"):
-        reproduce.Options(table="5", model="base")
-
-
 def test_training_flags_reach_every_script_that_trains():
     more = {"precision": "mixed_bfloat16", "packing": True, "recompute": True}
     changed = dataclasses.replace(_SCALES["small"], training_flags=more)
@@ -136,35 +126,3 @@ def test_what_selects_a_run_is_not_a_second_score_nor_a_test_score():
         ("table-2", "EM"): "f1",
         ("table-7", "test F1"): "eval_f1",
     }
-
-
-def test_single_systems_of_the_paper_are_compared_with_means():
-    table = _make("table-2")
-    assert len(_cell(table, "large", "F1").commands) == 7
-    assert not any(cell.column.is_best for cell in table.cells)
-
-
-# Source: the tables of the paper, read a second time from its text.
-@pytest.mark.parametrize(
-    ("name", "row", "column", "number"),
-    [
-        ("table-1", "large", "CoLA", 60.5),
-        ("table-1", "base", "RTE", 66.4),
-        ("table-2", "base", "F1", 88.5),
-        ("table-2", "large + TriviaQA", "EM", 84.2),
-        ("table-2", "large + TriviaQA, ensemble", "F1", 92.2),
-        ("table-3", "large", "F1", 81.9),
-        ("table-3", "base", "F1", None),
-        ("table-4", "large", "dev", 86.6),
-        ("table-5", "+ BiLSTM", "SQuAD", 84.9),
-        ("table-5", "LTR & no NSP", "MRPC", 77.5),
-        ("table-6", "L-6 H-768 A-3", "perplexity", 5.24),
-        ("table-6", "L-24 H-1024 A-16", "SST-2", 93.7),
-        ("table-7", "concat last four", "dev F1", 96.1),
-        ("table-7", "fine-tuned, base", "test F1", 92.4),
-        ("table-8", "100,0,0", "NER features", 94.0),
-        ("figure-5", "LTR 30000", "MNLI-m", 79.4),
-    ],
-)
-def test_numbers_are_the_papers(name, row, column, number):
-    assert _cell(_make(name), row, column).paper == number

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import logging
 
 from modeling import bert, checkpoints, heads
 from serving import exporting, models
@@ -140,15 +139,3 @@ def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
     made = _made(tmp_path, task, initializer_range=0.05, **sizes)
     small = _compare(*made, 0.05, "int8")
     assert len(small.content) < 0.35 * len(whole.content)
-
-
-@pytest.mark.slow
-def test_notices_of_the_converter_are_hidden(tmp_path, caplog):
-    made = _made(tmp_path, "classification")
-    caplog.clear()
-    caplog.set_level("INFO")
-    exporting.convert(*made, "int8")
-    assert caplog.text == ""
-    # Ours that follow are shown.
-    logging.info("Wrote %s", "it")
-    assert "Wrote it" in caplog.text

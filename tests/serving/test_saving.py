@@ -6,7 +6,6 @@ import types
 
 import pytest
 import tensorflow as tf
-from absl import logging
 
 from files import writing
 from serving import exporting, signatures
@@ -41,14 +40,6 @@ def _written(tmp_path, vocab_file):
     folder = tmp_path / "name" / "3"
     exporting.write(_exported(), str(folder), vocab_file, _DESCRIBED)
     return folder
-
-
-def test_saving_logs_no_notices_of_tensorflow(tmp_path, vocab_file, caplog):
-    levels = [tf.get_logger().level, logging.get_absl_logger().level]
-    with caplog.at_level("INFO", "tensorflow"), caplog.at_level("INFO", "absl"):
-        _written(tmp_path, vocab_file)
-    assert caplog.text == ""
-    assert levels == [tf.get_logger().level, logging.get_absl_logger().level]
 
 
 def test_folders_that_cannot_be_written_are_refused(

@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -297,15 +296,6 @@ def test_the_form_of_gelu_survives(tmp_path):
     assert again["hidden_act"] == "gelu"
 
 
-def test_half_precision_is_widened(tmp_path):
-    arrays = checkpoints.read(str(_CHECKPOINTS["model"]))
-    halved = {name: a.astype(np.float16) for name, a in arrays.items()}
-    checkpoints.save(str(tmp_path / "half/x.ckpt"), halved)
-    shutil.copy(_CONFIG_FILE, tmp_path / "half")
-    target = _convert(tmp_path / "half", tmp_path / "whole", "release")
-    _assert_same(target, {n: a.astype(np.float32) for n, a in halved.items()})
-
-
 @pytest.mark.parametrize("output_format", _FORMATS)
 def test_8_bit_weights_are_refused(tmp_path, output_format):
     folder = _from_golden("model", tmp_path / "hf", "huggingface")
@@ -373,13 +363,3 @@ def test_another_vocabulary_than_beside_is_refused(tmp_path):
     other.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(ValueError, match="first in line 21: 'other', there"):
         _convert(folder, tmp_path / "b", "release", vocab_file=str(other))
-
-
-def test_a_tokenizer_other_than_berts_is_refused(tmp_path):
-    folder = _from_golden("model", tmp_path / "hf", "huggingface")
-    path = folder / "tokenizer_config.json"
-    values = json.loads(path.read_text())
-    path.write_text(json.dumps({**values, "tokenize_chinese_chars": False}))
-    (folder / "task.json").unlink()
-    with pytest.raises(ValueError, match="tokenize_chinese_chars must be true"):
-        _convert(folder, tmp_path / "b", "release")

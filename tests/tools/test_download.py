@@ -4,17 +4,13 @@ import dataclasses
 import hashlib
 import io
 import json
-import os
 import pathlib
-import re
 import shutil
 import urllib.parse
 import zipfile
 
 import pytest
 
-from modeling import config as config_lib
-from tasks.classification import glue
 from tests import web_server
 from tools import download
 
@@ -222,43 +218,6 @@ def test_a_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------- The table
-
-
-def test_the_table_names_all_that_was_released():
-    models = {
-        n: i for n, i in download.ITEMS.items() if i.do_lower_case is not None
-    }
-    assert len(models) == 9 + 24
-    assert len({item.folder for item in models.values()}) == 9 + 24
-    cased = {name for name, item in models.items() if not item.do_lower_case}
-    assert cased == {name for name in models if "_cased" in name}
-    archives = {item.urls[0].rpartition("/")[2] for item in models.values()}
-    assert {
-        "wwm_cased_L-24_H-1024_A-16.zip",
-        "multilingual_L-12_H-768_A-12.zip",
-        "chinese_L-12_H-768_A-12.zip",
-    } <= archives
-    for item in download.ITEMS.values():
-        assert all(url.startswith("https://") for url in item.urls)
-    for info in glue.DATASETS.values():
-        (name,) = download.find(info.name)
-        assert download.ITEMS[name].folder == f"glue/{info.name}"
-
-
-def test_a_checkpoint_has_the_shipped_configurations_sizes():
-    folder = os.path.join(os.path.dirname(config_lib.__file__), "configs")
-    for name, item in download.ITEMS.items():
-        if item.do_lower_case is None:
-            continue
-        config = config_lib.BertConfig.from_json_file(
-            os.path.join(folder, re.sub("_2020$|_wwm$", "", name) + ".json")
-        )
-        sizes = re.search(r"_L-(\d+)_H-(\d+)_A-(\d+)", item.folder).groups()
-        assert tuple(map(int, sizes)) == (
-            config.num_hidden_layers,
-            config.hidden_size,
-            config.num_attention_heads,
-        )
 
 
 def test_items_are_found_by_their_names(capsys):

@@ -4,10 +4,8 @@ import os
 
 import pytest
 
-from commands import flags as flags_lib
 from tests import programs
-from tools import learn_vocab
-from vocab import learning, tokenization
+from vocab import tokenization
 
 
 def _run(*arguments):
@@ -19,11 +17,6 @@ def corpus(tmp_path):
     (tmp_path / "one.txt").write_text("The tide turns.\nTides turn.\n")
     (tmp_path / "two.txt").write_text("A quay, Caf\xe9 quays.", "utf-8")
     return str(tmp_path / "*.txt")
-
-
-def _options(*arguments):
-    needed = ("--input_file=a", "--output_file=b")
-    return programs.parse(learn_vocab.Options, *needed, *arguments)
 
 
 def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
@@ -56,16 +49,3 @@ def test_refusals_leave_the_earlier_file(corpus, tmp_path, argument, message):
     assert programs.refusal("tools.learn_vocab", given).startswith(message)
     assert output.read_text() == "earlier\n"
     assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt", "vocab"]
-
-
-def test_every_flag_reaches_the_options_of_learning():
-    def learnt_with(*arguments):
-        return flags_lib.narrow(learning.Options, _options(*arguments))
-
-    given = {"vocab_size": 500, "do_lower_case": False, "num_unused": 200}
-    given |= {"min_character_count": 4, "num_workers": 3}
-    assert learnt_with() == learning.Options()
-    assert learnt_with(*(f"--{k}={v}" for k, v in given.items())) == (
-        learning.Options(**given)
-    )
-    assert _options().vocab_size == 30522

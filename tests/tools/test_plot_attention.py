@@ -24,14 +24,6 @@ def test_a_panel_for_each_head_with_its_tokens():
     assert labels == tokens
 
 
-@pytest.mark.slow
-def test_many_long_heads_are_drawn_small():
-    probs = np.full((12, 12, 60, 60), 1 / 60, np.float32)
-    names = [["x"] * 12] * 12
-    figure = plot_attention.draw(probs, ["t"] * 60, names)
-    assert max(figure.get_size_inches()) < 40
-
-
 @pytest.fixture
 def options(tmp_path):
     from modeling import bert, checkpoints, config

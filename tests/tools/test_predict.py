@@ -92,14 +92,6 @@ def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
     ]
 
 
-def test_people_read_the_most_probable_first(classifier):
-    first, *rows, end = _printed(classifier, "a good match").split("\n")[:-1]
-    assert (first, end) == ("a good match", "")
-    found = [float(row.split()[0]) for row in rows]
-    assert found == sorted(found, reverse=True)
-    assert {row.split()[1] for row in rows} == {"0", "1"}
-
-
 class _Terminal(io.BytesIO):
     def isatty(self):
         return True

@@ -53,27 +53,6 @@ def test_operations_are_made_repeatable_on_gpus_where_asked(
     assert bool(calls) == is_switched_on
 
 
-@pytest.mark.parametrize(
-    ("strategy", "has_gpu", "warning"),
-    [
-        ("mirrored", False, "TensorFlow finds no GPU"),
-        ("auto", True, "TensorFlow finds no GPU"),
-        ("auto", False, ""),
-    ],
-)
-def test_a_missing_gpu_is_warned_of(
-    monkeypatch, caplog, tmp_path, strategy, has_gpu, warning
-):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    monkeypatch.setattr(devices, "_DEVICE_FILES", str(tmp_path))
-    if has_gpu:
-        (tmp_path / "nvidia0").touch()
-    devices.make_strategy(devices.DeviceOptions(distribution_strategy=strategy))
-    assert warning in caplog.text
-    assert bool(caplog.records) == bool(warning)
-
-
 @pytest.fixture(autouse=True)
 def policy():
     before = keras.config.dtype_policy()

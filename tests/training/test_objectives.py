@@ -140,41 +140,6 @@ class _Fixed:
         return {"logits": self._logits}
 
 
-def _scored(problem_type, logits, labels, class_weights=()):
-    objective = objectives.Classification(
-        _Fixed(logits), problem_type, class_weights
-    )
-    features = {
-        **dict.fromkeys(
-            ("input_ids", "input_mask", "segment_ids"),
-            tf.ones([len(logits), 3], tf.int32),
-        ),
-        "label_ids": tf.constant(labels),
-    }
-    return objective.predictions(features)
-
-
-def test_loss_of_a_score_is_its_squared_error():
-    scored = _scored("regression", [[1.5], [-2.0]], [[1.0], [1.0]])
-    np.testing.assert_allclose(scored["losses"], [0.25, 9.0])
-    np.testing.assert_allclose(scored["outputs"], [[1.5], [-2.0]])
-
-
-def test_loss_of_several_labels_is_the_mean_over_them():
-    scored = _scored("multi_label", [[0.0, 2.0, -1.0]], [[1.0, 0.0, 1.0]])
-    sigmoid = 1 / (1 + np.exp([0.0, -2.0, 1.0]))
-    wanted = -np.log([sigmoid[0], 1 - sigmoid[1], sigmoid[2]]).mean()
-    np.testing.assert_allclose(scored["losses"], [wanted], rtol=1e-6)
-    np.testing.assert_allclose(scored["outputs"], [sigmoid], rtol=1e-6)
-
-
-def test_loss_of_one_label_is_its_cross_entropy():
-    # Weights are for training alone.
-    scored = _scored("single_label", [[0.0, np.log(3.0)]], [[1]], (2.0, 5.0))
-    np.testing.assert_allclose(scored["losses"], [-np.log(0.75)], rtol=1e-6)
-    np.testing.assert_allclose(scored["outputs"], [[0.25, 0.75]], rtol=1e-6)
-
-
 def _trained_on(problem_type, weights, logits, labels, rows=None):
     """Trains on rows, in two parts that share their denominators.
 

@@ -56,23 +56,6 @@ def test_rates_are_those_of_the_release():
 
 
 @pytest.mark.parametrize(
-    ("kind", "rates"),
-    [
-        # Steps 0, 1, w - 1, w, w + 1, N - 1, N and N + 1 of w = 4, N = 10.
-        ("release", [0, 0.5, 1.5, 1.2, 1.0, 0.2, 0, 0]),
-        ("continuous", [0, 0.5, 1.5, 2.0, 5 / 3, 1 / 3, 0, 0]),
-    ],
-)
-def test_rate_rises_and_falls_as_worked_by_hand(kind, rates):
-    schedule = optimization.Schedule(
-        init_lr=2.0, num_train_steps=10, num_warmup_steps=4, kind=kind
-    )
-    steps = [0, 1, 3, 4, 5, 9, 10, 11]
-    found = [schedule.learning_rate(step).numpy() for step in steps]
-    np.testing.assert_allclose(found, rates, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize(
     ("kind", "warmup", "steps", "rates"),
     [
         ("release", 0, [0, 5, 10], [2, 1, 0]),
@@ -168,20 +151,6 @@ def test_decay_follows_the_names_as_in_the_release():
     assert set(found.values()) == {True, False}
 
 
-def test_first_update_as_worked_by_hand():
-    # m = 0.1 g, v = 0.001 g^2; update m / (sqrt(v) + eps) + 0.01 w.
-    optimizer = _optimizer({"kernel": [2.0], "bias": [2.0]})
-    _apply(optimizer, [tf.constant([3.0]), tf.constant([3.0])])
-    update = 0.3 / (np.sqrt(0.009) + 1e-6)
-    values = _values(optimizer)
-    np.testing.assert_allclose(values["bias"], 2 - 0.5 * update, rtol=1e-6)
-    np.testing.assert_allclose(
-        values["kernel"], 2 - 0.5 * (update + 0.02), rtol=1e-6
-    )
-    np.testing.assert_allclose(values["kernel/adam_m"], 0.3, rtol=1e-6)
-    np.testing.assert_allclose(values["kernel/adam_v"], 0.009, rtol=1e-6)
-
-
 def test_bias_correction_divides_the_moments():
     optimizer = _optimizer({"bias": [2.0]}, bias_correction=True)
     # At the first step the corrected moments are g and g^2.
@@ -272,31 +241,3 @@ def test_the_factor_scales_all_gradients():
     expected = _values(plain)
     for name, value in _values(optimizer).items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("warmup", "kind", "words"),
-    [
-        (0, "release", "0.5 falling to 0 at step 1,000"),
-        (
-            200,
-            "release",
-            "0 to 0.5 over 200 steps, then 0.4 falling to 0 at step 1,000",
-        ),
-        (
-            200,
-            "continuous",
-            "0 to 0.5 over 200 steps, then 0.5 falling to 0 at step 1,000",
-        ),
-        (
-            2000,
-            "release",
-            "0 to 0.5 over 2,000 steps, of which the run makes 1,000",
-        ),
-    ],
-)
-def test_a_schedule_in_words(warmup, kind, words):
-    schedule = optimization.Schedule(
-        init_lr=0.5, num_train_steps=1000, num_warmup_steps=warmup, kind=kind
-    )
-    assert schedule.describe() == words

@@ -40,17 +40,6 @@ def _lines(folder):
     ]
 
 
-def test_console_line():
-    values = {"loss": 2.34567, "learning_rate": 1e-3}
-    speed = {**values, "examples_per_second": 12.34}
-    assert reporting.console_line(50, 1000, speed, 61.0) == (
-        "step 50/1,000 5%  loss 2.346  rate 1.00e-03  12.3 examples/s  "
-        "01:01 left"
-    )
-    line = reporting.console_line(1000, 1000, values)
-    assert line == "step 1,000/1,000 100%  loss 2.346  rate 1.00e-03"
-
-
 def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
     tmp_path, monkeypatch
 ):
@@ -181,47 +170,3 @@ def test_later_steps_are_removed(tmp_path):
     inode = path.stat().st_ino
     reporting.remove_later_metrics(str(path), 3)
     assert path.stat().st_ino == inode
-
-
-_RECORDS = [
-    {
-        "step": 1,
-        "loss": 2.0,
-        "next_sentence_loss": 0.5,
-        "masked_lm_accuracy": 0.25,
-        "gradient_norm": 1.0,
-        "learning_rate": 0.1,
-        "examples_per_second": 3.0,
-        "input_wait": 0.5,
-    },
-    {"step": 2, "loss": 1.0, "learning_rate": 0.05},
-    {"step": 2, "eval_loss": 1.5, "eval_f1": 80.0},
-]
-
-
-def test_training_and_evaluation_share_a_panel(tmp_path, monkeypatch):
-    from matplotlib import figure
-
-    made = []
-
-    class Figure(figure.Figure):
-        def __init__(self, *args, **named):
-            super().__init__(*args, **named)
-            made.append(self)
-
-    monkeypatch.setattr(figure, "Figure", Figure)
-    path = tmp_path / "a.png"
-    reporting.draw_curves(_RECORDS, str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")
-    (drawn,) = made
-    assert [axis.get_ylabel() for axis in drawn.axes] == [
-        "loss",
-        "next sentence loss",
-        "f1",
-        "masked lm accuracy",
-        "learning rate",
-    ]
-    loss = drawn.axes[0]
-    assert [line.get_label() for line in loss.lines] == ["training", "held out"]
-    assert loss.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
-    assert loss.lines[1].get_xydata().tolist() == [[2, 1.5]]

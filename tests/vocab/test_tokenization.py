@@ -5,7 +5,6 @@ import itertools
 import json
 import pathlib
 import pickle
-import types
 import unicodedata
 
 import hypothesis
@@ -264,15 +263,6 @@ def test_length_is_counted_after_decomposition(tmp_path):
     assert tokenizer.tokenize("\ud55c" * 67) == ["[UNK]"]
 
 
-def test_memory_of_words_is_bounded(monkeypatch):
-    monkeypatch.setattr(tokenization, "_MAX_CACHED_WORDS", 3)
-    tokenizer = tokenization.WordpieceTokenizer({"a", "##a"})
-    for length in (*range(1, 9), *range(8, 0, -1)):
-        pieces = ["a"] + ["##a"] * (length - 1)
-        assert tokenizer.tokenize("a" * length) == pieces
-        assert len(tokenizer._pieces_of_word) <= 3
-
-
 def test_tokenizer_survives_pickling(uncased):
     copy = pickle.loads(pickle.dumps(uncased))
     text = "H\xc5KANSSON's tidetables"
@@ -407,29 +397,6 @@ def test_cleaning_has_one_answer_for_each_character():
 
 
 # ------------------------------------------------------ Tokenizers of models
-
-
-def _options(tmp_path, **changes):
-    path = tmp_path / "vocab.txt"
-    path.write_text("[CLS]\n[SEP]\nWord\nword\n")
-    defaults = {"do_lower_case": True, "init_checkpoint": None}
-    return types.SimpleNamespace(
-        strip_accents=None, vocab_file=str(path), **{**defaults, **changes}
-    )
-
-
-def test_a_tokenizer_is_that_of_the_options(tmp_path):
-    for do_lower_case, word in ((True, "word"), (False, "Word")):
-        options = _options(tmp_path, do_lower_case=do_lower_case)
-        tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]")
-        assert tokenizer.tokenize("Word") == [word]
-    with pytest.raises(ValueError, match=r"\[MASK\]"):
-        tokenization.open_tokenizer(_options(tmp_path), "[CLS]", "[MASK]")
-    options = _options(
-        tmp_path, init_checkpoint="cased_L-12_H-768_A-12/bert_model.ckpt"
-    )
-    with pytest.raises(ValueError, match="case"):
-        tokenization.open_tokenizer(options, "[CLS]")
 
 
 _PLACED = ("[UNK]", "a", "##a", "cafe", "##s", ".", "\u4e00", "\u1112")

@@ -306,15 +306,6 @@ def test_number_of_predictions(num_tokens, prob, wanted):
     assert options.num_to_predict(num_tokens) == wanted
 
 
-def test_masking_must_be_three_numbers():
-    options = masked_pairs.InstanceOptions(masking="80, 10,10")
-    assert options.masking_rates == (80.0, 10.0, 10.0)
-    wrong = ("80,10", "80,10,5,5", "a,b,c", "", "80,10,20", "120,-10,-10")
-    for text in (*wrong, "nan,10,10"):
-        with pytest.raises(ValueError, match=f"three percentages.*got {text}"):
-            masked_pairs.InstanceOptions(masking=text)
-
-
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -417,22 +408,6 @@ def test_long_sequences_and_many_instances():
         max_seq_length=300, max_predictions_per_seq=45, dupe_factor=4
     )
     _assert_same(documents, vocab, options, 1)
-
-
-def test_progress_goes_to_the_end():
-    shares = []
-    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
-    corpus = encoded_corpus.encode_documents(
-        [["a b"], ["c"]], lambda texts: _Encoded(vocab, texts)
-    )
-    masked_pairs.create_instances(
-        corpus,
-        encoded_corpus.vocabulary(vocab),
-        masked_pairs.InstanceOptions(dupe_factor=2),
-        random.Random(1),
-        shares.append,
-    )
-    assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
 @pytest.mark.parametrize("size", [*range(0, 70), 127, 128, 129, 1000, 70_000])
