@@ -56,7 +56,6 @@ _TABLES = {
 """,
     f"{_MRPC} {_LENGTH} --do_train": """
 --init_checkpoint=cased    | do_lower_case is False there and True here
---init_checkpoint=nothing  | There is no checkpoint at 'nothing'.
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
@@ -116,7 +115,6 @@ _TABLES = {
 --do_train --input_file=empty --num_train_steps=-3 | positive
 """,
     _EXTRACT: """
-                           | There is no checkpoint at 'nothing'
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
