@@ -6,6 +6,7 @@ with a `Reader`, which implements `Source`, and a function `files`.
 
 import contextlib
 import dataclasses
+import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from files import messages
+from files import messages, paths
 from modeling import huggingface, name_tables, release_format
 from modeling.name_tables import Spec
 
@@ -111,6 +112,17 @@ def find(path: str) -> Place:
         FileNotFoundError: there is no checkpoint.
         ValueError: the folder contains several checkpoints.
     """
+    missing = FileNotFoundError(
+        f"There is no checkpoint at {path!r}. {_SUPPORTED}"
+    )
+    # A wrong path is reported before TensorFlow, which takes seconds to
+    # import.
+    if not (
+        paths.is_remote(path)
+        or os.path.exists(path)
+        or glob.glob(f"{glob.escape(path)}*")
+    ):
+        raise missing
     import tensorflow as tf
 
     is_folder = tf.io.gfile.isdir(path)
@@ -123,9 +135,7 @@ def find(path: str) -> Place:
         if os.path.basename(file) in huggingface.FILES and os.path.exists(file):
             return Place(HUGGINGFACE, file)
     if is_folder or not tf.io.gfile.exists(path):
-        raise FileNotFoundError(
-            f"There is no checkpoint at {path!r}. {_SUPPORTED}"
-        )
+        raise missing
     # A file without an index may be of the release's older format, "V1".
     return Place(RELEASE, path)
 
