@@ -136,9 +136,7 @@ def load_step(prefix: str) -> int:
 def load_state(prefix: str) -> dict[str, Any] | None:
     """Reads the state file of a checkpoint; None if there is none."""
     path = f"{prefix}.state.json"
-    if not tf.io.gfile.exists(path):
-        return None
-    return json_text.read_object(path)
+    return json_text.read_object(path) if paths.exists(path) else None
 
 
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
@@ -172,9 +170,7 @@ def saved_steps(output_dir: str) -> list[int]:
 def _remove(prefix: str) -> None:
     # The index first: without it, readers ignore the other files.
     for part in _PARTS:
-        path = prefix + part
-        if tf.io.gfile.exists(path):
-            tf.io.gfile.remove(path)
+        paths.remove(prefix + part)
 
 
 def best_or_latest(output_dir: str, *, best: bool) -> str | None:

@@ -9,6 +9,7 @@ Hugging Face are read as far as they have this information.
 
 import dataclasses
 import itertools
+import math
 import os
 import re
 import unicodedata
@@ -237,7 +238,11 @@ def write(
     if description:
         writing.write_json(
             os.path.join(folder, run_files.TASK),
-            {key: _json_value(value) for key, value in description.items()},
+            {
+                # JSON has no infinities.
+                key: str(value) if value in (math.inf, -math.inf) else value
+                for key, value in description.items()
+            },
         )
     target = os.path.join(folder, run_files.VOCABULARY)
     if vocab_file and os.path.abspath(vocab_file) != os.path.abspath(target):
@@ -250,11 +255,6 @@ def update(folder: str, **values: Any) -> None:
         writing.write_json(
             os.path.join(folder, run_files.TASK), {**read(folder), **values}
         )
-
-
-def _json_value(value: Any) -> Any:
-    # JSON has no infinities.
-    return str(value) if value in (float("inf"), float("-inf")) else value
 
 
 def _check_same(folder, config, description, *, is_ours: bool) -> None:

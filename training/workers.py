@@ -11,6 +11,7 @@ import tensorflow as tf
 
 # In the order of their ranks.
 _KINDS = ("chief", "worker")
+_resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver
 
 
 def _members() -> list[tuple[str, int]]:
@@ -21,10 +22,6 @@ def _members() -> list[tuple[str, int]]:
         for kind in _KINDS
         for index in range(len(spec.get(kind, ())))
     ]
-
-
-def _resolver() -> tf.distribute.cluster_resolver.TFConfigClusterResolver:
-    return tf.distribute.cluster_resolver.TFConfigClusterResolver()
 
 
 def count() -> int:
