@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from modeling import checkpoints
-from tests import programs, toy_pretraining
+from tests import programs
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
 _CONFIG = str(_GOLDEN / "inputs/bert_config.json")
@@ -49,13 +49,6 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, command):
     message = _refusal(command, tmp_path)
     assert "attention is 'causal' there and 'bidirectional' here" in message
     assert not (tmp_path / "out").exists()
-
-
-def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
-    tmp_path, model
-):
-    with pytest.raises(ValueError, match="attention is 'causal' there and"):
-        toy_pretraining.run(tmp_path / "new", init_checkpoint=model)
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):

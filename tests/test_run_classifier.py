@@ -275,15 +275,6 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
         )
 
 
-def test_refuses_a_model_of_other_labels_or_casing(trained, out):
-    with pytest.raises(ValueError, match="do_lower_case is True there and"):
-        toy.run(trained, output_dir=out, do_predict=True, do_lower_case=False)
-    with pytest.raises(
-        ValueError, match=r"labels is \['no', 'yes'\] there and"
-    ):
-        toy.run(trained, output_dir=out, do_predict=True, label_names="yes,no")
-
-
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
     out = tmp_path / "trials"
     shutil.copytree(trained / "out", out / "trial-2")
