@@ -411,6 +411,7 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     twice = f"{named},{tmp_path}/again/../records"
     toy.run(tmp_path, input_file=twice, num_train_steps=1)
     assert "50 records in 1 file(s)" in caplog.text
+    assert "records is named twice and read once" in caplog.text
 
 
 def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):

@@ -27,6 +27,7 @@ from typing import Any
 
 import google_crc32c
 import numpy as np
+from absl import logging
 
 from files import paths, writing
 
@@ -68,11 +69,14 @@ class RecordFiles:
     """
 
     def __init__(self, record_paths: Sequence[str]):
-        unique = {
-            path if paths.is_remote(path) else os.path.realpath(path): path
-            for path in record_paths
-            if not path.endswith(paths.SIDECAR_ENDING)
-        }
+        unique: dict[str, str] = {}
+        for path in record_paths:
+            if path.endswith(paths.SIDECAR_ENDING):
+                continue
+            own = path if paths.is_remote(path) else os.path.realpath(path)
+            if own in unique:
+                logging.warning("%s is named twice and read once.", path)
+            unique.setdefault(own, path)
         self.paths = tuple(unique.values())
         # For each file the offset of each record, then the file's size.
         self._starts = [_index(path) for path in self.paths]
