@@ -422,7 +422,9 @@ def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
     assert not any("layer_0" in name for name in after if "adam" in name)
 
 
-def test_models_that_do_not_fit_are_refused(tmp_path):
+def test_data_and_models_that_do_not_fit_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="make less than one step"):
+        toy.run(tmp_path, do_train=True, num_train_epochs=0.01)
     toy.write_model(tmp_path / "model", vocab_size=9)
     with pytest.raises(ValueError, match="has 22 entries, but the model's"):
         toy.run(tmp_path, do_train=True)
