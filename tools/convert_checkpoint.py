@@ -18,7 +18,7 @@ program can use the output:
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -308,20 +308,24 @@ def _write_huggingface(
         )
     labels = dict(description)
     if _OUTPUTS in weights:
-        num_labels, names = len(weights[_OUTPUTS]), labels.get("labels", [])
-        labels["labels"] = huggingface_config.label_names(num_labels, names)
-        if num_labels > 1 and not names:
-            logging.warning(
-                "The names of the %d labels are unknown: they are written as "
-                "LABEL_0, LABEL_1, ... Pass --labels to name them.",
-                num_labels,
-            )
+        names = labels.get("labels", [])
+        labels["labels"] = _label_names(len(weights[_OUTPUTS]), names)
     writing.write_json(
         os.path.join(folder, huggingface_config.CONFIG),
         huggingface_config.from_release(
             config.to_dict(), architectures, labels, pad_token_id
         ),
     )
+
+
+def _label_names(num_labels: int, names: Sequence[str]) -> list[str]:
+    if num_labels > 1 and not names:
+        logging.warning(
+            "The names of the %d labels are unknown: they are written as "
+            "LABEL_0, LABEL_1, ... Pass --labels to name them.",
+            num_labels,
+        )
+    return huggingface_config.label_names(num_labels, names)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ Then train on it before SQuAD, as the paper did for Table 2:
 import dataclasses
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from absl import logging
@@ -79,18 +79,8 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
     """
     pages: dict[str, dict[str, Any] | None] = {}
     num_unanswered = 0
-    field = json_text.field
-    dataset = json_text.read_object(path)
-    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
-        where = f"{path}: Data[{i}]"
-        question = field(record, "Question", str, where)
-        question_id = field(record, "QuestionId", str, where)
-        answer = field(record, "Answer", dict, where)
-        value = field(answer, "Value", str, where)
-        aliases = map(str, field(answer, "Aliases", list, where))
-        answers = _whole_words([value, *aliases])
-        for page in field(record, "EntityPages", list, where):
-            name = field(page, "Filename", str, where)
+    for question_id, question, answers, names in _questions(path):
+        for name in names:
             if name not in pages:
                 pages[name] = _paragraph(os.path.join(evidence_dir, name))
             paragraph = pages[name]
@@ -125,6 +115,26 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
             f"must have an answer in its first {_MAX_WORDS} words."
         )
     return {"version": "1.1", "data": data}
+
+
+def _questions(
+    path: str,
+) -> Iterator[tuple[str, str, re.Pattern[str], list[str]]]:
+    """Yields the id, text, answers and page names of each question."""
+    field = json_text.field
+    dataset = json_text.read_object(path)
+    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
+        where = f"{path}: Data[{i}]"
+        answer = field(record, "Answer", dict, where)
+        value = field(answer, "Value", str, where)
+        aliases = map(str, field(answer, "Aliases", list, where))
+        pages = field(record, "EntityPages", list, where)
+        yield (
+            field(record, "QuestionId", str, where),
+            field(record, "Question", str, where),
+            _whole_words([value, *aliases]),
+            [field(page, "Filename", str, where) for page in pages],
+        )
 
 
 def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
