@@ -18,7 +18,7 @@ from typing import Any
 from absl import logging
 
 from corpus import formats, preparation
-from files import progress
+from files import paths, progress
 from tasks.masked_lm import (
     encoded_corpus,
     masked_pairs,
@@ -140,7 +140,10 @@ def make_shard(
             report.counts.update(shards=1, reused=1)
             return report
     tokenizer = _tokenizer(
-        recipe.vocab_file, recipe.do_lower_case, recipe.strip_accents
+        recipe.vocab_file,
+        recipe.do_lower_case,
+        recipe.strip_accents,
+        paths.sha256(recipe.vocab_file),
     )
     digest = hashlib.sha256()
     corpus = encoded_corpus.encode_documents(
@@ -177,9 +180,14 @@ def make_shard(
 
 @functools.lru_cache(maxsize=1)
 def _tokenizer(
-    vocab_file: str, do_lower_case: bool, strip_accents: bool | None
+    vocab_file: str,
+    do_lower_case: bool,
+    strip_accents: bool | None,
+    sha256: str,
 ) -> word_memory.WordMemory:
-    # One per process: its cache of words is valid for all shards.
+    # One per process: its cache of words is valid for all shards while the
+    # contents of the file are the same.
+    del sha256
     return word_memory.WordMemory(vocab_file, do_lower_case, strip_accents)
 
 

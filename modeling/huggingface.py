@@ -235,8 +235,10 @@ def write(
     if name_tables.MULTIPLE_CHOICE in architectures:
         stored[_CHOICE_BIAS] = np.zeros([1], np.float32)
     # PyTorch's readers require the entry "format".
-    safetensors.numpy.save_file(
-        stored, os.path.join(folder, WEIGHTS), {"format": "pt"}
-    )
+    path = os.path.join(folder, WEIGHTS)
+    try:
+        safetensors.numpy.save_file(stored, path, {"format": "pt"})
+    except safetensors.SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
     held = {variable.release for variable in table.values()}
     return sorted(set(variables) - held)
