@@ -434,3 +434,10 @@ def test_data_and_models_that_do_not_fit_are_refused(tmp_path):
     shutil.rmtree(tmp_path / "x")
     with pytest.raises(ValueError, match="output_weights, output_bias"):
         toy.run(tmp_path, **{**named, "do_eval": True})
+
+
+def test_fewer_epochs_than_were_made_are_warned_of(trained, out, caplog):
+    toy.run(trained, output_dir=out, do_train=True, num_train_epochs=1)
+    assert "num_train_epochs was 3.0 and is 1.0" in caplog.text
+    assert "The results are those of step 60" in caplog.text
+    assert "although this command is for 20 steps" in caplog.text
