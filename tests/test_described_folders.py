@@ -57,6 +57,42 @@ def test_pretraining_describes_its_model(pretrained):
     assert tuple(vocab.splitlines()) == words
 
 
+def _fine_tune(pretrained, folder, words=toy_sentences.WORDS, **changes):
+    model = toy_sentences.write_model(folder / "model")
+    shutil.copy(pretrained / "bert_config.json", model)
+    (model / "vocab.txt").write_text("\n".join(words) + "\n")
+    return toy_sentences.run(
+        folder,
+        do_train=True,
+        num_train_epochs=0.1,
+        max_seq_length=8,
+        init_checkpoint=str(pretrained / "out"),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_another_vocabulary_than_that_of_pretraining_is_refused(
+    pretrained, tmp_path, has_file
+):
+    start = shutil.copytree(pretrained, tmp_path / "start")
+    message = "line 6: 'great', there 'good'"
+    if not has_file:  # The records do not name the vocabulary's file.
+        (start / "out/vocab.txt").unlink()
+        message = "vocab_sha256 is '.*' there and '.*' here"
+    words = [*toy_sentences.WORDS]
+    words[5:7] = words[6], words[5]
+    with pytest.raises(ValueError, match=message):
+        _fine_tune(start, tmp_path / "run", words)
+
+
+def test_another_casing_than_that_of_pretraining_is_refused(
+    pretrained, tmp_path
+):
+    with pytest.raises(ValueError, match="do_lower_case is True there and Fal"):
+        _fine_tune(pretrained, tmp_path, do_lower_case=False)
+
+
 def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
     model = toy_sentences.write_model(tmp_path / "model")
     shutil.copy(pretrained / "bert_config.json", model)
