@@ -1,413 +1,354 @@
-"""Models, tasks and scales, and the commands that train them."""
+"""Models and tasks, and the commands that train them."""
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Sequence
 
-from paper import running
+from paper import running, scales
 
-CLASSIFIER, SQUAD = "run_classifier.py", "run_squad.py"
-SWAG, NER = "run_swag.py", "run_ner.py"
 MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 MASKING = "80,10,10"  # Source: the paper, appendix A.1.
-BASE, LARGE = SIZES = ("base", "large")
+_SQUAD = "run_squad.py"
 _FIRST_SEED = 12345  # Source: the default of every script.
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Model:
     """A pre-trained model for fine-tuning.
 
     Attributes:
         name: for display.
-        config_file: its configuration.
-        vocab_file: its vocabulary.
-        checkpoint: its weights.
-        do_lower_case: whether it reads lower-cased text.
-        is_causal: whether its attention is left-to-right, also in fine-tuning.
+        flags: those that name its files, and say how it reads them.
     """
 
     name: str
-    config_file: running.Path
-    vocab_file: running.Path
-    checkpoint: running.Path
-    do_lower_case: bool = True
-    is_causal: bool = False
-
-    def flags(self) -> running.Flags:
-        """Returns the flags that name the model."""
-        return {
-            "bert_config_file": self.config_file,
-            "vocab_file": self.vocab_file,
-            "init_checkpoint": self.checkpoint,
-            "do_lower_case": "true" if self.do_lower_case else "false",
-            **({"attention": "causal"} if self.is_causal else {}),
-        }
-
-
-def released(name: str) -> Model:
-    """Returns a model of the release in the data folder."""
-    return Model(
-        name=name,
-        config_file=running.Data(f"{name}/bert_config.json"),
-        vocab_file=running.Data(f"{name}/vocab.txt"),
-        checkpoint=running.Data(f"{name}/bert_model.ckpt"),
-        do_lower_case=name.startswith("uncased"),
-    )
+    flags: running.Flags
 
 
 @dataclasses.dataclass(frozen=True)
-class Tuning:
-    """The hyperparameters of fine-tuning.
-
-    Attributes:
-        max_seq_length: T.
-        batch_size: of training.
-        num_epochs: of training.
-        learning_rates: the grid; question answering uses the first.
-        num_trials: seeds for each rate.
-        flags: others of the script.
-    """
-
-    max_seq_length: int
-    batch_size: int
-    num_epochs: float
-    learning_rates: tuple[float, ...]
-    num_trials: int = 1
-    flags: running.Flags = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
-    """A data set, its script and the hyperparameters.
+    """A data set to fine-tune on.
 
     Attributes:
-        name: for GLUE its `--task_name`.
+        name: for display.
         program: its script.
-        path: its folder or training file.
-        dev_path: the dev file of question answering.
         tuning: the hyperparameters.
+        flags: its data, and more of the script.
     """
 
     name: str
-    program: str = CLASSIFIER
-    path: running.Path
-    dev_path: running.Path = ""
-    tuning: Tuning
-
-    def but(
-        self, flags: running.Flags, num_trials: int | None = None
-    ) -> "Task":
-        """Returns the task with more flags and another number of seeds."""
-        tuning = dataclasses.replace(
-            self.tuning,
-            flags={**self.tuning.flags, **flags},
-            num_trials=num_trials or self.tuning.num_trials,
-        )
-        return dataclasses.replace(self, tuning=tuning)
+    program: str
+    tuning: scales.Tuning
+    flags: running.Flags
 
 
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """Steps of pre-training at one length, on records of it."""
+class Plan:
+    """The commands of a table at a scale, each after those that it reads.
 
-    max_seq_length: int
-    max_predictions_per_seq: int
-    batch_size: int
-    num_steps: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Models, data and hyperparameters of all tables.
+    Args:
+        scale: models, data and hyperparameters.
+        sizes: of the models that are compared: BASE, LARGE or both.
 
     Attributes:
-        is_full: whether models are the release's and numbers the paper's.
-        texts: the commands that make the text of pre-training, each with files
-            `text-*.txt` and `held_out.txt`.
-        vocab_file: of models that are pre-trained for a table.
-        networks: configuration files by name, smallest first.
-        sizes: the names of the models in place of BASE and LARGE.
-        phases: of pre-training, in order, under one schedule of the rate.
-        dupe_factor: maskings of each text.
-        learning_rate: the peak of pre-training.
-        num_warmup_steps: of pre-training.
-        keep_every: steps between checkpoints that stay, for Figure 5.
-        figure_steps: the steps of the points of Figure 5.
-        tuning: the hyperparameters of fine-tuning, by kind of task.
-        num_restarts: seeds of Table 6, and of LARGE in Table 1.
-        num_members: of an ensemble in Table 2.
-        scoring_batch_size: of evaluation and prediction, whose results it does
-            not change; the release's 8 is slow.
-        training_flags: of every script that trains.
+        commands: those that were added.
     """
 
-    is_full: bool
-    texts: tuple[running.Command, ...]
-    vocab_file: running.Path
-    networks: Mapping[str, str]
-    sizes: Mapping[str, str]
-    phases: tuple[Phase, ...]
-    dupe_factor: int
-    learning_rate: float
-    num_warmup_steps: int
-    keep_every: int
-    figure_steps: tuple[int, ...]
-    tuning: Mapping[str, Tuning]
-    num_restarts: int
-    num_members: int
-    scoring_batch_size: int
-    training_flags: running.Flags = dataclasses.field(default_factory=dict)
+    def __init__(
+        self, scale: scales.Scale, sizes: Sequence[str] = scales.SIZES
+    ):
+        self.scale = scale
+        self.sizes = sizes
+        self.commands: list[running.Command] = []
 
-    def model(self, size: str, casing: str = "uncased") -> Model:
-        """Returns the model in place of BASE or LARGE."""
-        name = self.sizes[size]
-        if self.is_full:
-            return released(f"{casing}_{name.replace(' ', '_')}")
-        return pretrained(self, name)
+    def add(
+        self,
+        name: str,
+        program: str,
+        folder: str = "",
+        /,
+        **flags: running.Value,
+    ) -> running.Command:
+        """Adds a command, unless it is there already.
 
-    def glue(self, name: str) -> Task:
+        Args:
+            name: for display.
+            program: `run_classifier.py`, or `tools.learn_vocab` for a module.
+            folder: of commands that share their output.
+            **flags: in the order of the command line.
+        """
+        words = running.words_of(program, flags)
+        folder = folder or running.folder_of(name, words)
+        command = running.Command(name, words, folder)
+        if command not in self.commands:
+            self.commands.append(command)
+        return command
+
+    # ----------------------------------------------------------------- Tasks
+
+    def glue(self, name: str, num_trials: int = 0, **flags) -> Task:
         """Returns a task of GLUE."""
-        return Task(
-            name=name,
-            path=running.Data(f"glue/{name}"),
-            tuning=self.tuning["glue"],
-        )
+        data = {"task_name": name, "data_dir": f"{running.DATA}/glue/{name}"}
+        tuning = self._tuning("glue", num_trials)
+        return Task(name, "run_classifier.py", tuning, data | flags)
 
-    def squad(self, version: str) -> Task:
+    def squad(self, version: str, num_trials: int = 0, **flags) -> Task:
         """Returns SQuAD "1.1" or "2.0"."""
-        return Task(
-            name=f"SQuAD-{version}",
-            program=SQUAD,
-            path=running.Data(f"squad/train-v{version}.json"),
-            dev_path=running.Data(f"squad/dev-v{version}.json"),
-            tuning=self.tuning[f"squad-{version}"],
-        )
-
-    def after_triviaqa(self, model: Model) -> Model:
-        """Returns a model that is fine-tuned on TriviaQA's Wikipedia part."""
-        converted = running.Command(
-            name="TriviaQA as SQuAD",
-            program="tools.convert_triviaqa",
-            flags={
-                "input_file": running.Data("triviaqa/qa/wikipedia-train.json"),
-                "evidence_dir": running.Data("triviaqa/evidence/wikipedia"),
-                "output_file": running.Output("train.json"),
-            },
-        )
-        task = dataclasses.replace(
-            self.squad("1.1"),
-            name="TriviaQA",
-            path=running.Output("train.json", converted),
-        )
-        (command,) = fine_tune(self, model, task)
-        return dataclasses.replace(
-            model,
-            name=f"TriviaQA {model.name}",
-            checkpoint=running.Output("", command),
-        )
+        data = {
+            "train_file": f"{running.DATA}/squad/train-v{version}.json",
+            "predict_file": f"{running.DATA}/squad/dev-v{version}.json",
+        }
+        tuning = self._tuning(f"squad-{version}", num_trials)
+        return Task(f"SQuAD-{version}", _SQUAD, tuning, data | flags)
 
     def swag(self) -> Task:
         """Returns SWAG."""
-        return Task(
-            name="SWAG",
-            program=SWAG,
-            path=running.Data("swag"),
-            tuning=self.tuning["swag"],
-        )
+        data = {"data_dir": f"{running.DATA}/swag"}
+        return Task("SWAG", "run_swag.py", self._tuning("swag"), data)
 
-    def ner(self, features: str | None = None) -> Task:
+    def ner(self, **flags) -> Task:
         """Returns CoNLL-2003, fine-tuned or with BERT's `features`."""
-        task = Task(
-            name="CoNLL-2003",
-            program=NER,
-            path=running.Data("conll2003"),
-            tuning=self.tuning["ner-features" if features else "ner"],
-        )
-        return task.but({"features": features}) if features else task
+        data = {"data_dir": f"{running.DATA}/conll2003"}
+        tuning = self._tuning("ner-features" if "features" in flags else "ner")
+        return Task("CoNLL-2003", "run_ner.py", tuning, data | flags)
 
+    def _tuning(self, kind: str, num_trials: int = 0) -> scales.Tuning:
+        tuning = self.scale.tuning[kind]
+        num_trials = num_trials or tuning.num_trials
+        return dataclasses.replace(tuning, num_trials=num_trials)
 
-def fine_tune(
-    scale: Scale, model: Model, task: Task
-) -> tuple[running.Command, ...]:
-    """Returns the commands that fine-tune a model on a task and evaluate it.
+    # ----------------------------------------------------------- Fine-tuning
 
-    Question answering has a command for each seed, other tasks one for all.
-    """
-    tuning = task.tuning
-    is_on_features = "features" in tuning.flags
-    words = [task.name, model.name]
-    if "bilstm_head" in tuning.flags:
-        words.append("bilstm")
-    common: running.Flags = {
-        "output_dir": running.Output(),
-        **model.flags(),
-        "do_train": True,
-        "do_eval": True,
-        "max_seq_length": tuning.max_seq_length,
-        "train_batch_size": tuning.batch_size,
-        "num_train_epochs": tuning.num_epochs,
-        **tuning.flags,
-        "predict_batch_size": scale.scoring_batch_size,
-        **scale.training_flags,
-    }
-    if task.program == SQUAD:
+    def fine_tune(
+        self, model: Model, task: Task
+    ) -> tuple[running.Command, ...]:
+        """Adds the commands that fine-tune a model on a task and evaluate it.
+
+        Question answering has a command for each seed, other tasks one for all.
+        """
+        scale, tuning = self.scale, task.tuning
+        words = [task.name, model.name, str(task.flags.get("features", ""))]
+        if "bilstm_head" in task.flags:
+            words.append("bilstm")
+        name = " ".join(filter(None, words))
+        flags: dict[str, running.Value] = {
+            "output_dir": running.OUT,
+            **model.flags,
+            "do_train": True,
+            "do_eval": True,
+            "max_seq_length": tuning.max_seq_length,
+            "train_batch_size": tuning.batch_size,
+            "num_train_epochs": tuning.num_epochs,
+            **tuning.flags,
+            **task.flags,
+            "predict_batch_size": scale.scoring_batch_size,
+            **scale.training_flags,
+        }
+        if task.program != _SQUAD:
+            flags |= {
+                "learning_rates": tuple(map(str, tuning.learning_rates)),
+                "num_trials": tuning.num_trials,
+                "eval_batch_size": scale.scoring_batch_size,
+            }
+            return (self.add(name, task.program, **flags),)
+        flags |= {
+            "do_predict": True,
+            "learning_rate": tuning.learning_rates[0],
+        }
         return tuple(
-            running.Command(
-                name=" ".join([*words, f"seed {number + 1}"]),
-                program=SQUAD,
-                flags={
-                    **common,
-                    "do_predict": True,
-                    "train_file": task.path,
-                    "predict_file": task.dev_path,
-                    "learning_rate": tuning.learning_rates[0],
-                    "random_seed": _FIRST_SEED + number,
-                },
+            self.add(
+                f"{name} seed {number + 1}",
+                task.program,
+                **(flags | {"random_seed": _FIRST_SEED + number}),
             )
             for number in range(tuning.num_trials)
         )
-    if is_on_features:
-        words.append(str(tuning.flags["features"]))
-    named = {"task_name": task.name} if task.program == CLASSIFIER else {}
-    command = running.Command(
-        name=" ".join(words),
-        program=task.program,
-        flags={
-            **named,
-            "data_dir": task.path,
-            **common,
-            "learning_rates": tuple(map(str, tuning.learning_rates)),
-            "num_trials": tuning.num_trials,
-            "eval_batch_size": scale.scoring_batch_size,
-        },
-    )
-    return (command,)
 
-
-def ensemble(
-    model: Model, task: Task, members: tuple[running.Command, ...]
-) -> running.Command:
-    """Returns the command that combines the answers of fine-tuned models."""
-    return running.Command(
-        name=f"{members[0].name} and {len(members) - 1} others",
-        program=SQUAD,
-        flags={
-            "output_dir": running.Output(),
-            "bert_config_file": model.config_file,
-            "vocab_file": model.vocab_file,
-            "do_predict": True,
-            "do_eval": True,
-            "predict_file": task.dev_path,
+    def ensemble(
+        self, model: Model, task: Task, members: Sequence[running.Command]
+    ) -> running.Command:
+        """Adds the command that combines the answers of fine-tuned models."""
+        return self.add(
+            f"{members[0].name} and {len(members) - 1} others",
+            _SQUAD,
+            output_dir=running.OUT,
+            bert_config_file=model.flags["bert_config_file"],
+            vocab_file=model.flags["vocab_file"],
+            do_predict=True,
+            do_eval=True,
+            predict_file=task.flags["predict_file"],
             **task.tuning.flags,
-            "ensemble": tuple(
-                running.Output("nbest_predictions.json", member)
-                for member in members
+            ensemble=tuple(
+                f"{member.output}/nbest_predictions.json" for member in members
             ),
-        },
-    )
-
-
-def pretrain(
-    scale: Scale, network: str, objective: str = MLM_NSP, masking: str = MASKING
-) -> running.Command:
-    """Returns the last of the commands that pre-train a network.
-
-    Each phase is a command in the folder of the one before.
-    """
-    name = " ".join(
-        [objective, *([masking] if masking != MASKING else []), network]
-    )
-    last = len(scale.phases) - 1
-    num_steps = sum(phase.num_steps for phase in scale.phases)
-    # Figure 5 needs their checkpoints.
-    is_of_figure = (
-        network == scale.sizes[BASE]
-        and objective in (MLM_NSP, LTR)
-        and masking == MASKING
-    )
-    end, command = 0, None
-    for number, phase in enumerate(scale.phases):
-        end += phase.num_steps
-        flags: dict[str, running.Value] = {
-            "input_file": _records(scale, phase, masking),
-            "output_dir": running.Output(),
-            "bert_config_file": scale.networks[network],
-            "do_train": True,
-            "max_seq_length": phase.max_seq_length,
-            "max_predictions_per_seq": phase.max_predictions_per_seq,
-            "train_batch_size": phase.batch_size,
-            "objective": objective,
-            "learning_rate": scale.learning_rate,
-            "num_train_steps": num_steps,
-            "num_warmup_steps": scale.num_warmup_steps,
-        }
-        if number < last:
-            flags["stop_at_step"] = end
-        else:
-            flags |= {
-                "do_eval": True,
-                "eval_input_file": _records(
-                    scale, phase, masking, is_held_out=True
-                ),
-                "max_eval_steps": 0,
-                "eval_batch_size": scale.scoring_batch_size,
-            }
-        if is_of_figure:
-            flags["keep_checkpoint_every_n_steps"] = scale.keep_every
-        flags |= scale.training_flags
-        command = running.Command(
-            name=f"pretrain {name} to step {end}",
-            program="run_pretraining.py",
-            flags=flags,
-            resumes=command,
         )
-    assert command is not None  # A scale has one or more phases.
-    return command
+
+    # ---------------------------------------------------------------- Models
+
+    def model(self, size: str, casing: str = "uncased") -> Model:
+        """Returns the model in place of BASE or LARGE."""
+        network = self.scale.sizes[size]
+        if not self.scale.is_full:
+            return self.pretrained(network)
+        name = f"{casing}_{network.replace(' ', '_')}"
+        folder = f"{running.DATA}/{name}"
+        flags = {
+            "bert_config_file": f"{folder}/bert_config.json",
+            "vocab_file": f"{folder}/vocab.txt",
+            "init_checkpoint": f"{folder}/bert_model.ckpt",
+            "do_lower_case": "true" if casing == "uncased" else "false",
+        }
+        return Model(name, flags)
+
+    def after_triviaqa(self, model: Model) -> Model:
+        """Returns a model that is fine-tuned on TriviaQA's Wikipedia part."""
+        converted = self.add(
+            "TriviaQA as SQuAD",
+            "tools.convert_triviaqa",
+            input_file=f"{running.DATA}/triviaqa/qa/wikipedia-train.json",
+            evidence_dir=f"{running.DATA}/triviaqa/evidence/wikipedia",
+            output_file=f"{running.OUT}/train.json",
+        )
+        squad = self.squad("1.1", train_file=f"{converted.output}/train.json")
+        task = dataclasses.replace(squad, name="TriviaQA")
+        (command,) = self.fine_tune(model, task)
+        flags = {**model.flags, "init_checkpoint": command.output}
+        return Model(f"TriviaQA {model.name}", flags)
+
+    def pretrained(
+        self,
+        network: str,
+        objective: str = MLM_NSP,
+        masking: str = MASKING,
+        *,
+        step: int = 0,
+    ) -> Model:
+        """Returns a model that is pre-trained, at its last or a given step."""
+        folder = self.pretrain(network, objective, masking).output
+        name = _name(network, objective, masking)
+        flags = {
+            "bert_config_file": self.scale.networks[network],
+            "vocab_file": self.vocab_file(),
+            "init_checkpoint": f"{folder}/model.ckpt-{step}"
+            if step
+            else folder,
+            "do_lower_case": "true",
+        }
+        if objective == LTR:
+            flags["attention"] = "causal"
+        return Model(f"{name} step {step}" if step else name, flags)
+
+    # ---------------------------------------------------------- Pre-training
+
+    def pretrain(
+        self, network: str, objective: str = MLM_NSP, masking: str = MASKING
+    ) -> running.Command:
+        """Adds the commands that pre-train a network; returns the last.
+
+        Each phase is a command, and they share their output.
+        """
+        scale, program = self.scale, "run_pretraining.py"
+        ends = list(itertools.accumulate(p.num_steps for p in scale.phases))
+        of_phases: list[running.Flags] = []
+        for phase, end in zip(scale.phases, ends, strict=True):
+            flags: dict[str, running.Value] = {
+                "input_file": self.records(phase, masking),
+                "output_dir": running.OUT,
+                "bert_config_file": scale.networks[network],
+                "do_train": True,
+                "max_seq_length": phase.max_seq_length,
+                "max_predictions_per_seq": phase.max_predictions_per_seq,
+                "train_batch_size": phase.batch_size,
+                "objective": objective,
+                "learning_rate": scale.learning_rate,
+                "num_train_steps": ends[-1],
+                "num_warmup_steps": scale.num_warmup_steps,
+            }
+            if end < ends[-1]:
+                flags["stop_at_step"] = end
+            else:
+                held_out = self.records(phase, masking, is_held_out=True)
+                flags |= {
+                    "do_eval": True,
+                    "eval_input_file": held_out,
+                    "max_eval_steps": 0,
+                    "eval_batch_size": scale.scoring_batch_size,
+                }
+            if (
+                network == scale.sizes[scales.BASE]
+                and objective in (MLM_NSP, LTR)
+                and masking == MASKING
+            ):
+                # Figure 5 needs their checkpoints.
+                flags["keep_checkpoint_every_n_steps"] = scale.keep_every
+            of_phases.append({**flags, **scale.training_flags})
+        name = f"pretrain {_name(network, objective, masking)}"
+        words = [running.words_of(program, each) for each in of_phases]
+        folder = running.folder_of(name, *words)
+        *_, command = [
+            self.add(f"{name} to step {end}", program, folder, **each)
+            for end, each in zip(ends, of_phases, strict=True)
+        ]
+        return command
+
+    def records(
+        self, phase: scales.Phase, masking: str, *, is_held_out: bool = False
+    ) -> str:
+        """Returns the files of records of a phase."""
+        name = f"records {phase.max_seq_length} {masking}"
+        texts, more = "text-*.txt", {"shard_documents": _SHARD_DOCUMENTS}
+        dupe_factor = self.scale.dupe_factor
+        if is_held_out:
+            name += " held-out"
+            texts, more, dupe_factor = "held_out.txt", {}, 1
+        command = self.add(
+            name,
+            "create_pretraining_data.py",
+            input_file=self.texts(texts),
+            output_file=f"{running.OUT}/records.tfrecord",
+            vocab_file=self.vocab_file(),
+            max_seq_length=phase.max_seq_length,
+            max_predictions_per_seq=phase.max_predictions_per_seq,
+            masking=masking,
+            dupe_factor=dupe_factor,
+            **more,
+        )
+        # The names of shards have a number.
+        return f"{command.output}/records*.tfrecord"
+
+    def texts(self, files: str) -> tuple[str, ...]:
+        """Returns the text of pre-training: `text-*.txt` or `held_out.txt`."""
+        commands = [
+            self.add(
+                f"text {name}",
+                "tools.prepare_corpus",
+                input_format=text.input_format,
+                input_file=f"{running.DATA}/{text.files}",
+                output_file=f"{running.OUT}/text-%05d.txt",
+                num_output_files=self.scale.num_text_files,
+                holdout_every=text.holdout_every,
+                holdout_file=f"{running.OUT}/held_out.txt",
+            )
+            for name, text in self.scale.texts.items()
+        ]
+        return tuple(f"{command.output}/{files}" for command in commands)
+
+    def vocab_file(self) -> str:
+        """Returns the vocabulary of models that are pre-trained for a table."""
+        if self.scale.is_full:
+            return f"{running.DATA}/uncased_L-12_H-768_A-12/vocab.txt"
+        command = self.add(
+            "vocabulary",
+            "tools.learn_vocab",
+            input_file=self.texts("text-*.txt"),
+            output_file=f"{running.OUT}/vocab.txt",
+            vocab_size=8192,
+            min_character_count=50,
+        )
+        return f"{command.output}/vocab.txt"
 
 
-def _records(
-    scale: Scale, phase: Phase, masking: str, *, is_held_out: bool = False
-) -> running.Output:
-    """Returns the files of records of a phase, and thereby their command."""
-    file = "held_out.txt" if is_held_out else "text-*.txt"
-    command = running.Command(
-        name=f"records {phase.max_seq_length} {masking}"
-        + (" held-out" if is_held_out else ""),
-        program="create_pretraining_data.py",
-        flags={
-            "input_file": tuple(running.Output(file, t) for t in scale.texts),
-            "output_file": running.Output("records.tfrecord"),
-            "vocab_file": scale.vocab_file,
-            "max_seq_length": phase.max_seq_length,
-            "max_predictions_per_seq": phase.max_predictions_per_seq,
-            "masking": masking,
-            "dupe_factor": 1 if is_held_out else scale.dupe_factor,
-            **({} if is_held_out else {"shard_documents": _SHARD_DOCUMENTS}),
-        },
-    )
-    # The names of shards have a number.
-    return running.Output("records*.tfrecord", command)
-
-
-def pretrained(
-    scale: Scale,
-    network: str,
-    objective: str = MLM_NSP,
-    masking: str = MASKING,
-    *,
-    step: int | None = None,
-) -> Model:
-    """Returns a model that is pre-trained, at its last or an earlier step."""
-    command = pretrain(scale, network, objective, masking)
-    name = command.name.removeprefix("pretrain ").partition(" to step")[0]
-    return Model(
-        name=name if step is None else f"{name} step {step}",
-        config_file=scale.networks[network],
-        vocab_file=scale.vocab_file,
-        checkpoint=running.Output(
-            "" if step is None else f"model.ckpt-{step}", command
-        ),
-        is_causal=objective == LTR,
-    )
+def _name(network: str, objective: str, masking: str) -> str:
+    masked = "" if masking == MASKING else f"{masking} "
+    return f"{objective} {masked}{network}"

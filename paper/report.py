@@ -1,5 +1,6 @@
 """Markdown reports of tables: results, rankings and commands."""
 
+import itertools
 import math
 import os
 import statistics
@@ -46,7 +47,10 @@ class Summary(NamedTuple):
 
     def compared(self, cell: tables.Cell) -> float:
         """Returns the number to compare with the paper's."""
-        return self.best if cell.column.is_best else self.mean
+        return self.mean if cell.column.is_mean else self.best
+
+
+_Measured = list[tuple[tables.Cell, Summary | None]]
 
 
 def shown(metric: str, value: float) -> float:
@@ -116,31 +120,28 @@ def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:
     )
 
 
-def measure(
-    table: tables.Table, folders: running.Folders
-) -> list[Summary | None]:
-    """Reads the results of each cell; None where no command is done."""
-    found: list[Summary | None] = []
+def measure(table: tables.Table, folders: running.Folders) -> _Measured:
+    """Returns each cell with its results; None where no command is done."""
+    found: _Measured = []
     for cell in table.cells:
         trials = [
             trial
             for command in cell.commands
             if command.is_done(folders)
-            for trial in read_trials(command.output(folders), cell)
+            for trial in read_trials(folders.fill(command.output), cell)
         ]
         is_loss = _is_loss(cell.column.metric)
         found.append(
-            summarize(trials, lower_is_better=is_loss) if trials else None
+            (
+                cell,
+                summarize(trials, lower_is_better=is_loss) if trials else None,
+            )
         )
     return found
 
 
 def write(
-    name: str,
-    scale: str,
-    table: tables.Table,
-    found: Sequence[Summary | None],
-    folders: running.Folders,
+    name: str, scale: str, table: tables.Table, folders: running.Folders
 ) -> str:
     """Writes the report of a table, and the plot of a figure.
 
@@ -148,21 +149,21 @@ def write(
         name: the name of the table.
         scale: the name of the scale.
         table: the experiment.
-        found: the results of its cells.
         folders: of data and outputs.
 
     Returns:
         The path of the report.
     """
-    folder = os.path.join(folders.work_dir, "reports")
-    path = os.path.join(folder, f"{name}-{scale}.md")
+    found = measure(table, folders)
+    path = os.path.join(folders.work_dir, "reports", f"{name}-{scale}.md")
     title = name.replace("-", " ").capitalize()
     lines = [f"# {title}, {scale} scale: {table.title}", ""]
-    lines += [*_result_lines(table, found), ""]
-    if name.startswith("figure") and any(found):
-        draw(table, found, path.removesuffix(".md") + ".png")
+    lines += [*_result_lines(found), ""]
+    if name.startswith("figure") and any(summary for _, summary in found):
+        draw(table.title, found, path.removesuffix(".md") + ".png")
         lines += [f"![{table.title}]({name}-{scale}.png)", ""]
-    lines += ["## Expected rankings", "", *_claim_lines(table, found), ""]
+    lines += ["## Expected rankings", ""]
+    lines += [*_claim_lines(table.claims, found), ""]
     lines += ["## Notes", "", *(f"- {note}" for note in table.notes)]
     lines += [
         "- ±: the standard deviation of the seeds at the learning rate with "
@@ -171,7 +172,7 @@ def write(
         "## Commands",
         "",
     ]
-    for command in table.commands():
+    for command in table.commands:
         word = "done" if command.is_done(folders) else "not run"
         text = running.shell_text(command, folders)
         lines += [f"{command.name}: {word}.", "", "```", text, "```", ""]
@@ -180,19 +181,17 @@ def write(
     return path
 
 
-def _result_lines(
-    table: tables.Table, found: Sequence[Summary | None]
-) -> Iterator[str]:
+def _result_lines(found: _Measured) -> Iterator[str]:
     yield "| | | paper | ours | best | seeds | rate | difference |"
     yield "|---|---|---|---|---|---|---|---|"
     # The paper's numbers are of test sets where others' of dev sets are given.
-    are_of_test = any(cell.dev is not None for cell in table.cells)
-    for cell, summary in zip(table.cells, found, strict=True):
+    are_of_test = any(cell.dev is not None for cell, _ in found)
+    for cell, summary in found:
         digits = 2 if _is_loss(cell.column.metric) else 1
-        paper = _number(cell.paper, digits)
-        target = cell.dev if are_of_test else cell.paper
+        paper, target = _number(cell.paper, digits), cell.paper
         if are_of_test:
-            paper += f" (test), {_number(cell.dev, digits)} (dev)"
+            target = cell.dev
+            paper += f" (test), {_number(target, digits)} (dev)"
         texts = [cell.row, cell.column.name, paper, *[_NOTHING] * 5]
         if summary:
             ours = _number(summary.mean, digits)
@@ -217,56 +216,53 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _claim_lines(
-    table: tables.Table, found: Sequence[Summary | None]
+    claims: Sequence[tables.Claim], found: _Measured
 ) -> Iterator[str]:
     """Yields a line for each claim, with the margins of its columns."""
-    measured = {
-        (cell.row, cell.column.name): -number
-        if _is_loss(cell.column.metric)
-        else number
-        for cell, summary in zip(table.cells, found, strict=True)
-        if summary
-        for number in [summary.compared(cell)]
-    }
-    for claim in table.claims:
-        places = [
-            (column, (claim.better, column), (claim.worse, column))
-            for column in claim.columns
-        ]
-        margins = [
-            f"{column} {measured[better] - measured[worse]:+.2f}"
-            if {better, worse} <= measured.keys()
-            else f"{column} not run"
-            for column, better, worse in places
-        ]
+    measured: dict[tuple[str, str], float] = {}
+    for cell, summary in found:
+        if summary:
+            sign = -1 if _is_loss(cell.column.metric) else 1
+            key = cell.row, cell.column.name
+            measured[key] = sign * summary.compared(cell)
+    for claim in claims:
+        margins = []
+        for column in claim.columns:
+            pair = [(row, column) for row in (claim.better, claim.worse)]
+            margin = "not run"
+            if measured.keys() >= {*pair}:
+                better, worse = (measured[key] for key in pair)
+                margin = f"{better - worse:+.2f}"
+            margins.append(f"{column} {margin}")
         yield (
             f"- {claim.better} above {claim.worse} ({claim.source}): "
             f"{', '.join(margins)}."
         )
 
 
-def draw(
-    table: tables.Table, found: Sequence[Summary | None], path: str
-) -> None:
+def draw(title: str, found: _Measured, path: str) -> None:
     """Plots a figure's lines, the paper's dashed, as PNG."""
     # Imported late: it takes a second, and most calls plot nothing.
     from matplotlib import figure
 
     drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
     axes = drawing.add_subplot()
-    lines: dict[str, list[tuple[tables.Cell, Summary | None]]] = {}
-    for cell, summary in zip(table.cells, found, strict=True):
-        name, _, _ = cell.row.partition(" ")
-        lines.setdefault(name, []).append((cell, summary))
-    for number, (name, line) in enumerate(lines.items()):
-        color = f"C{number}"
-        # Rows are named by line and step.
-        steps = [int(cell.row.split()[1]) / 1000 for cell, _ in line]
-        ours = [s.compared(cell) if s else math.nan for cell, s in line]
-        paper = [cell.paper or math.nan for cell, _ in line]
-        axes.plot(steps, ours, "o-", color=color, label=name)
-        axes.plot(steps, paper, "--", color=color)
-    axes.set_title(table.title)
+    # Rows are named by line and step.
+    for number, (name, line) in enumerate(
+        itertools.groupby(found, lambda pair: pair[0].row.split()[0])
+    ):
+        points = [
+            (
+                int(cell.row.split()[1]) / 1000,
+                summary.compared(cell) if summary else math.nan,
+                cell.paper or math.nan,
+            )
+            for cell, summary in line
+        ]
+        steps, ours, paper = zip(*points, strict=True)
+        axes.plot(steps, ours, "o-", color=f"C{number}", label=name)
+        axes.plot(steps, paper, "--", color=f"C{number}")
+    axes.set_title(title)
     axes.set_xlabel("thousand steps of pre-training; dashed: the paper")
     axes.set_ylabel("score on the development set")
     axes.legend()

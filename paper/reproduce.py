@@ -20,7 +20,6 @@ from commands import flags, program
 from paper import recipes, report, running, scales, tables
 
 _GROUP = flags.Group
-_SCALES = {"full": scales.full, "small": scales.small}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,11 +36,11 @@ class Options:
         "full",
         "full: the paper's models and data; small: models that a laptop can "
         "train, to check the paper's rankings.",
-        choices=tuple(_SCALES),
+        choices=tuple(scales.ALL),
     )
     model: str | None = _GROUP.ACTIONS.optional(
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
-        choices=recipes.SIZES,
+        choices=scales.SIZES,
     )
     dry_run: bool = _GROUP.ACTIONS.switch(
         "Write the commands and the missing data; run nothing."
@@ -80,26 +79,22 @@ def run(options: Options) -> None:
         RuntimeError: a command failed.
     """
     scale = dataclasses.replace(
-        _SCALES[options.scale](),
+        scales.ALL[options.scale],
         training_flags=_training_flags(options.training_flags),
     )
-    sizes = {"sizes": (options.model,)} if options.model else {}
-    table = tables.ALL[options.name](scale, **sizes)
+    sizes = (options.model,) if options.model else scales.SIZES
+    table = tables.make(options.name, recipes.Plan(scale, sizes))
     # Commands run in the clone, and must find the folders.
     is_there = os.path.samefile(os.curdir, running.ROOT)
-    path = str if is_there else os.path.abspath
+    path = os.path.normpath if is_there else os.path.abspath
     folders = running.Folders(path(options.data_dir), path(options.work_dir))
-    commands = table.commands()
     if options.dry_run:
-        sys.stdout.write(_plan(commands, folders))
+        sys.stdout.write(_plan(table.commands, folders))
         return
     try:
-        running.run(commands, folders)
+        running.run(table.commands, folders)
     finally:
-        found = report.measure(table, folders)
-        written = report.write(
-            options.name, options.scale, table, found, folders
-        )
+        written = report.write(options.name, options.scale, table, folders)
         logging.info("The report is %s", written)
 
 
@@ -112,7 +107,6 @@ def _training_flags(given: Sequence[str]) -> running.Flags:
 def _plan(commands: Sequence[running.Command], folders: running.Folders) -> str:
     """Formats commands and the missing data."""
     lines: list[str] = []
-    missing: dict[str, None] = {}
     for number, command in enumerate(commands, start=1):
         done = ", done" if command.is_done(folders) else ""
         lines += [
@@ -120,9 +114,8 @@ def _plan(commands: Sequence[running.Command], folders: running.Folders) -> str:
             running.shell_text(command, folders),
             "",
         ]
-        missing |= dict.fromkeys(command.missing_data(folders))
-    lines += [f"# Missing: {path}" for path in missing]
-    if missing:
+    if missing := running.missing_data(commands, folders):
+        lines += [f"# Missing: {path}" for path in missing]
         lines.append("# docs/reproducing_the_paper.md says how to get them.")
     return "\n".join(lines) + "\n"
 

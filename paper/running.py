@@ -1,12 +1,11 @@
-"""Commands of the scripts as data, and their resumable runner.
+"""Commands of the scripts, and their resumable runner.
 
-A command's folder in the work folder is named by a hash of the command and of
-the commands whose outputs it reads. A command that two tables need is run once;
-a changed command is run again.
+A command's folder in the work folder is named by a hash of its words, and the
+folders that it reads are among its words. So a command that two tables need is
+run once; a changed command and all that read its output are run again.
 """
 
 import dataclasses
-import functools
 import glob
 import hashlib
 import json
@@ -16,38 +15,19 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from absl import logging
 
 ROOT = pathlib.Path(__file__).parents[1]
+# Stand for folders in the words of a command: of the data, of all outputs, and
+# of its own output.
+DATA, WORK, OUT = "$DATA", "$WORK", "$OUT"
 _LOG = "log.txt"
 _TAIL_LINES = 15
 _HASH_LENGTH = 10
 
-
-@dataclasses.dataclass(frozen=True)
-class Data:
-    """A file, folder, glob or prefix of files in the data folder."""
-
-    path: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Output:
-    """A file of the output folder of a command, or with "" the folder.
-
-    Attributes:
-        path: relative to the output folder.
-        command: None for the command that has this value.
-    """
-
-    path: str = ""
-    command: "Command | None" = None
-
-
-Path = Data | Output | str
-Value = Path | bool | int | float | tuple[Path, ...]
+Value = str | bool | int | float | tuple[str, ...]
 Flags = Mapping[str, Value]
 
 
@@ -58,118 +38,82 @@ class Folders:
     data_dir: str
     work_dir: str
 
+    def fill(self, text: str) -> str:
+        """Replaces `DATA` and `WORK`."""
+        return text.replace(DATA, self.data_dir).replace(WORK, self.work_dir)
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+
+@dataclasses.dataclass(frozen=True)
 class Command:
     """One command of this repository.
 
     Attributes:
         name: for display.
-        program: `run_classifier.py`, or `tools.learn_vocab` for a module.
-        flags: in the order of the command line.
-        resumes: the command whose output folder this one continues to use.
+        words: after `python`, with `DATA`, `WORK` and `OUT`.
+        folder: the name of its folder in the work folder.
     """
 
     name: str
-    program: str
-    flags: Flags
-    resumes: "Command | None" = None
-
-    @functools.cached_property
-    def id(self) -> str:
-        """A hash of the command and of all that it needs."""
-        words = self.argv(Folders("DATA", "WORK"), output="OUT")
-        text = json.dumps([*words, self.resumes.id if self.resumes else ""])
-        return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+    words: tuple[str, ...]
+    folder: str
 
     @property
-    def folder(self) -> str:
-        """The name of its folder in the work folder."""
-        if self.resumes:
-            return self.resumes.folder
-        words = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-").lower()
-        return f"{words}-{self.id}"
+    def output(self) -> str:
+        """Its output folder, with `WORK`."""
+        return f"{WORK}/{self.folder}/out"
 
-    def output(self, folders: Folders) -> str:
-        """Returns its output folder."""
-        return os.path.join(folders.work_dir, self.folder, "out")
-
-    def values(self) -> Iterator[Path | bool | int | float]:
-        """Yields the values of all flags, those of tuples one by one."""
-        for value in self.flags.values():
-            yield from value if isinstance(value, tuple) else (value,)
-
-    def needs(self) -> list["Command"]:
-        """Lists the commands whose output it uses."""
-        found = [self.resumes] if self.resumes else []
-        for value in self.values():
-            if isinstance(value, Output) and value.command:
-                found.append(value.command)
-        return found
-
-    def missing_data(self, folders: Folders) -> list[str]:
-        """Lists the paths of its data that do not exist."""
-        paths = [
-            os.path.join(folders.data_dir, value.path)
-            for value in self.values()
-            if isinstance(value, Data)
-        ]
-        # The `*` is for checkpoints, which are named by a prefix.
-        return [path for path in paths if not glob.glob(f"{path}*")]
-
-    def argv(self, folders: Folders, output: str | None = None) -> list[str]:
-        """Lists its words after `python`.
-
-        Args:
-            folders: of data and outputs.
-            output: replaces its output folder.
-        """
-        own = self.output(folders) if output is None else output
-
-        def text(value: Value) -> str:
-            if isinstance(value, tuple):
-                return ",".join(map(text, value))
-            if isinstance(value, Data):
-                return os.path.join(folders.data_dir, value.path)
-            if isinstance(value, Output):
-                folder = value.command.output(folders) if value.command else own
-                return (
-                    os.path.join(folder, value.path) if value.path else folder
-                )
-            return str(value)
-
-        is_script = self.program.endswith(".py")
-        words = [self.program] if is_script else ["-m", self.program]
-        for name, value in self.flags.items():
-            words.append(
-                f"--{name}" if value is True else f"--{name}={text(value)}"
-            )
-        return words
-
-    def is_done(self, folders: Folders) -> bool:
-        """Returns whether it has ended well, and its output exists."""
-        return os.path.exists(self.marker(folders)) and os.path.isdir(
-            self.output(folders)
-        )
+    def argv(self, folders: Folders) -> list[str]:
+        """Lists its words after `python`."""
+        return [folders.fill(w.replace(OUT, self.output)) for w in self.words]
 
     def marker(self, folders: Folders) -> str:
         """Returns the path of the empty file that says that it is done."""
-        return os.path.join(folders.work_dir, self.folder, f"{self.id}.done")
+        name = f"{_hash(self.words)}.done"
+        return os.path.join(folders.work_dir, self.folder, name)
+
+    def is_done(self, folders: Folders) -> bool:
+        """Returns whether it has ended well, and its output exists."""
+        paths = (self.marker(folders), folders.fill(self.output))
+        return all(map(os.path.exists, paths))
 
 
-def in_order(wanted: Iterable[Command]) -> list[Command]:
-    """Lists commands and those that they need, each once and after its own."""
-    ordered: dict[str, Command] = {}
+def words_of(program: str, flags: Flags) -> tuple[str, ...]:
+    """Formats a command.
 
-    def add(command: Command) -> None:
-        if command.id not in ordered:
-            for needed in command.needs():
-                add(needed)
-            ordered[command.id] = command
+    Args:
+        program: `run_classifier.py`, or `tools.learn_vocab` for a module.
+        flags: in the order of the command line.
+    """
+    words = [program] if program.endswith(".py") else ["-m", program]
+    for name, value in flags.items():
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        words.append(f"--{name}" if value is True else f"--{name}={text}")
+    return tuple(words)
 
-    for command in wanted:
-        add(command)
-    return list(ordered.values())
+
+def folder_of(name: str, *commands: Sequence[str]) -> str:
+    """Names the folder of commands, by their words."""
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-").lower()
+    return f"{slug}-{_hash(commands)}"
+
+
+def _hash(words: Sequence) -> str:
+    text = json.dumps(words)
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def missing_data(commands: Iterable[Command], folders: Folders) -> list[str]:
+    """Lists the files and folders of data that commands read and lack."""
+    values = [
+        value
+        for command in commands
+        for word in command.words
+        for value in word.partition("=")[2].split(",")
+        if value.startswith(DATA)
+    ]
+    paths = map(folders.fill, dict.fromkeys(values))
+    # The `*` is for checkpoints, which are named by a prefix.
+    return [path for path in paths if not glob.glob(f"{path}*")]
 
 
 def shell_text(command: Command, folders: Folders) -> str:
@@ -182,7 +126,7 @@ def shell_text(command: Command, folders: Folders) -> str:
     return line
 
 
-def run(commands: Sequence[Command], folders: Folders) -> None:
+def run(commands: Iterable[Command], folders: Folders) -> None:
     """Runs commands that are not done, in their order.
 
     Raises:
@@ -190,10 +134,9 @@ def run(commands: Sequence[Command], folders: Folders) -> None:
         RuntimeError: a command failed.
     """
     todo = [each for each in commands if not each.is_done(folders)]
-    missing = [path for each in todo for path in each.missing_data(folders)]
-    if missing:
+    if missing := missing_data(todo, folders):
         raise FileNotFoundError(
-            f"Missing data: {', '.join(dict.fromkeys(missing))}. "
+            f"Missing data: {', '.join(missing)}. "
             "docs/reproducing_the_paper.md says how to get them."
         )
     for number, command in enumerate(todo, start=1):
@@ -203,7 +146,7 @@ def run(commands: Sequence[Command], folders: Folders) -> None:
 
 
 def _run(command: Command, folders: Folders) -> None:
-    os.makedirs(command.output(folders), exist_ok=True)
+    os.makedirs(folders.fill(command.output), exist_ok=True)
     path = os.path.join(folders.work_dir, command.folder, _LOG)
     with open(path, "a", encoding="utf-8") as log:
         process = subprocess.Popen(

@@ -1,145 +1,182 @@
 """The two scales: the paper's and that of a laptop."""
 
 import dataclasses
+from collections.abc import Mapping
 
-from paper import recipes, running
+from paper import running
+
+BASE, LARGE = SIZES = ("base", "large")
 
 
-def _texts(
-    num_output_files: int, **sources: tuple[str, str, int]
-) -> tuple[running.Command, ...]:
-    """Returns the commands that make text of raw text.
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """Raw text of pre-training.
 
-    Args:
-        num_output_files: of each; `create_pretraining_data.py` shuffles them.
-        **sources: the format of each, its files, and which part of its
-            documents is held out.
+    Attributes:
+        input_format: of `tools.prepare_corpus`.
+        files: a glob below the data folder.
+        holdout_every: one document of so many is held out.
     """
-    return tuple(
-        running.Command(
-            name=f"text {name}",
-            program="tools.prepare_corpus",
-            flags={
-                "input_format": form,
-                "input_file": running.Data(files),
-                "output_file": running.Output("text-%05d.txt"),
-                "num_output_files": num_output_files,
-                "holdout_every": holdout_every,
-                "holdout_file": running.Output("held_out.txt"),
-            },
-        )
-        for name, (form, files, holdout_every) in sources.items()
-    )
+
+    input_format: str
+    files: str
+    holdout_every: int
 
 
-def full() -> recipes.Scale:
-    """Returns the paper's scale."""
-    configs = "modeling/configs"
-    return recipes.Scale(
-        is_full=True,
-        # Source: section 3.1: Wikipedia and books.
-        texts=_texts(
-            64,
-            wikipedia=("wikiextractor", "corpora/wikipedia/*/wiki_*", 200),
-            books=("book", "corpora/books/*", 200),
-        ),
-        vocab_file=running.Data("uncased_L-12_H-768_A-12/vocab.txt"),
-        # Source: Table 6: layers, width, heads.
-        networks={
-            "L-3 H-768 A-12": f"{configs}/uncased_L-3_H-768_A-12.json",
-            "L-6 H-768 A-3": f"{configs}/uncased_L-6_H-768_A-3.json",
-            "L-6 H-768 A-12": f"{configs}/uncased_L-6_H-768_A-12.json",
-            "L-12 H-768 A-12": f"{configs}/bert_base_uncased.json",
-            "L-12 H-1024 A-16": f"{configs}/uncased_L-12_H-1024_A-16.json",
-            "L-24 H-1024 A-16": f"{configs}/bert_large_uncased.json",
-        },
-        sizes={"base": "L-12 H-768 A-12", "large": "L-24 H-1024 A-16"},
-        # Source: appendix A.2: a million steps of 256 sequences, nine in ten of
-        # them of 128 tokens, then of 512.
-        phases=(
-            recipes.Phase(128, 20, 256, 900_000),
-            recipes.Phase(512, 77, 256, 100_000),
-        ),
-        dupe_factor=5,
-        learning_rate=1e-4,
-        num_warmup_steps=10_000,
-        keep_every=10_000,
-        figure_steps=tuple(
-            1000 * k for k in (30, 50, 100, 200, 400, 600, 800, 1000)
-        ),
-        tuning={
-            # Source: section 4.1, and appendix A.3 for the rates; the length,
-            # on which it is silent, is that of the release's README.
-            "glue": recipes.Tuning(128, 32, 3.0, (5e-5, 4e-5, 3e-5, 2e-5)),
-            # Source: sections 4.2 to 4.4; lengths are the release's defaults.
-            "squad-1.1": recipes.Tuning(384, 32, 3.0, (5e-5,)),
-            "squad-2.0": recipes.Tuning(384, 48, 2.0, (5e-5,)),
-            "swag": recipes.Tuning(128, 16, 3.0, (2e-5,)),
-            # Source: section 5.3 and the ranges of appendix A.3.
-            "ner": recipes.Tuning(
-                512, 32, 4.0, (5e-5, 3e-5, 2e-5), num_trials=5
-            ),
-            # The defaults of run_ner.py --features; the paper is silent.
-            "ner-features": recipes.Tuning(
-                512, 32, 20.0, (1e-3,), num_trials=5
-            ),
-        },
-        num_restarts=5,
-        num_members=7,
-        scoring_batch_size=32,
-    )
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Steps of pre-training at one length, on records of it."""
+
+    max_seq_length: int
+    max_predictions_per_seq: int
+    batch_size: int
+    num_steps: int
 
 
-def small() -> recipes.Scale:
-    """Returns the scale of a laptop."""
-    texts = _texts(
-        4,
-        wikipedia=("wikiextractor", "corpora/*wiki*", 50),
-        novels=("book", "corpora/novels/*", 20),
-    )
-    vocabulary = running.Command(
-        name="vocabulary",
-        program="tools.learn_vocab",
-        flags={
-            "input_file": tuple(running.Output("text-*.txt", t) for t in texts),
-            "output_file": running.Output("vocab.txt"),
-            "vocab_size": 8192,
-            "min_character_count": 50,
-        },
-    )
-    # Source: the largest rate of the grid that the release's README gives for
-    # its miniatures. The networks know 128 positions.
-    few = recipes.Tuning(128, 32, 2.0, (3e-4,), num_trials=2)
-    squad = dataclasses.replace(few, flags={"doc_stride": 64})
-    configs = "paper/configs/small"
-    return recipes.Scale(
-        is_full=False,
-        texts=texts,
-        vocab_file=running.Output("vocab.txt", vocabulary),
-        # Dropout is 0 and the initial weights are three times as wide as in the
-        # paper: such networks leave the plateau of guessing words by their
-        # frequency sooner.
-        networks={
-            "L-2 H-128": f"{configs}_L-2_H-128_A-2.json",
-            "L-4 H-128": f"{configs}_L-4_H-128_A-2.json",
-            "L-4 H-256": f"{configs}_L-4_H-256_A-4.json",
-        },
-        sizes={"base": "L-4 H-128", "large": "L-4 H-256"},
-        phases=(
-            recipes.Phase(32, 5, 256, 4_500),
-            recipes.Phase(128, 20, 64, 1_500),
-        ),
-        dupe_factor=1,
-        learning_rate=1e-3,
-        num_warmup_steps=500,
-        keep_every=500,
-        figure_steps=(500, 1_000, 2_000, 4_500, 6_000),
-        tuning={
-            **dict.fromkeys(("glue", "swag", "ner"), few),
-            **dict.fromkeys(("squad-1.1", "squad-2.0"), squad),
-            "ner-features": recipes.Tuning(128, 32, 2.0, (1e-3,), num_trials=2),
-        },
-        num_restarts=2,
-        num_members=3,
-        scoring_batch_size=128,
-    )
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """The hyperparameters of fine-tuning.
+
+    Attributes:
+        max_seq_length: T.
+        batch_size: of training.
+        num_epochs: of training.
+        learning_rates: the grid; question answering uses the first.
+        num_trials: seeds for each rate.
+        flags: others of the script.
+    """
+
+    max_seq_length: int
+    batch_size: int
+    num_epochs: float
+    learning_rates: tuple[float, ...]
+    num_trials: int = 1
+    flags: running.Flags = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Models, data and hyperparameters of all tables.
+
+    Attributes:
+        is_full: whether models and vocabulary are the release's and numbers the
+            paper's.
+        texts: of pre-training, by name.
+        num_text_files: of each; `create_pretraining_data.py` shuffles them.
+        networks: configuration files by name, smallest first.
+        sizes: the names of the models in place of BASE and LARGE.
+        phases: of pre-training, in order, under one schedule of the rate.
+        dupe_factor: maskings of each text.
+        learning_rate: the peak of pre-training.
+        num_warmup_steps: of pre-training.
+        keep_every: steps between checkpoints that stay, for Figure 5.
+        figure_steps: the steps of the points of Figure 5.
+        tuning: the hyperparameters of fine-tuning, by kind of task.
+        num_restarts: seeds of Table 6, and of LARGE in Table 1.
+        num_members: of an ensemble in Table 2.
+        scoring_batch_size: of evaluation and prediction, whose results it does
+            not change; the release's 8 is slow.
+        training_flags: of every script that trains.
+    """
+
+    is_full: bool
+    texts: Mapping[str, Text]
+    num_text_files: int
+    networks: Mapping[str, str]
+    sizes: Mapping[str, str]
+    phases: tuple[Phase, ...]
+    dupe_factor: int
+    learning_rate: float
+    num_warmup_steps: int
+    keep_every: int
+    figure_steps: tuple[int, ...]
+    tuning: Mapping[str, Tuning]
+    num_restarts: int
+    num_members: int
+    scoring_batch_size: int
+    training_flags: running.Flags = dataclasses.field(default_factory=dict)
+
+
+_CONFIGS = "modeling/configs"
+FULL = Scale(
+    is_full=True,
+    # Source: section 3.1: Wikipedia and books.
+    texts={
+        "wikipedia": Text("wikiextractor", "corpora/wikipedia/*/wiki_*", 200),
+        "books": Text("book", "corpora/books/*", 200),
+    },
+    num_text_files=64,
+    # Source: Table 6: layers, width, heads.
+    networks={
+        "L-3 H-768 A-12": f"{_CONFIGS}/uncased_L-3_H-768_A-12.json",
+        "L-6 H-768 A-3": f"{_CONFIGS}/uncased_L-6_H-768_A-3.json",
+        "L-6 H-768 A-12": f"{_CONFIGS}/uncased_L-6_H-768_A-12.json",
+        "L-12 H-768 A-12": f"{_CONFIGS}/bert_base_uncased.json",
+        "L-12 H-1024 A-16": f"{_CONFIGS}/uncased_L-12_H-1024_A-16.json",
+        "L-24 H-1024 A-16": f"{_CONFIGS}/bert_large_uncased.json",
+    },
+    sizes={BASE: "L-12 H-768 A-12", LARGE: "L-24 H-1024 A-16"},
+    # Source: appendix A.2: a million steps of 256 sequences, nine in ten of
+    # them of 128 tokens, then of 512.
+    phases=(Phase(128, 20, 256, 900_000), Phase(512, 77, 256, 100_000)),
+    dupe_factor=5,
+    learning_rate=1e-4,
+    num_warmup_steps=10_000,
+    keep_every=10_000,
+    figure_steps=tuple(
+        1000 * k for k in (30, 50, 100, 200, 400, 600, 800, 1000)
+    ),
+    tuning={
+        # Source: section 4.1, and appendix A.3 for the rates; the length,
+        # on which it is silent, is that of the release's README.
+        "glue": Tuning(128, 32, 3.0, (5e-5, 4e-5, 3e-5, 2e-5)),
+        # Source: sections 4.2 to 4.4; lengths are the release's defaults.
+        "squad-1.1": Tuning(384, 32, 3.0, (5e-5,)),
+        "squad-2.0": Tuning(384, 48, 2.0, (5e-5,)),
+        "swag": Tuning(128, 16, 3.0, (2e-5,)),
+        # Source: section 5.3 and the ranges of appendix A.3.
+        "ner": Tuning(512, 32, 4.0, (5e-5, 3e-5, 2e-5), num_trials=5),
+        # The defaults of run_ner.py --features; the paper is silent.
+        "ner-features": Tuning(512, 32, 20.0, (1e-3,), num_trials=5),
+    },
+    num_restarts=5,
+    num_members=7,
+    scoring_batch_size=32,
+)
+
+# Source: the largest rate of the grid that the release's README gives for its
+# miniatures. The networks know 128 positions.
+_FEW = Tuning(128, 32, 2.0, (3e-4,), num_trials=2)
+_FEW_OF_SQUAD = dataclasses.replace(_FEW, flags={"doc_stride": 64})
+SMALL = Scale(
+    is_full=False,
+    texts={
+        "wikipedia": Text("wikiextractor", "corpora/*wiki*", 50),
+        "novels": Text("book", "corpora/novels/*", 20),
+    },
+    num_text_files=4,
+    # Dropout is 0 and the initial weights are three times as wide as in the
+    # paper: such networks leave the plateau of guessing words by their
+    # frequency sooner.
+    networks={
+        "L-2 H-128": "paper/configs/small_L-2_H-128_A-2.json",
+        "L-4 H-128": "paper/configs/small_L-4_H-128_A-2.json",
+        "L-4 H-256": "paper/configs/small_L-4_H-256_A-4.json",
+    },
+    sizes={BASE: "L-4 H-128", LARGE: "L-4 H-256"},
+    phases=(Phase(32, 5, 256, 4_500), Phase(128, 20, 64, 1_500)),
+    dupe_factor=1,
+    learning_rate=1e-3,
+    num_warmup_steps=500,
+    keep_every=500,
+    figure_steps=(500, 1_000, 2_000, 4_500, 6_000),
+    tuning={
+        **dict.fromkeys(("glue", "swag", "ner"), _FEW),
+        **dict.fromkeys(("squad-1.1", "squad-2.0"), _FEW_OF_SQUAD),
+        "ner-features": Tuning(128, 32, 2.0, (1e-3,), num_trials=2),
+    },
+    num_restarts=2,
+    num_members=3,
+    scoring_batch_size=128,
+)
+ALL = {"full": FULL, "small": SMALL}

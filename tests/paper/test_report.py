@@ -6,22 +6,19 @@ import pathlib
 
 import pytest
 
-from paper import report, reproduce, running, scales, tables
+from paper import recipes, report, reproduce, running, scales, tables
 
 
 def _command(name):
-    return running.Command(
-        name=name,
-        program="run_classifier.py",
-        flags={"output_dir": running.Output(), "task_name": name},
-    )
+    words = ("run_classifier.py", f"--task_name={name}")
+    return running.Command(name, words, running.folder_of(name, words))
 
 
 def _cell(row, *names, metric="eval_accuracy", **more):
-    column = {k: more.pop(k) for k in ("is_best", "selected_by") if k in more}
+    column = {k: more.pop(k) for k in ("is_mean", "selected_by") if k in more}
     return tables.Cell(
         row=row,
-        column=tables.Column(name="MRPC", metric=metric, **column),
+        column=tables.Column("MRPC", None, metric, **column),
         commands=tuple(map(_command, names or [row])),
         **more,
     )
@@ -29,9 +26,9 @@ def _cell(row, *names, metric="eval_accuracy", **more):
 
 def _finish(folders, command, content):
     """Writes what a command of several trials leaves behind."""
-    os.makedirs(command.output(folders))
-    path = pathlib.Path(command.output(folders), "trials.json")
-    path.write_text(json.dumps(content))
+    output = folders.fill(command.output)
+    os.makedirs(output)
+    pathlib.Path(output, "trials.json").write_text(json.dumps(content))
     pathlib.Path(command.marker(folders)).touch()
 
 
@@ -47,22 +44,25 @@ def fixture_folders(tmp_path):
     return running.Folders("data", str(tmp_path))
 
 
+def _table(*cells, **more):
+    commands = [command for cell in cells for command in cell.commands]
+    return tables.Table(title="x", cells=cells, commands=commands, **more)
+
+
 def _write(table, folders):
-    found = report.measure(table, folders)
-    path = report.write("table-5", "small", table, found, folders)
+    path = report.write("table-5", "small", table, folders)
     assert path == f"{folders.work_dir}/reports/table-5-small.md"
     return pathlib.Path(path).read_text().splitlines()
 
 
 def test_a_report_by_hand(folders):
     cells = [
-        _cell("with", paper=86.7),
-        _cell("without", paper=86.5, is_best=True),
+        _cell("with", paper=86.7, is_mean=True),
+        _cell("without", paper=86.5),
         _cell("later", paper=80.0),
     ]
-    table = tables.Table(
-        title="An example",
-        cells=cells,
+    table = _table(
+        *cells,
         claims=[
             tables.Claim("with", "without", ["MRPC"], "section 5.1"),
             tables.Claim("with", "later", ["MRPC"], "section 5.2"),
@@ -74,7 +74,7 @@ def test_a_report_by_hand(folders):
     _finish(folders, cells[1].commands[0], _trials(0.83, 0.85, 0.87))
     lines = _write(table, folders)
     for line in (
-        "# Table 5, small scale: An example",
+        "# Table 5, small scale: x",
         "| with | MRPC | 86.7 | 86.0 ± 1.0 | 87.0 | 3 | 2e-05 | -0.7 |",
         # Of this row the best run is compared: 87.0 with 86.5.
         "| without | MRPC | 86.5 | 85.0 ± 2.0 | 87.0 | 3 | 2e-05 | +0.5 |",
@@ -94,7 +94,7 @@ def test_numbers_of_test_sets_are_not_what_ours_are_compared_with(folders):
     cells = [_cell("a", paper=88.9, dev=86.0), _cell("b", paper=70.0)]
     for cell in cells:
         _finish(folders, cell.commands[0], _trials(0.85))
-    lines = _write(tables.Table(title="x", cells=cells), folders)
+    lines = _write(_table(*cells), folders)
     ours = "85.0 | 85.0 | 1 | 2e-05"
     assert f"| a | MRPC | 88.9 (test), 86.0 (dev) | {ours} | -1.0 |" in lines
     assert f"| b | MRPC | 70.0 (test), – (dev) | {ours} | – |" in lines
@@ -109,16 +109,16 @@ def test_numbers_of_test_sets_are_not_what_ours_are_compared_with(folders):
     ],
 )
 def test_margins(folders, metric, better, worse, margin):
-    cells = [_cell("a", metric=metric), _cell("b", metric=metric)]
+    cells = [_cell(row, metric=metric, is_mean=True) for row in "ab"]
     for cell, values in zip(cells, (better, worse), strict=True):
         _finish(folders, cell.commands[0], _trials(*values, metric=metric))
     claim = tables.Claim("a", "b", ["MRPC"], "x")
-    table = tables.Table(title="x", cells=cells, claims=[claim])
-    assert f"- a above b (x): MRPC {margin}." in _write(table, folders)
+    lines = _write(_table(*cells, claims=[claim]), folders)
+    assert f"- a above b (x): MRPC {margin}." in lines
 
 
 def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
-    cell = _cell("NER", metric="test_f1", selected_by="eval_f1", is_best=True)
+    cell = _cell("NER", metric="test_f1", selected_by="eval_f1")
     trials = [
         {
             "flags": {"learning_rate": rate},
@@ -131,8 +131,7 @@ def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
         )
     ]
     _finish(folders, cell.commands[0], {"trials": trials})
-    table = tables.Table(title="x", cells=[cell])
-    (summary,) = report.measure(table, folders)
+    ((_, summary),) = report.measure(_table(cell), folders)
     assert summary == report.Summary((75.0, 62.5), 75.0, 5e-5)
 
 
@@ -154,8 +153,7 @@ def test_seeds_in_commands_of_their_own_are_taken_together(folders):
     )
     for command, content in zip(cell.commands, contents, strict=False):
         _finish(folders, command, content)
-    table = tables.Table(title="x", cells=[cell])
-    (summary,) = report.measure(table, folders)
+    ((_, summary),) = report.measure(_table(cell), folders)
     assert summary.values == (25.0, 75.0)
 
 
@@ -193,7 +191,7 @@ def _reproduce(tmp_path, **changes):
 
 def test_a_figure_shows_the_available_results(tmp_path):
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = tables.figure_5(scales.small())
+    table = tables.figure_5(recipes.Plan(scales.SMALL))
     (command,) = table.cells[1].commands
     _finish(folders, command, _trials(0.7, 0.75))
     with pytest.raises(FileNotFoundError, match="Missing data: "):
@@ -215,7 +213,7 @@ def test_a_dry_run_writes_nothing_and_names_missing_data(
     assert "python -m tools.prepare_corpus" in text
     assert not (tmp_path / "work").exists()
     # Commands run in the clone: elsewhere their paths are absolute.
-    given = {"data_dir": "data", "work_dir": "runs", "dry_run": True}
+    given = {"data_dir": "data", "work_dir": "runs/", "dry_run": True}
     _reproduce(tmp_path, **given)
     assert "--output_file=runs/" in capsys.readouterr().out
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from paper import running
+from paper import recipes, running, scales
 
 _FOLDERS = running.Folders("the data", "runs")
 _SCRIPT = """
@@ -41,17 +41,13 @@ def fixture_folders(tmp_path, monkeypatch):
     return running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
 
 
-def _command(name="a task", resumes=None, **flags):
-    return running.Command(
-        name=name,
-        program="script.py",
-        flags={"output_dir": running.Output(), **flags},
-        resumes=resumes,
-    )
+def _command(name="a task", **flags):
+    plan = recipes.Plan(scales.SMALL)
+    return plan.add(name, "script.py", output_dir=running.OUT, **flags)
 
 
 def _num_runs(folders, command):
-    with open(os.path.join(command.output(folders), "runs")) as file:
+    with open(os.path.join(folders.fill(command.output), "runs")) as file:
         return len(file.read())
 
 
@@ -59,20 +55,16 @@ def test_a_folder_is_named_by_the_command_and_by_what_it_reads():
     first, same, other = (_command(rate=rate) for rate in (1, 1, 2))
     assert first.folder == same.folder != other.folder
     assert first.folder.startswith("a-task-")
-    after = [_command(a=running.Output("", each)) for each in (first, other)]
+    after = [_command(a=each.output) for each in (first, other)]
     assert after[0].folder != after[1].folder
-    assert after[0].needs() == [first]
-    resuming = _command(resumes=first)
-    assert resuming.folder == first.folder
-    assert resuming.id != first.id
 
 
 def test_the_shown_command_is_the_one_that_runs():
     before = _command("before")
     command = _command(
-        data_dir=running.Data("it's"),
-        init_checkpoint=running.Output("model.ckpt-7", before),
-        input_file=("a", running.Data("b*")),
+        data_dir=f"{running.DATA}/it's",
+        init_checkpoint=f"{before.output}/model.ckpt-7",
+        input_file=("a", f"{running.DATA}/b*"),
         do_train=True,
         learning_rate=3e-5,
     )
@@ -88,28 +80,28 @@ def test_the_shown_command_is_the_one_that_runs():
     ]
     typed = running.shell_text(command, _FOLDERS).replace("\\\n", " ")
     assert shlex.split(typed) == ["python", *argv]
-    module = running.Command(name="x", program="tools.learn_vocab", flags={})
+    module = running.Command("x", running.words_of("tools.learn_vocab", {}), "")
     assert running.shell_text(module, _FOLDERS) == "python -m tools.learn_vocab"
 
 
-def test_commands_in_order_are_each_once_and_after_what_they_need():
-    root = _command("root")
-    left = _command("left", a=running.Output("", root))
-    right = _command("right", resumes=root)
-    top = _command("top", c=tuple(running.Output("", c) for c in (right, left)))
-    assert running.in_order([top, left]) == [root, right, left, top]
+def test_a_plan_has_each_command_once():
+    plan = recipes.Plan(scales.SMALL)
+    given = [("a", 1), ("b", 1), ("a", 1), ("a", 2)]
+    added = [plan.add(name, "x.py", rate=rate) for name, rate in given]
+    assert plan.commands == [added[0], added[1], added[3]]
 
 
 def test_what_is_done_is_skipped_and_what_lost_its_output_is_not(folders):
     first = _command("first", word="one")
-    second = _command("second", needs=running.Output("", first))
+    second = _command("second", needs=first.output)
     for _ in range(2):
-        running.run(running.in_order([second]), folders)
+        running.run([first, second], folders)
         assert [_num_runs(folders, c) for c in (first, second)] == [1, 1]
     log = os.path.join(folders.work_dir, first.folder, "log.txt")
     with open(log) as file:
         assert file.read() == f"says one in {sys.executable}\n"
-    os.rename(first.output(folders), first.output(folders) + ".moved")
+    output = folders.fill(first.output)
+    os.rename(output, output + ".moved")
     assert [c.is_done(folders) for c in (first, second)] == [False, True]
 
 
@@ -117,7 +109,7 @@ def test_a_failed_command_stops_the_run_and_is_tried_again(folders):
     failing, other = _command("failing", fail="once"), _command("other")
     with pytest.raises(RuntimeError, match=r"failing failed with code 3; .*"):
         running.run([failing, other], folders)
-    assert not os.path.exists(other.output(folders))
+    assert not os.path.exists(folders.fill(other.output))
     running.run([failing, other], folders)
     assert [_num_runs(folders, c) for c in (failing, other)] == [2, 1]
 
@@ -125,8 +117,8 @@ def test_a_failed_command_stops_the_run_and_is_tried_again(folders):
 def test_missing_data_are_named_before_the_first_command(folders):
     first = _command("first")
     second = _command(
-        data_dir=running.Data("glue/MRPC"),
-        model=running.Data("bert/model.ckpt"),
+        data_dir=f"{running.DATA}/glue/MRPC",
+        model=f"{running.DATA}/bert/model.ckpt",
     )
     os.makedirs(os.path.join(folders.data_dir, "bert"))
     checkpoint = os.path.join(folders.data_dir, "bert", "model.ckpt.index")
@@ -141,22 +133,19 @@ def test_missing_data_are_named_before_the_first_command(folders):
 def test_an_interruption_reaches_the_command_once(folders, tmp_path):
     command = _command("long", sleep=60)
     code = (
-        "from paper import running, reproduce\n"
+        "from paper import running\n"
         "import pathlib, signal\n"
         # Ignored if the tests run in the background of a shell.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"running.ROOT = pathlib.Path({str(tmp_path)!r})\n"
-        "command = running.Command(name='long', program='script.py', "
-        "flags={'output_dir': running.Output(), 'sleep': 60})\n"
-        f"folders = running.Folders({folders.data_dir!r}, "
-        f"{folders.work_dir!r})\n"
-        "running.run([command], folders)\n"
+        f"running.run([running.{command}], running.{folders})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
-    while not os.path.exists(os.path.join(command.output(folders), "runs")):
+    output = folders.fill(command.output)
+    while not os.path.exists(os.path.join(output, "runs")):
         time.sleep(0.05)
     time.sleep(0.3)  # The handler of the script.
     process.send_signal(signal.SIGINT)
     assert process.wait(30) != 0
-    assert os.path.exists(os.path.join(command.output(folders), "saved"))
+    assert os.path.exists(os.path.join(output, "saved"))
     assert not command.is_done(folders)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 
 import pytest
 
@@ -11,12 +12,11 @@ from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _FOLDERS = running.Folders("my data", "my runs")
-_SCALES = {"full": scales.full(), "small": scales.small()}
-_TABLES = [(name, scale) for name in tables.ALL for scale in _SCALES]
+_TABLES = [(name, scale) for name in tables.ALL for scale in scales.ALL]
 
 
-def _make(name, scale="full", **options):
-    return tables.ALL[name](_SCALES[scale], **options)
+def _make(name, scale="full"):
+    return tables.make(name, recipes.Plan(scales.ALL[scale]))
 
 
 def _cell(table, row, column):
@@ -28,29 +28,35 @@ def _cell(table, row, column):
     return cell
 
 
+def _flags(command):
+    """Returns the flags of a command, `True` for those without a value."""
+    parted = [word[2:].partition("=") for word in command.words]
+    return {name: value if sign else True for name, sign, value in parted}
+
+
 def _parse(command):
     """Parses a command as its script would; returns its options."""
-    values = documented.defined(command.program)
     program, *given = command.argv(_FOLDERS)
     if program == "-m":
         program, *given = given
+    values = documented.defined(program)
     assert values([program, *given]) == [program]
-    return flags_lib.read(documented.module(command.program).Options, values)
+    return flags_lib.read(documented.module(program).Options, values)
 
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
 def test_every_command_is_accepted_by_its_script(name, scale):
-    commands = _make(name, scale).commands()
+    commands = _make(name, scale).commands
     assert len({command.name for command in commands}) == len(commands)
-    for place, command in enumerate(commands):
-        options = _parse(command)
-        if "output_dir" in command.flags:
-            assert options.output_dir == command.output(_FOLDERS)
-        for needed in command.needs():
-            assert needed.id in {other.id for other in commands[:place]}
-        for flag, value in command.flags.items():
-            if isinstance(value, str) and flag.endswith("_file"):
-                assert (_ROOT / value).is_file(), value
+    made = set()
+    for command in commands:
+        _parse(command)
+        text = " ".join(command.words)
+        for path in re.findall(r"=((?:modeling|paper)/\S+)", text):
+            assert (_ROOT / path).is_file(), path
+        # It reads the output of those before it.
+        assert set(re.findall(r"\$WORK/([^/]+)/out", text)) <= made
+        made.add(command.folder)
 
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
@@ -65,13 +71,13 @@ def test_every_claim_is_about_cells_of_its_table(name, scale):
         assert {cell.paper for cell in table.cells} == {None}
 
 
-@pytest.mark.parametrize("scale", _SCALES)
+@pytest.mark.parametrize("scale", scales.ALL)
 def test_tables_share_what_they_pre_train(scale):
     def pretrained(name):
         return {
             command.folder
-            for command in _make(name, scale).commands()
-            if command.program == "run_pretraining.py"
+            for command in _make(name, scale).commands
+            if command.words[0] == "run_pretraining.py"
         }
 
     assert [len(pretrained(f"table-{n}")) for n in (5, 8)] == [3, 6]
@@ -81,36 +87,46 @@ def test_tables_share_what_they_pre_train(scale):
 
 
 def test_phases_of_a_pre_training_follow_each_other_in_one_folder():
-    last = recipes.pretrain(_SCALES["full"], "L-12 H-768 A-12")
-    first = last.resumes
+    plan = recipes.Plan(scales.FULL)
+    last = plan.pretrain("L-12 H-768 A-12")
+    first = plan.commands[-2]
     assert first.folder == last.folder
-    assert first.id != last.id
-    assert first.flags["stop_at_step"] == 900_000
-    assert first.flags["num_train_steps"] == 1_000_000
-    assert last.flags["num_train_steps"] == 1_000_000
-    assert [first.flags["max_seq_length"], last.flags["max_seq_length"]] == [
-        128,
-        512,
-    ]
+    assert first.marker(_FOLDERS) != last.marker(_FOLDERS)
+    names = ("stop_at_step", "num_train_steps", "max_seq_length")
+    assert [
+        [_flags(command).get(name) for name in names]
+        for command in (first, last)
+    ] == [["900000", "1000000", "128"], [None, "1000000", "512"]]
+
+
+def test_a_change_of_the_last_phase_is_another_pre_training():
+    first, last = scales.SMALL.phases
+    changed = dataclasses.replace(last, batch_size=32)
+    folders = {
+        recipes.Plan(dataclasses.replace(scales.SMALL, phases=(first, each)))
+        .pretrain("L-4 H-128")
+        .folder
+        for each in (last, changed)
+    }
+    assert len(folders) == 2
 
 
 def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
     for cell in _make("table-5").cells:
         (command,) = cell.commands
         is_left_to_right = cell.row in ("LTR & no NSP", "+ BiLSTM")
-        causal = command.flags.get("attention") == "causal"
-        assert causal == is_left_to_right
-        bilstm = command.flags.get("bilstm_head", False)
-        assert bilstm == (cell.row == "+ BiLSTM")
+        given = _flags(command)
+        assert (given.get("attention") == "causal") == is_left_to_right
+        assert ("bilstm_head" in given) == (cell.row == "+ BiLSTM")
 
 
 def test_training_flags_reach_every_script_that_trains():
     more = {"precision": "mixed_bfloat16", "packing": True, "recompute": True}
-    changed = dataclasses.replace(_SCALES["small"], training_flags=more)
-    for command in tables.table_8(changed).commands():
+    changed = dataclasses.replace(scales.SMALL, training_flags=more)
+    for command in tables.make("table-8", recipes.Plan(changed)).commands:
         _parse(command)
-        trains = "do_train" in command.flags
-        assert (more.items() <= command.flags.items()) == trains
+        given = _flags(command)
+        assert (more.items() <= given.items()) == ("do_train" in given)
 
 
 def test_what_selects_a_run_is_not_a_second_score_nor_a_test_score():
