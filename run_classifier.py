@@ -29,7 +29,6 @@ from tasks.classification import (
     glue,
     labels,
     predictions,
-    report,
     sentence_flags,
     sentence_pairs,
 )
@@ -63,10 +62,14 @@ class SentenceClassification(predictions.LabeledTask):
         known = _known_labels(options)
         info = sentence_flags.find_dataset(options, known)
         self.label_set, self.metric_names = info.label_set, info.metrics
-        self._info = info
+        self._name = info.name
         self._files = {
-            split: self._find_files(split) for split in options.needed_splits
+            split: datasets.find_files(
+                info, split, options.data_dir, options.dev_fraction
+            )
+            for split in options.needed_splits
         }
+        self._truncation = flags.narrow(sentence_pairs.Truncation, options)
         self._class_weights: tuple[float, ...] = ()
         if options.do_train and options.class_weights:
             # Read only for balanced weights.
@@ -79,34 +82,11 @@ class SentenceClassification(predictions.LabeledTask):
                 options.class_weights, self.label_set, found
             )
 
-    def _find_files(self, split: str) -> list[datasets.TextFile]:
-        info, fraction = self._info, self.options.dev_fraction
-        is_held_out = bool(fraction) and split == task.EVAL
-        splits = {
-            task.TRAIN: [info.train],
-            task.EVAL: [info.train] if is_held_out else info.dev,
-            task.PREDICT: info.test,
-        }[split]
-        files = datasets.find_files(
-            info,
-            splits,
-            self.options.data_dir,
-            flags.narrow(sentence_pairs.Truncation, self.options),
-        )
-        if split == task.PREDICT:
-            return files
-        return [
-            dataclasses.replace(
-                file, dev_fraction=fraction, is_held_out=is_held_out
-            )
-            for file in files
-        ]
-
     @property
     def description(self) -> Mapping[str, Any]:
         return {
             "task": model_folder.CLASSIFICATION,
-            "name": self._info.name,
+            "name": self._name,
             "problem_type": self.label_set.problem_type,
             "labels": list(self.label_set.names),
             "long_text": self.options.long_text,
@@ -118,13 +98,13 @@ class SentenceClassification(predictions.LabeledTask):
     def _data_set(self, split: str, file: datasets.TextFile) -> task.DataSet:
         from training import records
 
-        has_labels = split != task.PREDICT
+        has_labels, suffix = split != task.PREDICT, file.split.suffix
         return task.DataSet(
             split=split,
-            name=split + file.suffix,
-            suffix=file.suffix,
+            name=split + suffix,
+            suffix=suffix,
             kind="classification",
-            made_from=file.origin(),
+            made_from=file.origin() | dataclasses.asdict(self._truncation),
             features=records.classification_features(
                 self.options.max_seq_length,
                 self.label_set.problem_type,
@@ -133,7 +113,7 @@ class SentenceClassification(predictions.LabeledTask):
             examples=lambda: sentence_pairs.records(
                 file.examples(with_labels=has_labels),
                 self.label_set,
-                file.truncation,
+                self._truncation,
                 self.tokenizer,
                 file.path,
             ),
@@ -159,13 +139,16 @@ class SentenceClassification(predictions.LabeledTask):
     ) -> None:
         file: datasets.TextFile = data.data_set.content
         if data.data_set.split == task.EVAL:
-            report.write(file, self.label_ids(data), answers, output_dir)
+            predictions.write_report(
+                file, self.label_ids(data), answers, output_dir
+            )
             return
+        suffix = file.split.suffix
         files: dict[str, Iterable[str]] = {
-            f"test_results{file.suffix}.tsv": predictions.result_lines(
+            f"test_results{suffix}.tsv": predictions.result_lines(
                 answers.outputs
             ),
-            f"predictions{file.suffix}.jsonl": predictions.prediction_lines(
+            f"predictions{suffix}.jsonl": predictions.prediction_lines(
                 self.label_set, answers.outputs
             ),
         }

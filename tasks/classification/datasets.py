@@ -4,11 +4,11 @@ import dataclasses
 import functools
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from files import paths
-from tasks import tables
+from tasks import tables, task
 from tasks.classification import labels, sentence_pairs
 
 _SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
@@ -42,21 +42,20 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitInfo:
-    """A split of a data set.
+    """A file of a split.
 
     Args:
-        name: such as "train", "dev_matched" or "diagnostic".
         files: possible paths in the data set's folder, preferred first.
         layout: its columns.
-        required: whether a missing file is an error.
+        suffix: of the names of its results; "" for the file of the release,
+            which must exist.
         submission: the name, without ".tsv", under which the GLUE server
             accepts predictions for it; empty if it does not.
     """
 
-    name: str
     files: tuple[str, ...]
     layout: Layout
-    required: bool = True
+    suffix: str = ""
     submission: str = ""
 
 
@@ -64,46 +63,40 @@ class SplitInfo:
 class DatasetInfo:
     """A data set: labels, metrics (the first selects checkpoints) and splits.
 
-    The first of `dev` and `test` is the file of the release.
+    `splits` has the files of `task.TRAIN`, `EVAL` and `PREDICT`, that of the
+    release first.
     """
 
     name: str
     label_set: labels.LabelSet
     metrics: tuple[str, ...]
-    train: SplitInfo
-    dev: tuple[SplitInfo, ...]
-    test: tuple[SplitInfo, ...]
+    splits: Mapping[str, tuple[SplitInfo, ...]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextFile:
-    """The file of a split.
+    """The file of a split, or a part of its examples.
 
     Args:
-        info: the data set.
-        split: the split.
+        split: describes it.
         path: path of the file.
-        truncation: how its texts are fitted into the model.
-        suffix: identifies its results; "" for the file of the release.
+        label_set: the allowed labels.
         dev_fraction: the share of its examples that is held out.
         is_held_out: whether this is the held-out share, not the rest.
     """
 
-    info: DatasetInfo
     split: SplitInfo
     path: str
-    truncation: sentence_pairs.Truncation
-    suffix: str = ""
+    label_set: labels.LabelSet
     dev_fraction: float = 0.0
     is_held_out: bool = False
 
     def origin(self) -> dict[str, Any]:
-        """Returns what its records depend on besides the vocabulary."""
+        """Returns what its examples depend on."""
         return {
             "data_sha256": paths.sha256(self.path),
             "layout": dataclasses.asdict(self.split.layout),
-            "labels": dataclasses.asdict(self.info.label_set),
-            **dataclasses.asdict(self.truncation),
+            "labels": dataclasses.asdict(self.label_set),
             "dev_fraction": self.dev_fraction,
             "is_held_out": self.is_held_out,
         }
@@ -120,7 +113,7 @@ class TextFile:
         examples = read_examples(
             self.path,
             self.split.layout,
-            self.info.label_set,
+            self.label_set,
             with_labels=with_labels,
         )
         if self.dev_fraction:
@@ -161,39 +154,38 @@ def _in_order(label: labels.Label) -> Any:
 
 
 def find_files(
-    info: DatasetInfo,
-    splits: Sequence[SplitInfo],
-    data_dir: str,
-    truncation: sentence_pairs.Truncation,
+    info: DatasetInfo, split: str, data_dir: str, dev_fraction: float = 0.0
 ) -> list[TextFile]:
-    """Lists the files of a data set; skips missing optional files.
+    """Lists the files of a split; skips missing files beside the release's.
 
     Args:
         info: the data set.
-        splits: its splits, the file of the release first.
+        split: `task.TRAIN`, `EVAL` or `PREDICT`.
         data_dir: its folder, or the parent of that folder.
-        truncation: how their texts are fitted into the model.
+        dev_fraction: the share of the training file that is the split `EVAL`;
+            0 if it has files of its own.
 
     Raises:
-        FileNotFoundError: a required file is missing.
+        FileNotFoundError: the file of the release is missing.
     """
+    is_held_out = dev_fraction > 0 and split == task.EVAL
     found = []
-    for number, split in enumerate(splits):
-        path = find_file(data_dir, info.name, split.files)
+    for part in info.splits[task.TRAIN if is_held_out else split]:
+        path = find_file(data_dir, info.name, part.files)
         if path is None:
-            if split.required:
-                raise FileNotFoundError(
-                    f"No {' or '.join(split.files)} of {info.name} in "
-                    f"{data_dir!r}, or in a folder {info.name} there."
-                )
-            continue
+            if part.suffix:
+                continue
+            raise FileNotFoundError(
+                f"No {' or '.join(part.files)} of {info.name} in "
+                f"{data_dir!r}, or in a folder {info.name} there."
+            )
         found.append(
             TextFile(
-                info=info,
-                split=split,
+                split=part,
                 path=path,
-                truncation=truncation,
-                suffix=f"_{split.name.rpartition('_')[2]}" if number else "",
+                label_set=info.label_set,
+                dev_fraction=0.0 if split == task.PREDICT else dev_fraction,
+                is_held_out=is_held_out,
             )
         )
     return found

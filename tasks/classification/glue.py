@@ -25,9 +25,8 @@ _ENTAILMENT = labels.LabelSet(names=("entailment", "not_entailment"))
 _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
 
-def _split(name: str, layout: _Layout, **others) -> _Split:
-    values = {"files": (f"{name}.tsv",)} | others
-    return _Split(name=name, layout=layout, **values)
+def _split(name: str, layout: _Layout, **others: str) -> _Split:
+    return _Split(files=(f"{name}.tsv",), layout=layout, **others)
 
 
 def _simple(
@@ -47,9 +46,13 @@ def _simple(
         name=name,
         label_set=label_set,
         metrics=scored_by,
-        train=_split("train", different.get("train", layout)),
-        dev=(_split("dev", layout),),
-        test=(_split("test", different.get("test", test), submission=name),),
+        splits={
+            task.TRAIN: (_split("train", different.get("train", layout)),),
+            task.EVAL: (_split("dev", layout),),
+            task.PREDICT: (
+                _split("test", different.get("test", test), submission=name),
+            ),
+        },
     )
 
 
@@ -62,24 +65,28 @@ def _mnli() -> _Info:
         name="MNLI",
         label_set=labels.LabelSet(names=_NLI_NAMES),
         metrics=(metrics.ACCURACY,),
-        train=_split("train", layout),
-        dev=(
-            _split("dev_matched", layout),
-            _split("dev_mismatched", layout, required=False),
-        ),
-        test=(
-            _split("test_matched", test, submission="MNLI-m"),
-            _split(
-                "test_mismatched", test, required=False, submission="MNLI-mm"
+        splits={
+            task.TRAIN: (_split("train", layout),),
+            task.EVAL: (
+                _split("dev_matched", layout),
+                _split("dev_mismatched", layout, suffix="_mismatched"),
             ),
-            _split(
-                "diagnostic",
-                diagnostic,
-                files=("diagnostic.tsv", "AX.tsv"),
-                required=False,
-                submission="AX",
+            task.PREDICT: (
+                _split("test_matched", test, submission="MNLI-m"),
+                _split(
+                    "test_mismatched",
+                    test,
+                    suffix="_mismatched",
+                    submission="MNLI-mm",
+                ),
+                _Split(
+                    files=("diagnostic.tsv", "AX.tsv"),
+                    layout=diagnostic,
+                    suffix="_diagnostic",
+                    submission="AX",
+                ),
             ),
-        ),
+        },
     )
 
 
@@ -171,14 +178,17 @@ def xnli(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Info:
             names=_NLI_NAMES, aliases={"contradictory": "contradiction"}
         ),
         metrics=(metrics.ACCURACY,),
-        train=_split(
-            "train",
-            _Layout(text_a=0, text_b=1, label=2),
-            files=(train_file, f"XNLI-MT-1.0/{train_file}"),
-        ),
-        dev=(_xnli_split("dev", language, mode),),
-        # Differs: the release refuses to predict on the test set.
-        test=(_xnli_split("test", language, mode),),
+        splits={
+            task.TRAIN: (
+                _Split(
+                    files=(train_file, f"XNLI-MT-1.0/{train_file}"),
+                    layout=_Layout(text_a=0, text_b=1, label=2),
+                ),
+            ),
+            task.EVAL: (_xnli_split("dev", language, mode),),
+            # Differs: the release refuses to predict on the test set.
+            task.PREDICT: (_xnli_split("test", language, mode),),
+        },
     )
 
 
@@ -188,10 +198,10 @@ def _xnli_split(name: str, language: str, mode: str) -> _Split:
             text_a="sentence1", text_b="sentence2", label="gold_label"
         )
         file = f"xnli/xnli.{name}.{language}.en.tsv"
-        return _split(name, layout, files=(file, f"XNLI-MT-1.0/{file}"))
+        return _Split(files=(file, f"XNLI-MT-1.0/{file}"), layout=layout)
     layout = _Layout(text_a=6, text_b=7, label=1, only=(0, language))
     file = f"xnli.{name}.tsv"
-    return _split(name, layout, files=(file, f"XNLI-1.0/{file}"))
+    return _Split(files=(file, f"XNLI-1.0/{file}"), layout=layout)
 
 
 def find_dataset(

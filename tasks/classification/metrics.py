@@ -1,12 +1,17 @@
-"""Metrics of sentence classifiers, as GLUE defines them.
+"""Metrics of sentence classifiers, and reports by label.
 
-Source: Wang et al. 2019, "GLUE", section 3 and table 1.
+Source: Wang et al. 2019, "GLUE", section 3 and table 1, for the metrics.
 """
 
 from collections.abc import Callable, Sequence
+from typing import IO
 
 import numpy as np
 from absl import logging
+
+from files import writing
+from tasks import task
+from tasks.classification import labels
 
 ACCURACY = "accuracy"
 F1 = "f1"
@@ -24,6 +29,10 @@ _MEANS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     EXACT_MATCH: lambda targets, decisions: np.all(targets == decisions, -1),
     MEAN_ABSOLUTE_ERROR: lambda targets, decisions: abs(targets - decisions),
 }
+_NUM_PAIRS = 10  # Number of listed confused pairs.
+_MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
+_LONGEST_NAME = 25  # Maximum characters of a name in the plot.
+_LARGE_INCHES = 10.0
 _F1_AVERAGES = {F1: "binary", MACRO_F1: "macro", MICRO_F1: "micro"}
 
 
@@ -121,3 +130,89 @@ def _correlation(name, targets, decisions):
         return 0.0
     measure = stats.pearsonr if name == PEARSON else stats.spearmanr
     return measure(targets, decisions).statistic
+
+
+def report(
+    label_set: labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
+) -> str:
+    """Formats scikit-learn's scores by label, and the commonest confusions.
+
+    Args:
+        label_set: `K` labels, one or several per example.
+        targets: `[E]` class ids, or `[E, K]` 0 or 1.
+        decisions: of the same shape.
+    """
+    # Imported here, since it takes seconds and reading data does not need it.
+    from sklearn import metrics as sklearn_metrics
+
+    names = label_set.names
+    rows, columns, ids = without_single_column(
+        targets, decisions, range(len(names))
+    )
+    text = sklearn_metrics.classification_report(
+        rows,
+        columns,
+        labels=ids,
+        target_names=names,
+        digits=4,
+        zero_division=0.0,
+    )
+    if label_set.problem_type == task.MULTI_LABEL:
+        return text
+    matrix = sklearn_metrics.confusion_matrix(targets, decisions, labels=ids)
+    wrong = matrix * (1 - np.eye(len(names), dtype=int))
+    pairs = np.argwhere(wrong)
+    order = np.argsort(-wrong[tuple(pairs.T)], kind="stable")[:_NUM_PAIRS]
+    if len(order):
+        text += "\nmost confused (label -> prediction):\n"
+    for row, column in pairs[order].tolist():
+        count, label = matrix[row, column], names[row]
+        share = count / matrix[row].sum()
+        text += (
+            f"{count:6}  {label} -> {names[column]} ({share:.1%} of {label})\n"
+        )
+    return text
+
+
+def draw(
+    names: Sequence[str],
+    targets: np.ndarray,
+    decisions: np.ndarray,
+    file: IO[bytes],
+) -> None:
+    """Plots a confusion matrix as PNG, as shares of each label.
+
+    Args:
+        names: names of the `K` classes.
+        targets: `[E]` class ids.
+        decisions: `[E]` class ids.
+        file: output file.
+    """
+    from matplotlib.figure import Figure
+    from sklearn import metrics as sklearn_metrics
+
+    has_numbers = len(names) <= _MOST_NUMBERS
+    size = 3.5 + 0.5 * len(names) if has_numbers else _LARGE_INCHES
+    figure = Figure((size + 1, size), layout="constrained")
+    axis = figure.subplots()
+    sklearn_metrics.ConfusionMatrixDisplay.from_predictions(
+        targets,
+        decisions,
+        labels=range(len(names)),
+        display_labels=list(map(_shown, names)),
+        normalize="true",
+        include_values=has_numbers,
+        xticks_rotation="vertical",
+        values_format=".2f",
+        cmap="Blues",
+        ax=axis,
+    )
+    if not has_numbers:
+        axis.set(xticks=[], yticks=[])
+    writing.save_png(figure, file)
+
+
+def _shown(name: str) -> str:
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}…"
+    return name.replace("$", r"\$")  # It would begin a formula.

@@ -2,15 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from files import writing
 from tasks import task
-from tasks.classification import labels, metrics
+from tasks.classification import datasets, labels, metrics
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
+_NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
 
 
 def pool_windows(
@@ -201,3 +204,59 @@ def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
     """
     starts = range(0, len(losses), batch_size)
     return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))
+
+
+def write_report(
+    file: datasets.TextFile,
+    label_ids: np.ndarray,
+    answers: Answers,
+    folder: str,
+) -> None:
+    """Writes the report files of an evaluation.
+
+    `eval_report.txt`, `eval_confusion_matrix.png` (for one label) and
+    `eval_highest_loss.jsonl`; for scores only the last one.
+
+    Args:
+        file: source of the E examples.
+        label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
+        answers: predictions with one loss per example, `[E]`.
+        folder: output folder.
+    """
+    label_set, suffix = file.label_set, file.split.suffix
+    files: dict[str, Iterable[str]] = {
+        f"eval_highest_loss{suffix}.jsonl": _highest_losses(file, answers)
+    }
+    if label_set.problem_type != task.REGRESSION:
+        decisions = decide(label_set, answers.outputs)
+        report = metrics.report(label_set, label_ids, decisions)
+        files[f"eval_report{suffix}.txt"] = [report]
+    writing.write_files(folder, files)
+    if label_set.problem_type == task.SINGLE_LABEL:
+        plot = os.path.join(folder, f"eval_confusion_matrix{suffix}.png")
+        with writing.whole_file(plot, "wb") as output:
+            metrics.draw(label_set.names, label_ids, decisions, output)
+
+
+def _highest_losses(
+    file: datasets.TextFile, predicted: Answers
+) -> Iterator[str]:
+    """Yields the examples of highest loss as JSON lines, highest first.
+
+    Each has `row`, that of the file, from 0 without the header, `loss`,
+    `label`, `prediction` and texts.
+    """
+    examples = file.examples(with_labels=True)
+    decisions = answers(file.label_set, predicted.outputs)
+    order = np.argsort(-predicted.losses, kind="stable")
+    for place in order[:_NUM_EXAMPLES]:
+        example = examples[place]
+        line = {
+            "row": example.row,
+            "loss": round(float(predicted.losses[place]), 6),
+            "label": example.label,
+            "prediction": decisions[place],
+            "text_a": example.text_a,
+            **({} if example.text_b is None else {"text_b": example.text_b}),
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"

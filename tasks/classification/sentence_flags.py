@@ -166,21 +166,25 @@ def _custom_dataset(
         names = names or known.names
         problem_type = problem_type or known.problem_type
     problem_type = problem_type or task.SINGLE_LABEL
-    if problem_type != task.REGRESSION and not names:
+    if names or problem_type == task.REGRESSION:
+        label_set = labels.LabelSet(problem_type=problem_type, names=names)
+    else:
         path = datasets.find_file(options.data_dir, CUSTOM, train.files)
         if path is None:
             raise FileNotFoundError(
                 f"No {' or '.join(train.files)} in {options.data_dir!r} to "
                 "take the labels from. Pass --label_names."
             )
-        names = datasets.discover_labels(path, train.layout, problem_type).names
+        label_set = datasets.discover_labels(path, train.layout, problem_type)
     return datasets.DatasetInfo(
         name=CUSTOM,
-        label_set=labels.LabelSet(problem_type=problem_type, names=names),
+        label_set=label_set,
         metrics=_METRICS[problem_type],
-        train=train,
-        dev=(_custom_split(options, "dev"),),
-        test=(_custom_split(options, "test"),),
+        splits={
+            task.TRAIN: (train,),
+            task.EVAL: (_custom_split(options, "dev"),),
+            task.PREDICT: (_custom_split(options, "test"),),
+        },
     )
 
 
@@ -198,6 +202,4 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
         )
     files = found or names  # A missing file is reported when it is used.
     file_format = tables.FORMAT_OF_ENDING[os.path.splitext(files[0])[1]]
-    return datasets.SplitInfo(
-        name=name, files=files, layout=options.layout(file_format)
-    )
+    return datasets.SplitInfo(files=files, layout=options.layout(file_format))

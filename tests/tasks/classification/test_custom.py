@@ -21,9 +21,9 @@ def _write(tmp_path, name, text):
 
 def _read(data, label_set, name, with_labels=True):
     info = sentence_flags.find_dataset(data, label_set)
-    splits = {"train": info.train, "dev": info.dev[0], "test": info.test[0]}
+    split = {"dev": "eval", "test": "predict"}.get(name, name)
     return reading.read_split(
-        info, splits[name], data.data_dir, with_labels=with_labels
+        info, info.splits[split][0], data.data_dir, with_labels=with_labels
     )
 
 

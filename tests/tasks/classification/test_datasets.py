@@ -1,17 +1,12 @@
 """Files of tasks, examples read from described columns, and splits."""
 
 import collections
-import dataclasses
 
 import numpy as np
 import pytest
 
-from tasks.classification import (
-    datasets,
-    glue,
-    labels,
-    sentence_pairs,
-)
+from tasks import task
+from tasks.classification import datasets, glue, labels
 
 _BINARY = labels.LabelSet(names=("0", "1"))
 
@@ -90,9 +85,6 @@ def test_files_without_labels_or_of_other_values_are_errors(tmp_path):
         _read(path, text_a="x", label="l", file_format="jsonl")
 
 
-_TRUNCATION = sentence_pairs.Truncation(max_seq_length=8)
-
-
 def _write_mnli(folder, *names):
     row = "\t".join("01234567") + "\ta b\tc\tneutral\n"
     for name in names:
@@ -102,27 +94,23 @@ def _write_mnli(folder, *names):
 def test_optional_files_alone_may_be_missing(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
-    files = datasets.find_files(info, info.test, str(tmp_path), _TRUNCATION)
-    assert [file.suffix for file in files] == ["", "_mismatched"]
+    files = datasets.find_files(info, task.PREDICT, str(tmp_path))
+    assert [file.split.suffix for file in files] == ["", "_mismatched"]
     info = glue.find_dataset("RTE")
     with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
-        datasets.find_files(info, info.dev, str(tmp_path), _TRUNCATION)
+        datasets.find_files(info, task.EVAL, str(tmp_path))
 
 
-def test_origin_changes_with_data_and_truncation(tmp_path):
+def test_origin_changes_with_data(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
 
-    def origin(truncation=_TRUNCATION):
-        (file,) = datasets.find_files(
-            info, [info.train], str(tmp_path), truncation
-        )
+    def origin():
+        (file,) = datasets.find_files(info, task.TRAIN, str(tmp_path))
         return file.origin()
 
     first = origin()
     assert origin() == first
-    longer = sentence_pairs.Truncation(max_seq_length=9)
-    assert origin(longer) != first
     with open(tmp_path / "train.tsv", "a") as file:
         file.write("\n")
     assert origin() != first
@@ -161,12 +149,13 @@ def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
     text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\nshort\t1\n"
     _write(tmp_path, text + "".join(rows), "train.tsv")
     info = glue.find_dataset("QQP")
-    (file,) = datasets.find_files(
-        info, [info.train], str(tmp_path), _TRUNCATION
-    )
-    dev, train = (
-        dataclasses.replace(file, dev_fraction=0.3, is_held_out=is_held_out)
-        for is_held_out in (True, False)
+    (dev,), (train,), (file,) = (
+        datasets.find_files(info, split, str(tmp_path), dev_fraction)
+        for split, dev_fraction in (
+            (task.EVAL, 0.3),
+            (task.TRAIN, 0.3),
+            (task.TRAIN, 0),
+        )
     )
     held_out = dev.examples(with_labels=True)
     assert len(held_out) == 3
@@ -183,10 +172,7 @@ def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
     rows = "".join(f"text\t{n % 4 == 0:d}\n" for n in range(20))
     _write(tmp_path, f"sentence\tlabel\n{rows}", "train.tsv")
     info = glue.find_dataset("SST-2")
-    (file,) = datasets.find_files(
-        info, [info.train], str(tmp_path), _TRUNCATION
-    )
-    train = dataclasses.replace(file, dev_fraction=0.25)
+    (train,) = datasets.find_files(info, task.TRAIN, str(tmp_path), 0.25)
     found = [example.label for example in train.examples(with_labels=True)]
     counts = _counts(range(15), found)
     weights = labels.class_weights(["balanced"], info.label_set, found)

@@ -69,8 +69,9 @@ _FORMATS = [
 def _split(info, name):
     return next(
         split
-        for split in (info.train, *info.dev, *info.test)
-        if split.name == name
+        for splits in info.splits.values()
+        for split in splits
+        if split.files[0].endswith(f"{name}.tsv")
     )
 
 
@@ -166,7 +167,7 @@ def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
     info = glue.find_dataset("xnli", "sw", mode)
     examples = [
         reading.read_split(info, split, str(tmp_path), with_labels=True)[0]
-        for split in (info.train, info.dev[0], info.test[0])
+        for (split,) in info.splits.values()
     ]
     assert [example.text_a for example in examples] == expected
     assert examples[0].label == "contradiction"

@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from tasks import task
 from tasks.classification import glue, labels, sentence_pairs
 from tests.tasks.classification import reading
 from vocab import tokenization
@@ -20,8 +21,7 @@ _FEATURES = json.loads(
 _TRUNCATIONS = json.loads(
     (_GOLDEN / "classifier/truncate_seq_pair.json").read_text()
 )
-_SPLITS = {"train": lambda t: t.train}
-_SPLITS |= {"dev": lambda t: t.dev[0], "test": lambda t: t.test[0]}
+_SPLITS = {"train": task.TRAIN, "dev": task.EVAL, "test": task.PREDICT}
 
 
 class _Words:
@@ -39,7 +39,7 @@ class _Words:
 
 def _read(task_name, split_name):
     info = glue.find_dataset(task_name)
-    split = _SPLITS[split_name](info)
+    split = info.splits[_SPLITS[split_name]][0]
     folder = str(_GOLDEN / "inputs" / task_name)
     examples = reading.read_split(
         info, split, folder, with_labels=split_name != "test"
