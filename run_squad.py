@@ -29,10 +29,8 @@ from files import paths, progress, result_files, run_files, writing
 from tasks import task
 from tasks.squad import (
     squad_answers,
-    squad_ensemble,
     squad_examples,
     squad_features,
-    squad_flags,
     squad_results,
 )
 from training import fine_tuning, model_folder, run_record
@@ -49,12 +47,22 @@ _Ranked = Sequence[squad_answers.RankedAnswers]
 class Options(
     training_flags.AblationOptions,
     training_flags.FineTuningOptions,
-    squad_flags.SquadOptions,
+    squad_results.SquadOptions,
 ):
     """The flags of this script; see --help."""
 
     def __post_init__(self):
-        squad_flags.check(self)
+        _ = self.windows  # The constructor checks the values.
+        if not (self.do_train or self.do_predict or self.do_eval):
+            raise ValueError(
+                "At least one of `do_train`, `do_predict` or `do_eval` must "
+                "be True."
+            )
+        if self.do_train and self.do_eval and not self.do_predict:
+            raise ValueError(
+                "After training, --do_eval scores the output of --do_predict: "
+                "pass both."
+            )
         super().__post_init__()
 
 
@@ -193,7 +201,7 @@ class QuestionAnswering(task.Task):
             return
         decisions = self._decide(answers)
         squad_results.write(output_dir, answers, decisions)
-        if self.options.null_score_diff_threshold == squad_flags.AUTO:
+        if self.options.null_score_diff_threshold == squad_results.AUTO:
             if self.options.use_best_checkpoint:
                 output_dir = os.path.join(output_dir, run_files.BEST)
             threshold = decisions.threshold
@@ -206,7 +214,7 @@ def _read_questions(options: Options, with_gold: bool):
         version_2_with_negative=options.version_2_with_negative,
         # The best threshold needs them too.
         with_gold=with_gold
-        or options.null_score_diff_threshold == squad_flags.AUTO,
+        or options.null_score_diff_threshold == squad_results.AUTO,
     )
 
 
@@ -231,8 +239,8 @@ def run(options: Options) -> None:
     if options.ensemble:
         systems = paths.expand(options.ensemble)
         logging.info("Combining %d systems: %s", len(systems), systems)
-        answers = squad_ensemble.combine_nbest(
-            [squad_ensemble.read_nbest(path) for path in systems],
+        answers = squad_answers.combine_nbest(
+            [squad_answers.read_nbest(path) for path in systems],
             [question.qas_id for question in questions],
             options,
         )

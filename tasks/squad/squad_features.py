@@ -8,6 +8,7 @@ Devlin et al. 2019, §4.2.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -144,13 +145,21 @@ def convert_examples_to_features(
     pieces_of = word_memory.tokenize_words(
         _words_of_examples(examples), tokenizer, num_workers, progress
     )
+
+    @functools.cache
+    def paragraph_of(words: tuple[str, ...]) -> _Paragraph:
+        parts = [pieces_of[word] for word in words]
+        pieces = tuple(itertools.chain.from_iterable(parts))
+        places = np.arange(len(words), dtype=np.int32)
+        return _Paragraph(
+            pieces=pieces,
+            ids=_ids(pieces, tokenizer),
+            word_of_piece=np.repeat(places, [len(part) for part in parts]),
+        )
+
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
-    paragraphs: dict[tuple[str, ...], _Paragraph] = {}
     for index, example in enumerate(examples):
-        paragraph = paragraphs.get(example.doc_tokens)
-        if paragraph is None:
-            paragraph = _paragraph(example.doc_tokens, pieces_of, tokenizer)
-            paragraphs[example.doc_tokens] = paragraph
+        paragraph = paragraph_of(example.doc_tokens)
         query = word_memory.pieces_of_text(example.question_text, pieces_of)
         query = query[: options.max_query_length]
         answer = _answer_span(example, paragraph, pieces_of)
@@ -274,22 +283,6 @@ def _answer_span(
         example.orig_answer_text or "", pieces_of
     )
     return improve_answer_span(paragraph.pieces, (start, end), answer)
-
-
-def _paragraph(
-    words: Sequence[str],
-    pieces_of: Mapping[str, tuple[str, ...]],
-    tokenizer: tokenization.FullTokenizer,
-) -> _Paragraph:
-    lengths = [len(pieces_of[word]) for word in words]
-    pieces = tuple(
-        itertools.chain.from_iterable(pieces_of[word] for word in words)
-    )
-    return _Paragraph(
-        pieces=pieces,
-        ids=_ids(pieces, tokenizer),
-        word_of_piece=np.repeat(np.arange(len(words), dtype=np.int32), lengths),
-    )
 
 
 def _ids(

@@ -1,4 +1,4 @@
-"""SQuAD results: the chosen answers, their files and their scores."""
+"""SQuAD results: their flags, the chosen answers, files and scores."""
 
 import dataclasses
 import json
@@ -6,12 +6,61 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from absl import flags as absl_flags
+
+from commands import flags
 from files import json_text, paths, writing
-from tasks.squad import squad_answers, squad_flags, squad_metrics
+from tasks.squad import squad_answers, squad_features, squad_metrics
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
+# Value of --null_score_diff_threshold that selects the best threshold.
+AUTO = "auto"
+
+
+class _Threshold(absl_flags.FloatParser):
+    """Parses a number or "auto"."""
+
+    syntactic_help = f"a number or {AUTO}"
+
+    def convert(self, argument: Any) -> Any:
+        return argument if argument == AUTO else super().convert(argument)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
+    """Flags of run_squad.py for its questions and answers."""
+
+    train_file: str | None = flags.Group.FILES.optional(
+        "SQuAD file to train on."
+    )
+    predict_file: str | None = flags.Group.FILES.optional(
+        "SQuAD file with the questions to answer."
+    )
+    predictions_file: str | None = flags.Group.FILES.optional(
+        "Predictions for --do_eval without --do_predict; predictions.json in "
+        "--output_dir if not given. In version 2, null_odds.json is read next "
+        "to it."
+    )
+    ensemble: str | None = flags.Group.FILES.optional(
+        "nbest_predictions.json of several systems, comma-separated names or "
+        "globs: --do_predict combines them and runs no model."
+    )
+    null_score_diff_threshold: float | str = squad_answers.ANSWERS.flag(
+        0.0,
+        'Difference of logits above which the answer is "no answer", or '
+        f"{AUTO} for the value with the best F1 on --predict_file.",
+        parser=_Threshold(),
+    )
+    verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
+        "Log word pieces that could not be located in the paragraph."
+    )
+
+    @property
+    def windows(self) -> squad_features.WindowOptions:
+        """Options for splitting paragraphs into windows."""
+        return flags.narrow(squad_features.WindowOptions, self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +103,7 @@ def decide(
     }
     if not null_odds:  # Version 1.
         return Decisions(texts={a.qas_id: a.prediction() for a in answers})
-    if isinstance(threshold, str):  # squad_flags.AUTO.
+    if isinstance(threshold, str):  # AUTO.
         texts = {answer.qas_id: answer.best_text() for answer in answers}
         threshold = squad_metrics.best_null_threshold(
             gold or {}, texts, null_odds
@@ -113,7 +162,7 @@ def _by_id(path: str, kind: Any) -> dict[str, Any]:
 def score(
     gold: Mapping[str, Sequence[str]],
     decisions: Decisions,
-    options: squad_flags.SquadOptions,
+    options: SquadOptions,
 ) -> dict[str, float]:
     """Scores answers like the official script of their version.
 

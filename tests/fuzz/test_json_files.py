@@ -7,7 +7,6 @@ import pytest
 
 from tasks.squad import (
     squad_answers,
-    squad_ensemble,
     squad_examples,
     squad_results,
 )
@@ -117,7 +116,7 @@ def test_examples_point_into_their_words_or_an_error(check, is_training):
 
 def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
     def is_right(found, content):
-        (combined, *_) = squad_ensemble.combine_nbest(
+        (combined, *_) = squad_answers.combine_nbest(
             [found, found], list(found), squad_answers.AnswerOptions()
         )
         return math.isfinite(combined.nbest[0].probability) and {
@@ -129,7 +128,7 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
         }
 
     check(
-        squad_ensemble.read_nbest,
+        squad_answers.read_nbest,
         "nbest_predictions.json",
         (c for c in mutations.of_json(3, _NBEST) if c.strip() != b"{}"),
         is_right,

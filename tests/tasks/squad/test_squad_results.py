@@ -9,7 +9,6 @@ from absl import flags
 from tasks.squad import (
     squad_answers,
     squad_features,
-    squad_flags,
     squad_results,
 )
 from tests import programs
@@ -27,7 +26,7 @@ def _answer(qas_id, text, null_odds):
 
 
 def _options(**changes):
-    return programs.parse(squad_flags.SquadOptions, **changes)
+    return programs.parse(squad_results.SquadOptions, **changes)
 
 
 def _version_2():
