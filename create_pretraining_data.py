@@ -23,7 +23,7 @@ from absl import logging
 from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
 from files import locking, paths, processes, progress, writing
-from tasks.masked_lm import masked_pairs, record_contents
+from tasks.masked_lm import encoded_corpus, masked_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -143,10 +143,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         shard_documents=options.shard_documents,
     )
     for warning in (
-        *record_contents.casing_warnings(
+        *encoded_corpus.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *record_contents.prediction_warnings(options),
+        *options.warnings(),
     ):
         logging.warning("%s", warning)
     store = _record_files(options, tokenizer)

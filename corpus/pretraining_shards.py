@@ -19,11 +19,7 @@ from absl import logging
 
 from corpus import formats, preparation
 from files import paths, progress
-from tasks.masked_lm import (
-    encoded_corpus,
-    masked_pairs,
-    record_contents,
-)
+from tasks.masked_lm import encoded_corpus, masked_pairs
 from vocab import word_memory
 
 # Number and documents: a list, or for a single shard a one-pass iterator.
@@ -279,5 +275,5 @@ def _log_new(total: Report, text: Text) -> None:
         )
     if counts["reused"]:
         return  # The counts do not cover the complete text.
-    for warning in record_contents.corpus_warnings(counts["documents"]):
+    for warning in encoded_corpus.corpus_warnings(counts["documents"]):
         logging.warning("%s", warning)

@@ -21,7 +21,7 @@ import numpy as np
 
 from commands import flags, program
 from files import messages, paths
-from tasks.masked_lm import encoded_corpus, record_contents
+from tasks.masked_lm import encoded_corpus
 from training import flags as training_flags
 from training import record_files
 from vocab import tokenization
@@ -116,7 +116,7 @@ def describe_text(
         most = unknown.most_common(_MOST_UNKNOWN)
         shown = ", ".join(f"{word} ({count})" for word, count in most)
         rows.append(("most frequent [UNK]", "", shown))
-    warnings = record_contents.corpus_warnings(len(documents))
+    warnings = encoded_corpus.corpus_warnings(len(documents))
     if num_single > _MAX_SINGLE_SENTENCE_DOCUMENTS * len(documents):
         warnings.append(_SINGLE.format(num_single, len(documents)))
     if num_unknown > _MAX_UNKNOWN_WORDS * num_words:
@@ -157,6 +157,46 @@ def describe_records(
             _row("shown as [MASK]", num_hidden, _share(num_hidden, len(shown))),
         ]
     return rows, warnings
+
+
+def as_text(record: Mapping[str, np.ndarray], tokens: Mapping[int, str]) -> str:
+    """Formats the tokens of a record before masking, without padding.
+
+    Tokens to predict are in brackets: `[MASK: word]` is hidden, `[same: word]`
+    unchanged, and `[other: word]` shown as another word.
+
+    Args:
+        record: `input_ids` and `input_mask` `[T]`; `masked_lm_positions`,
+            `masked_lm_ids` and `masked_lm_weights` `[P]`, if masked.
+        tokens: tokens by id; unknown ids are shown as numbers.
+    """
+
+    def name(index: int) -> str:
+        return tokens.get(index, f"[id {index}]")
+
+    none = np.zeros(0, np.int64)
+    is_real = record.get("masked_lm_weights", none) > 0
+    places, labels = (
+        record.get(name, none)[is_real].tolist()
+        for name in ("masked_lm_positions", "masked_lm_ids")
+    )
+    answers = dict(zip(places, labels, strict=True))
+    length = int(record["input_mask"].sum())
+    parts: list[str] = []
+    for place, index in enumerate(record["input_ids"][:length].tolist()):
+        text = name(answers.get(place, index))
+        is_piece = text.startswith("##") and text != "##"
+        # Truncation can make a text begin in the middle of a word.
+        if is_piece and parts and parts[-1] not in ("[CLS]", "[SEP]"):
+            text = text.removeprefix("##")
+        elif parts:
+            parts.append(" ")
+        if place in answers:
+            shown = name(index)
+            mark = "MASK" if shown == "[MASK]" else shown
+            text = f"[{'same' if answers[place] == index else mark}: {text}]"
+        parts.append(text)
+    return "".join(parts)
 
 
 def _row(name: str, count: int, note: str = "") -> _Row:
@@ -221,14 +261,14 @@ def run(options: Options) -> None:
         title = f"RECORDS {options.record_file} ({len(records):,} of {total:,})"
         rows, warnings = describe_records(records, tokenizer)
     warnings = [
-        *record_contents.casing_warnings(
+        *encoded_corpus.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
         *warnings,
     ]
     sys.stdout.write(f"{title}\n{messages.table(rows)}\n")
     for number, record in enumerate(records[:_NUM_EXAMPLES], start=1):
-        text = record_contents.as_text(record, tokenizer.inv_vocab)
+        text = as_text(record, tokenizer.inv_vocab)
         sys.stdout.write(f"  {number}. {text}\n\n")
     sys.stdout.write("WARNINGS\n")
     for text in [f"! {each}" for each in warnings] or ["none"]:

@@ -8,36 +8,30 @@ import random
 from collections.abc import MutableSequence
 
 
-def shuffle(items: MutableSequence, rng: random.Random) -> None:
-    """Equivalent to `rng.shuffle(items)`, about three times as fast."""
-    getrandbits = rng.getrandbits
-    for bits, highest, end in _rounds(len(items)):
-        for last in range(highest, end, -1):
-            other = getrandbits(bits)
-            while other > last:
-                other = getrandbits(bits)
-            items[last], items[other] = items[other], items[last]
+def shuffle(
+    items: MutableSequence, rng: random.Random, count: int | None = None
+) -> None:
+    """Equivalent to `rng.shuffle(items)`, about three times as fast.
 
-
-def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
-    """Equivalent to `rng.shuffle(items)` followed by `items[:count]`.
-
-    The state of the generator is the same; that of the items is not.
+    Args:
+        items: shuffled in place.
+        rng: source of the draws.
+        count: the first items to shuffle, at least 1; the others are
+            meaningless. None: all of them.
     """
     getrandbits = rng.getrandbits
+    needed = (len(items) if count is None else count) - 1  # The last one.
     for bits, highest, end in _rounds(len(items)):
-        for last in range(highest, max(end, count - 1), -1):
+        for last in range(highest, max(end, needed), -1):
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
-            # Only the first items are needed.
             items[other] = items[last]
-        for last in range(min(highest, count - 1), end, -1):
+        for last in range(min(highest, needed), end, -1):
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
             items[last], items[other] = items[other], items[last]
-    return items[:count]
 
 
 def below(limit: int, rng: random.Random) -> int:

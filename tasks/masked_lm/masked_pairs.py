@@ -7,7 +7,7 @@ or earlier draw changes all that follow.
 
 Except for whole words, no draw depends on the tokens themselves. Positions in
 the corpus are drawn here, and tokens are looked up when records are written,
-many instances at once. An instance takes about 200 bytes.
+many instances at once. An instance takes about 210 bytes.
 """
 
 import array
@@ -36,9 +36,9 @@ TRIES_FOR_ANOTHER_DOCUMENT = 10
 MASK, SAME = -1, -2
 _BATCH_INSTANCES = 512
 # The columns of `Instances`: begin and end of A and of B in the corpus, whether
-# the next is random, and the end of its predictions.
-_BEGIN_A, _END_A, _BEGIN_B, _END_B, _IS_RANDOM_NEXT, _END = range(6)
-_NUM_COLUMNS = 6
+# the next is random, and begin and end of its predictions.
+_BEGIN_A, _END_A, _BEGIN_B, _END_B, _IS_RANDOM_NEXT, _BEGIN, _END = range(7)
+_NUM_COLUMNS = 7
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,6 +128,18 @@ class InstanceOptions:
             self.max_predictions_per_seq, self.num_to_predict(num_tokens)
         )
 
+    def warnings(self) -> list[str]:
+        """Checks that the number of predictions allows the requested share."""
+        wanted = self.num_to_predict(self.max_seq_length)
+        if wanted <= self.max_predictions_per_seq:
+            return []
+        return [
+            f"max_predictions_per_seq={self.max_predictions_per_seq} is too "
+            f"small for masked_lm_prob={self.masked_lm_prob}: a full "
+            f"sequence of {self.max_seq_length} tokens needs {wanted} "
+            "predictions and gets fewer."
+        ]
+
 
 class Instances:
     """Ordered masked sentence pairs, `[CLS] A [SEP] B [SEP]`.
@@ -149,8 +161,9 @@ class Instances:
         self._vocabulary = vocabulary
         self._options = options
         self._rows = array.array("q")
-        self._places = array.array("i")
-        self._replacements = array.array("i")
+        # The first is of no instance: it fills rows with fewer predictions.
+        self._places = array.array("i", [0])
+        self._replacements = array.array("i", [SAME])
         self._order = array.array("q")
 
     def __len__(self) -> int:
@@ -170,9 +183,10 @@ class Instances:
                 of A to the last of B.
             replacements: for each `MASK`, `SAME` or the index of a token.
         """
+        begin = len(self._places)
         self._places.fromlist(places)
         self._replacements.fromlist(replacements)
-        self._rows.fromlist([*spans, len(self._places)])
+        self._rows.fromlist([*spans, begin, len(self._places)])
         self._order.append(len(self._order))
 
     def shuffle(self, rng: random.Random) -> None:
@@ -187,20 +201,11 @@ class Instances:
         return np.frombuffer(self._rows, np.int64).reshape(-1, _NUM_COLUMNS)
 
     def batches(self) -> Iterator[dict[str, np.ndarray]]:
-        """Yields `features` of all instances in order, in batches."""
-        for start in range(0, len(self), _BATCH_INSTANCES):
-            yield self.features(start, start + _BATCH_INSTANCES)
-
-    def features(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Returns the arrays of `B` records, padded with zeros.
+        """Yields the arrays of `B` records each, padded with zeros.
 
         As released: padding is id 0, whatever token has that id.
 
-        Args:
-            start: the first instance.
-            stop: one past the last; the end if there are fewer.
-
-        Returns:
+        Yields:
             `input_ids`, `input_mask`, `segment_ids`: `[B, T]` integers;
             `masked_lm_positions`, `masked_lm_ids`: `[B, P]` integers;
             `masked_lm_weights`: `[B, P]` float32; `next_sentence_labels`:
@@ -209,21 +214,25 @@ class Instances:
             `masked_lm` arrays; for whole words there is `word_starts`,
             `[B, T]`, 0 for a token that continues a word.
         """
-        order = np.array(self._order[start:stop], np.int64)  # [B]
         table = self._table()
-        input_ids, input_mask, segment_ids = self._tokens(table[order])
+        for start in range(0, len(self), _BATCH_INSTANCES):
+            order = self._order[start : start + _BATCH_INSTANCES]
+            yield self._features(table[order])
+
+    def _features(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        input_ids, input_mask, segment_ids = self._tokens(rows)
         features = {
             "input_ids": input_ids,
             "input_mask": input_mask,
             "segment_ids": segment_ids,
-            "next_sentence_labels": table[order, _IS_RANDOM_NEXT, np.newaxis],
+            "next_sentence_labels": rows[:, _IS_RANDOM_NEXT, np.newaxis],
         }
         if self._options.dynamic_masking:
             if self._options.do_whole_word_mask:
                 starts = ~self._vocabulary.continues[input_ids]
                 features["word_starts"] = starts * input_mask
             return features
-        positions, replacements, weights = self._masked(table, order)
+        positions, replacements, weights = self._masked(rows)
         is_masked = weights > 0  # [B, P]
         labels = np.take_along_axis(input_ids, positions, axis=1)
         labels = np.where(is_masked, labels, 0)  # [B, P]
@@ -268,20 +277,18 @@ class Instances:
             (is_after_a & is_token).view(np.uint8),
         )
 
-    def _masked(self, table: np.ndarray, order: np.ndarray):
+    def _masked(self, rows: np.ndarray):
         # Positions, in order, replacements and weights, each `[B, P]`.
-        end = table[order, _END]  # [B]
-        begin = np.where(order > 0, table[order - 1, _END], 0)
+        begin_a, end_a, begin, end = (
+            rows[:, number, np.newaxis]
+            for number in (_BEGIN_A, _END_A, _BEGIN, _END)
+        )  # [B, 1]
         column = np.arange(self._options.max_predictions_per_seq)
-        is_masked = column < (end - begin)[:, np.newaxis]  # [B, P]
-        source = np.where(is_masked, begin[:, np.newaxis] + column, 0)
-        if not self._places:
-            zeros = np.zeros(source.shape, np.int32)
-            return zeros, zeros, zeros.astype(np.float32)
+        is_masked = column < end - begin  # [B, P]
+        source = np.where(is_masked, begin + column, 0)
         places = np.frombuffer(self._places, np.int32)[source]
-        length_a = table[order, _END_A] - table[order, _BEGIN_A]  # [B]
         # Offset by [CLS], and in B also by the first [SEP].
-        places = places + 1 + (places >= length_a[:, np.newaxis])
+        places = places + 1 + (places >= end_a - begin_a)
         replacements = np.frombuffer(self._replacements, np.int32)[source]
         places = np.where(is_masked, places, self._options.max_seq_length)
         by_place = np.argsort(places, axis=1)
@@ -429,7 +436,8 @@ class _Creator:
             words = _whole_words(places, continues)
             chosen = choose_words(words, num_to_predict, rng)
         else:
-            chosen = draws.first_of_shuffled(places, num_to_predict, rng)
+            draws.shuffle(places, rng, num_to_predict)
+            chosen = places[:num_to_predict]
         # As released: each piece of a word is drawn separately
         # (google-research/bert#910).
         mask_prob, same_prob = options.draw_probs

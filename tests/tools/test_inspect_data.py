@@ -106,3 +106,34 @@ def test_what_cannot_be_inspected_is_refused(look, tmp_path):
         look(record_file=path)
     with pytest.raises(ValueError, match="There must be text with words"):
         look(input_file=_text(tmp_path / "empty", "\u200b\n\n\x01\n"))
+
+
+_TOKENS = dict(
+    enumerate(
+        ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "run", "##ning", "a", "##b"]
+    )
+)
+
+
+def _shown(**record):
+    arrays = {name: np.array(values) for name, values in record.items()}
+    return inspect_data.as_text(arrays, _TOKENS)
+
+
+def test_what_is_masked_is_told_apart():
+    assert (
+        _shown(
+            input_ids=[1, 3, 5, 6, 4, 2, 0],
+            input_mask=[1, 1, 1, 1, 1, 1, 0],
+            masked_lm_positions=[1, 3, 4, 0],
+            masked_lm_ids=[4, 6, 7, 0],
+            masked_lm_weights=[1.0, 1.0, 1.0, 0.0],
+        )
+        == "[CLS] [MASK: run]ning [same: a][run: b] [SEP]"
+    )
+
+
+def test_a_text_shows_where_it_begins_and_what_is_no_token():
+    text = _shown(input_ids=[1, 5, 2, 7, 5, 2], input_mask=[1] * 6)
+    assert text == "[CLS] ##ning [SEP] ##bning [SEP]"
+    assert _shown(input_ids=[6, 99], input_mask=[1, 1]) == "a [id 99]"

@@ -1,5 +1,6 @@
 """Text -> documents -> arrays of ids."""
 
+import pathlib
 import types
 
 import numpy as np
@@ -66,3 +67,52 @@ def test_vocabulary_of_a_file_with_a_repeated_line():
     assert described.ids.tolist() == [3, 1, 2, 5, 4]
     assert described.continues.tolist() == [False] * 4 + [True, False]
     assert (described.cls_id, described.sep_id, described.mask_id) == (3, 1, 2)
+
+
+_INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
+
+
+def test_one_document_is_a_warning():
+    (text,) = encoded_corpus.corpus_warnings(1)
+    assert "one document" in text
+    assert encoded_corpus.corpus_warnings(2) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "do_lower_case", "warning"),
+    [
+        ("vocab.txt", True, None),
+        ("vocab.txt", False, "looks uncased"),
+        ("vocab_cased.txt", False, None),
+        ("vocab_cased.txt", True, "looks cased"),
+    ],
+)
+def test_casing_that_contradicts_the_vocabulary(name, do_lower_case, warning):
+    words = (_INPUTS / name).read_text("utf-8").split()
+    found = encoded_corpus.casing_warnings(words, do_lower_case=do_lower_case)
+    assert len(found) == (warning is not None)
+    for text in found:
+        assert warning in text
+
+
+def test_special_tokens_have_no_casing():
+    words = ["[CLS]", "<S>"]
+    for do_lower_case in (True, False):
+        assert (
+            encoded_corpus.casing_warnings(words, do_lower_case=do_lower_case)
+            == []
+        )
+
+
+def test_a_script_without_capitals_has_accents_only_in_a_cased_vocabulary():
+    # Vowel signs, which lower-casing strips like accents.
+    words = [first + sign for first in "कखगघ" for sign in "ािीुू"]
+    cased = encoded_corpus.casing_warnings(words, do_lower_case=False)
+    assert cased == []
+    (text,) = encoded_corpus.casing_warnings(words, do_lower_case=True)
+    assert "8 of 20 tokens of the vocabulary have capitals or accents" in text
+    stripped = ["क", "ख", "ग", "घ", "a"]
+    for do_lower_case in (True, False):
+        assert not encoded_corpus.casing_warnings(
+            stripped, do_lower_case=do_lower_case
+        )

@@ -306,6 +306,17 @@ def test_number_of_predictions(num_tokens, prob, wanted):
     assert options.num_to_predict(num_tokens) == wanted
 
 
+# 128 * 0.15 rounds to 19.
+@pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
+def test_too_few_predictions_are_a_warning(limit, num_warnings):
+    options = masked_pairs.InstanceOptions(max_predictions_per_seq=limit)
+    found = options.warnings()
+    assert len(found) == num_warnings
+    for text in found:
+        assert "max_predictions_per_seq=18" in text
+        assert "needs 19" in text
+
+
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -426,8 +437,9 @@ def test_first_of_shuffled_are_python_s(size, count):
     ours, python_s = random.Random(size), random.Random(size)
     expected = list(range(size))
     python_s.shuffle(expected)
-    found = draws.first_of_shuffled(list(range(size)), count, ours)
-    assert found == expected[:count]
+    items = list(range(size))
+    draws.shuffle(items, ours, count)
+    assert items[:count] == expected[:count]
     assert ours.getstate() == python_s.getstate()
 
 
