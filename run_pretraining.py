@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from commands import program
-from files import paths, result_files, writing
+from files import paths, run_files, writing
 from modeling import config as config_lib
 from training import flags as training_flags
 from training import model_folder, run_record
@@ -94,7 +94,7 @@ def run(options: Options) -> None:
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
         if workers.is_chief():
-            result_files.write(
+            run_files.write_results(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:

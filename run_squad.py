@@ -25,7 +25,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, progress, result_files, run_files, writing
+from files import paths, progress, run_files, writing
 from tasks import task
 from tasks.squad import (
     squad_answers,
@@ -256,7 +256,9 @@ def run(options: Options) -> None:
         )
     if options.do_eval:
         results = squad_results.score(gold, decisions, options)
-        result_files.write(os.path.join(folder, squad_results.SCORES), results)
+        run_files.write_results(
+            os.path.join(folder, squad_results.SCORES), results
+        )
 
 
 def main(options: Options) -> None:

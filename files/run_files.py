@@ -1,6 +1,12 @@
-"""Names of the files in a run's folder, and of the folders of its trials."""
+"""Files of a run's folder: their names, its checkpoints, its results."""
 
-from files import paths
+import contextlib
+import json
+from collections.abc import Mapping
+
+from absl import logging
+
+from files import lines, paths, writing
 
 VOCABULARY = "vocab.txt"
 TASK = "task.json"  # The description of the model.
@@ -18,3 +24,38 @@ def checkpoints_in(folder: str, *, in_trials: bool = False) -> list[str]:
     """
     pattern = "trial-*/*.index" if in_trials else "*.index"
     return paths.matching(folder, pattern)
+
+
+def write_results(path: str, results: Mapping[str, float]) -> None:
+    """Writes and logs results, one `key = value` a line, keys sorted.
+
+    As released: floats are printed as float32.
+    """
+    import numpy as np  # Late, for a fast --help.
+
+    logging.info("***** Eval results *****")
+    with writing.whole_file(path) as file:
+        for key in sorted(results):
+            number = results[key]
+            value = np.float32(number) if isinstance(number, float) else number
+            logging.info("  %s = %s", key, value)
+            file.write(f"{key} = {value!s}\n")
+
+
+def read_results(path: str) -> dict[str, float | str]:
+    """Reads results; skips lines of another form.
+
+    Infinity and NaN, which JSON lacks, stay text.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not UTF-8 text.
+    """
+    pairs = (line.partition(" = ") for line in lines.read_lines(path))
+    return {key: _number(value) for key, sign, value in pairs if sign}
+
+
+def _number(text: str) -> float | str:
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from files import json_text, result_files, run_files, writing
+from files import json_text, run_files, writing
 from paper import running, tables
 
 _NOTHING = "–"
@@ -91,7 +91,7 @@ def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
     else:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
-        runs = [{"flags": {}, "metrics": result_files.read(path)}]
+        runs = [{"flags": {}, "metrics": run_files.read_results(path)}]
     return [
         Trial(
             run["flags"].get("learning_rate"),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from files import lines, paths, result_files
+from files import lines, paths, run_files
 from training import model_folder, run_record
 
 FILE = "README.md"
@@ -39,7 +39,7 @@ def text_of(folder: str, name: str, description: Mapping[str, Any]) -> str:
     scores = {
         os.path.basename(path).removesuffix(_RESULTS[1:]): {
             metric: value
-            for metric, value in result_files.read(path).items()
+            for metric, value in run_files.read_results(path).items()
             if metric not in _COUNTS
         }
         for path in paths.matching(folder, _RESULTS)

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from absl import logging
 
-from files import paths, result_files, run_files
+from files import paths, run_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
@@ -276,7 +276,7 @@ class TaskModel:
                     scores |= self._task.results(each, answers[name])
             if scores and workers.is_chief():
                 name = f"{task_lib.RESULTS_PREFIX[split]}_results.txt"
-                result_files.write(
+                run_files.write_results(
                     os.path.join(options.output_dir, name),
                     {**scores, "global_step": step},
                 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from files import result_files
+from files import run_files
 from tasks.squad import squad_answers, squad_metrics
 from tests import programs
 
@@ -203,7 +203,7 @@ def test_the_best_threshold_is_halfway_between_two_questions():
 def _reported(threshold, folder):
     """Returns the threshold as it is read from eval_results.txt."""
     path = folder / "eval_results.txt"
-    result_files.write(str(path), {"threshold": threshold})
+    run_files.write_results(str(path), {"threshold": threshold})
     return programs.results(path)["threshold"]
 
 
