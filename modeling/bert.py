@@ -54,7 +54,8 @@ class Embeddings(layers.BertLayer):
             ("token_type", self.config.type_vocab_size),
             ("position", self.config.max_position_embeddings),
         ):
-            table = self.add_variable(
+            table = layers.add_variable(
+                self,
                 f"{name}_embeddings",
                 (num_rows, self.config.hidden_size),
                 layers.truncated_normal(self.config.initializer_range),

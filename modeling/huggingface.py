@@ -7,9 +7,10 @@ keep their own.
 
 import contextlib
 import os
+import re
 import zipfile
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
@@ -17,8 +18,11 @@ import safetensors
 import safetensors.numpy
 
 from files import json_text, messages
-from modeling import huggingface_config, name_tables, tf_formats
+from modeling import huggingface_config, name_tables
 from modeling.name_tables import Spec
+
+if TYPE_CHECKING:
+    import h5py
 
 WEIGHTS = "model.safetensors"
 # In order of preference: a pickle is read last.
@@ -36,6 +40,19 @@ _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _TYPES = {"F": "float", "BF": "bfloat", "I": "int", "U": "uint"}
 # Source: CVE-2025-32434; earlier, loading tensors only could still run code.
 _OLDEST_TORCH = (2, 6)
+# The path of a weight in a tf_model.h5: a group, the model's class and other
+# parts precede the start of PyTorch's name.
+_H5_PATH = re.compile(
+    r"(?:.*/)?((?:embeddings|encoder|pooler|predictions|seq_relationship"
+    r"|classifier|qa_outputs)/(?:.*/)?)(\w+):0"
+)
+_H5_NAMES = {
+    "kernel": "weight",
+    "embeddings": "weight",
+    "gamma": "weight",
+    "beta": "bias",
+}
+_MAX_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
 
 
 # Shapes and types by PyTorch's names, and the function that reads one.
@@ -93,6 +110,68 @@ def _pytorch_weights(path: str) -> _Weights:
     return specs, arrays.__getitem__
 
 
+def _h5_weights(path: str, files: contextlib.ExitStack) -> _Weights:
+    # Kernels are `[in, out]`. Embeddings tied to a head are stored a second
+    # time with the head.
+    import h5py
+
+    def read(name: str) -> np.ndarray:
+        with messages.broken(path, "HDF5"):
+            value = np.asarray(arrays[name][()])
+        return value.T if name in kernels else value
+
+    arrays: dict[str, h5py.Dataset] = {}
+    specs: dict[str, Spec] = {}
+    kernels = set()
+    with messages.broken(path, "HDF5"):
+        file = files.enter_context(h5py.File(path, "r"))
+        for place, array in sorted(_arrays_of(file).items(), reverse=True):
+            name, shape = _pytorch_name(place), array.shape
+            if place.endswith("/kernel:0"):
+                kernels.add(name)
+                shape = shape[::-1]
+            arrays[name], specs[name] = array, (shape, array.dtype.name)
+    return specs, read
+
+
+def _arrays_of(file: "h5py.File") -> "dict[str, h5py.Dataset]":
+    """Returns the arrays that a file itself contains, by path.
+
+    A file may name arrays in other files, which may be private, and declare
+    arrays that are far larger than the stored data.
+    """
+    import h5py
+
+    found = {}
+
+    def visit(place: str, member: object) -> None:  # Follows hard links only.
+        if not isinstance(member, h5py.Dataset):
+            return
+        if member.is_virtual or member.external:
+            raise OSError(f"{place} is stored in another file")
+        if member.dtype.kind not in "fiub":
+            raise OSError(f"{place} must be numeric; got {member.dtype}")
+        stored = member.id.get_storage_size()
+        if member.nbytes > stored * _MAX_COMPRESSION:
+            raise OSError(
+                f"{place} declares {member.nbytes} bytes; {stored} are stored"
+            )
+        found[place] = member
+
+    file.visititems(visit)
+    return found
+
+
+def _pytorch_name(place: str) -> str:
+    match = _H5_PATH.fullmatch(place)
+    if not match:
+        return place
+    module, name = match[1].replace("layer_._", "layer/"), match[2]
+    if module.startswith(("predictions/", "seq_relationship/")):
+        module = f"cls/{module}"
+    return module.replace("/", ".") + _H5_NAMES.get(name, name)
+
+
 class Reader:
     """Reads a folder under the release's names; see `checkpoints.Source`.
 
@@ -118,13 +197,12 @@ class Reader:
             huggingface_config.check(config, config_file)
             self.architectures = tuple(config.get("architectures") or ())
         if path.endswith(".h5"):
-            weights = tf_formats.open_h5(path, files)
+            weights = _h5_weights(path, files)
         elif path.endswith(".bin"):
             weights = _pytorch_weights(path)
         else:
             weights = _safetensors_weights(path, files)
         self._specs, self._read = weights
-        self._check_tied()
         self._places = self._named()
         self.variables: dict[str, Spec] = {}
         for name, (theirs, is_transposed) in sorted(self._places.items()):
@@ -138,22 +216,6 @@ class Reader:
         value = self._read(theirs)
         return value.T if is_transposed else value
 
-    def _check_tied(self) -> None:
-        ours = {_canonical_name(name): name for name in self._specs}
-        for alias, name in _TIED.items():
-            if alias not in ours or name not in ours:
-                continue
-            self._check_equal(ours[alias], ours[name])
-
-    def _check_equal(self, one: str, other: str) -> None:
-        first, second = map(self._read, (one, other))
-        # Bytes, so that NaN equals itself.
-        if first.shape != second.shape or first.tobytes() != second.tobytes():
-            raise ValueError(
-                f"{one} in {self.origin!r} must equal {other}: in BERT they "
-                "are one weight. This is another model."
-            )
-
     def _named(self) -> dict[str, tuple[str, bool]]:
         """Returns the names in the file, and whether axes are transposed."""
         canonical = {n: _canonical_name(n) for n in self._specs}
@@ -166,10 +228,7 @@ class Reader:
             # Their bias of choices shifts all choices equally.
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
                 continue
-            tied = _TIED.get(name, name)
-            if tied != name and tied in canonical.values():
-                continue
-            variable = table.get(tied)
+            variable = table.get(name)
             release = variable.release if variable else theirs
             transposed = bool(variable and variable.is_transposed)
             if release in found:
@@ -177,15 +236,25 @@ class Reader:
             found[release] = theirs, transposed
         return found
 
+    def _check_equal(self, one: str, other: str) -> None:
+        first, second = map(self._read, (one, other))
+        # Bytes, so that NaN equals itself.
+        if first.shape != second.shape or first.tobytes() != second.tobytes():
+            raise ValueError(
+                f"{one} in {self.origin!r} must equal {other}: in BERT they "
+                "are one weight. This is another model."
+            )
+
 
 def _canonical_name(name: str) -> str:
-    """Returns the current full name of a weight of an old or bare model."""
+    """Returns the current full name of an old, bare or tied weight."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
     module, _, local = name.rpartition(".")
     if module.endswith("LayerNorm"):
         local = {"gamma": "weight", "beta": "bias"}.get(local, local)
-    return f"{module}.{local}" if module else local
+    name = f"{module}.{local}" if module else local
+    return _TIED.get(name, name)
 
 
 def _names_of(

@@ -35,7 +35,8 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def bias_activation(x: Tensor, bias: Tensor, activation: str) -> Tensor:
+@compilation.fused
+def bias_activation(x: Tensor, bias: Tensor, *, activation: str) -> Tensor:
     """Adds a bias and applies a member of `config.ACTIVATIONS`.
 
     Args:
@@ -46,11 +47,6 @@ def bias_activation(x: Tensor, bias: Tensor, activation: str) -> Tensor:
     Returns:
         `[..., D]`, of the type of `x`.
     """
-    return _bias_activation(x, bias, activation=activation)
-
-
-@compilation.fused
-def _bias_activation(x, bias, *, activation):
     # The form that TensorFlow fuses with the product before it, unlike "+".
     rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
     return tf.cast(_ACTIVATIONS[activation](rows), x.dtype)

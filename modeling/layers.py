@@ -81,10 +81,6 @@ class BertLayer(keras.layers.Layer):
         for layer in self._layers:
             layer.build()
 
-    def add_variable(self, name: str, shape: tuple[int, ...], initializer):
-        """Adds a trainable float32 variable."""
-        return add_variable(self, name, shape, initializer)
-
 
 class Dense(BertLayer):
     """A kernel and a bias, which a kernel of `modeling.kernels` adds.
@@ -114,10 +110,10 @@ class Dense(BertLayer):
         self.initializer_range = initializer_range
 
     def build(self, input_shape=None):
-        self.kernel = self.add_variable(
-            "kernel", self.sizes, truncated_normal(self.initializer_range)
+        self.kernel = add_variable(
+            self, "kernel", self.sizes, truncated_normal(self.initializer_range)
         )
-        self.bias = self.add_variable("bias", self.sizes[1:], "zeros")
+        self.bias = add_variable(self, "bias", self.sizes[1:], "zeros")
 
     def call(self, x):
         return tf.matmul(
@@ -144,8 +140,8 @@ class LayerNorm(BertLayer):
         self.size = size
 
     def build(self, input_shape=None):
-        self.beta = self.add_variable("beta", (self.size,), "zeros")
-        self.gamma = self.add_variable("gamma", (self.size,), "ones")
+        self.beta = add_variable(self, "beta", (self.size,), "zeros")
+        self.gamma = add_variable(self, "gamma", (self.size,), "ones")
 
     def call(self, x):
         return kernels.layer_norm(x, self.gamma, self.beta)
@@ -186,7 +182,7 @@ class Transform(BertLayer):
 
     def call(self, x):
         hidden = kernels.bias_activation(
-            self.dense(x), self.dense.bias, self.activation
+            self.dense(x), self.dense.bias, activation=self.activation
         )
         return self.norm(hidden) if self.norm else hidden
 

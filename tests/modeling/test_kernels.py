@@ -32,10 +32,10 @@ def test_the_exact_gelu_is_the_erf_form():
         for row in x + bias
     ]
     x = tf.constant(x, tf.float32)
-    got = kernels.bias_activation(x, bias, "gelu_exact")
+    got = kernels.bias_activation(x, bias, activation="gelu_exact")
     np.testing.assert_allclose(got, want, atol=2e-6)
     # By as much as this the tanh form is off.
-    off = np.abs(got - kernels.bias_activation(x, bias, "gelu"))
+    off = np.abs(got - kernels.bias_activation(x, bias, activation="gelu"))
     assert 4e-4 < off.max() < 5e-4
 
 
@@ -44,7 +44,7 @@ def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
     x, bias = tf.linspace(-6.0, 6.0, 96)[:, None], tf.zeros([1])
     with tf.GradientTape() as tape:
         tape.watch([x, bias])
-        y = kernels.bias_activation(x, bias, "gelu_exact")
+        y = kernels.bias_activation(x, bias, activation="gelu_exact")
     d_x, d_bias = tape.gradient(y, [x, bias])
     want = [
         0.5 * (1 + math.erf(v / math.sqrt(2)))
@@ -183,9 +183,11 @@ _FUNCTIONS = {
     "block_end_without_dropout": lambda x, bias, norm: kernels.block_end(
         x, bias, 2 * x, norm, 0.3, None
     ),
-    "gelu": lambda x, bias, norm: kernels.bias_activation(x, bias, "gelu"),
+    "gelu": lambda x, bias, norm: kernels.bias_activation(
+        x, bias, activation="gelu"
+    ),
     "gelu_exact": lambda x, bias, norm: kernels.bias_activation(
-        x, bias, "gelu_exact"
+        x, bias, activation="gelu_exact"
     ),
     "dropout": lambda x, bias, norm: kernels.dropout(x, 0.3, _SEED),
     "softmax": lambda x, bias, norm: kernels.softmax(x, np.zeros(12, "f")),
@@ -235,9 +237,9 @@ def test_kernels_return_the_type_they_get(dtype):
     for got in (
         kernels.layer_norm(x, ones, zeros),
         kernels.block_end(x, zeros, x, (ones, zeros), 0.1, _SEED),
-        kernels.bias_activation(x, zeros, "gelu"),
-        kernels.bias_activation(x, zeros, "gelu_exact"),
-        kernels.bias_activation(x, zeros, "relu"),
+        kernels.bias_activation(x, zeros, activation="gelu"),
+        kernels.bias_activation(x, zeros, activation="gelu_exact"),
+        kernels.bias_activation(x, zeros, activation="relu"),
         kernels.dropout(x, 0.5, _SEED),
     ):
         assert keras.backend.standardize_dtype(got.dtype) == dtype
