@@ -78,15 +78,6 @@ def run(options: Options) -> str:
         model = dataclasses.replace(model, task=models.EMBEDDING)
     logging.info("Task of %s: %s.", model.checkpoint, model.task)
     network = models.load(model)
-    exported: exporting.Exported
-    if options.format != _SAVED_MODEL:
-        exported = exporting.convert(
-            model, network, quantize=options.format == _LITERT_INT8
-        )
-    else:
-        exported = exporting.SavedModel(
-            signatures=signatures.make(model, network), network=network
-        )
     described = {
         **model.description,
         "task": model.task,
@@ -95,7 +86,20 @@ def run(options: Options) -> str:
     }
     if model.task == models.EMBEDDING:
         described["layers"] = list(model.layers)
-    exporting.write(exported, target, model.tokenizer.vocab_file, described)
+    if options.format == _SAVED_MODEL:
+        made = signatures.make(model, network)
+        vocab_file = model.tokenizer.vocab_file
+        exporting.write_saved_model(
+            made, network, target, vocab_file, described
+        )
+    else:
+        exporting.write_litert(
+            model,
+            network,
+            target,
+            described,
+            quantize=options.format == _LITERT_INT8,
+        )
     logging.info("Wrote %s", target)
     return target
 

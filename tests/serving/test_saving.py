@@ -18,7 +18,7 @@ def vocab_file(tmp_path):
     return str(path)
 
 
-def _exported():
+def _write(folder, vocab_file, described):
     weight = tf.Variable([2.0])
 
     @signatures.of_texts(text_a=[None], text_b=[None])
@@ -27,9 +27,12 @@ def _exported():
         return {"score": count * weight}
 
     variable = types.SimpleNamespace(value=weight)
-    return exporting.SavedModel(
-        signatures={"serving_default": repeat},
-        network=types.SimpleNamespace(variables=[variable]),
+    exporting.write_saved_model(
+        {"serving_default": repeat},
+        types.SimpleNamespace(variables=[variable]),
+        str(folder),
+        vocab_file,
+        described,
     )
 
 
@@ -38,7 +41,7 @@ _DESCRIBED = {"task": "classification", "max_seq_length": 7}
 
 def _written(tmp_path, vocab_file):
     folder = tmp_path / "name" / "3"
-    exporting.write(_exported(), str(folder), vocab_file, _DESCRIBED)
+    _write(folder, vocab_file, _DESCRIBED)
     return folder
 
 
@@ -53,7 +56,7 @@ def test_folders_that_cannot_be_written_are_refused(
         exporting.check_new(str(tmp_path / "3"))
     # Nobody can make a file there, not even the superuser.
     with pytest.raises(OSError, match="/proc/3x could not be written: "):
-        exporting.write(_exported(), "/proc/3x", vocab_file, {})
+        _write("/proc/3x", vocab_file, {})
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="No permission to write in"):
@@ -99,12 +102,10 @@ def test_what_exists_is_not_written_again_and_failure_leaves_nothing(
     folder = _written(tmp_path, vocab_file)
     before = (folder / "model.json").read_bytes()
     with pytest.raises(ValueError, match=r"3 exists.* another --export_dir"):
-        exporting.write(_exported(), str(folder), vocab_file, {})
+        _write(folder, vocab_file, {})
     assert (folder / "model.json").read_bytes() == before
     with pytest.raises(TypeError):
-        exporting.write(
-            _exported(), str(tmp_path / "name/1"), vocab_file, {"a": object()}
-        )
+        _write(tmp_path / "name/1", vocab_file, {"a": object()})
     assert os.listdir(tmp_path / "name") == ["3"]
 
 
@@ -114,9 +115,21 @@ def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
     tf.io.gfile.makedirs(store)
     with tf.io.gfile.GFile(f"{store}/words.txt", "w") as file:
         file.write("[PAD]\n")
-    converted = exporting.Converted(content=b"network", description={})
+    monkeypatch.setattr(
+        tf.lite.TFLiteConverter, "convert", lambda self: b"network"
+    )
+    model = types.SimpleNamespace(
+        task="question_answering",
+        problem_type="single_label",
+        tokenizer=types.SimpleNamespace(vocab_file=f"{store}/words.txt"),
+    )
+
+    def network(input_ids, *_):
+        return {"start_logits": input_ids, "end_logits": input_ids}
+
+    network.variables = []
     for folder in (f"{store}/name/3", str(tmp_path / "name/3")):
-        exporting.write(converted, folder, f"{store}/words.txt", {})
+        exporting.write_litert(model, network, folder, {})
         assert sorted(tf.io.gfile.listdir(folder)) == [
             *("model.json", "model.tflite", "vocab.txt")
         ]
