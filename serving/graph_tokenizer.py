@@ -6,7 +6,6 @@ words, TensorFlow Text the words into pieces. Each new tokenizer checks
 that the installed version gives the pieces of the definition.
 """
 
-import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -81,7 +80,6 @@ class GraphTokenizer(tf.Module):
             do_lower_case=basic.do_lower_case, strip_accents=basic.strip_accents
         )
         self._splitter = _Splitter(self.definition.vocab, rules)
-        _check_rules(rules)
         self._splitter.check()
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
@@ -189,16 +187,6 @@ class _Splitter:
                     f"end), as the definition does; got {given!s:.200}. "
                     "Install the version in requirements.txt."
                 )
-
-
-@functools.cache
-def _check_rules(rules: normalization.Rules) -> None:
-    # With a vocabulary of all characters of the probes.
-    basic = tokenization.BasicTokenizer(**vars(rules))
-    chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
-    tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
-    vocab = {token: number for number, token in enumerate(tokens)}
-    _Splitter(vocab, rules).check()
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:

@@ -46,36 +46,20 @@ class RaggedIds:
     row_lengths: np.ndarray
 
 
-class WordMemory:
-    """Batch tokenizer with the results of `FullTokenizer`.
+class WordMemory(tokenization.FullTokenizer):
+    """Tokenizer that also encodes batches of texts.
 
     No rule of the reference tokenizer depends on text beyond white space, so
     the pieces of a word do not depend on its context.
-
-    Args:
-        vocab_file: one token per line.
-        do_lower_case: must match the model.
-        strip_accents: None: as `do_lower_case`.
-
-    Attributes:
-        definition: the reference tokenizer.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: a line of the file is not UTF-8.
     """
 
-    def __init__(
-        self,
-        vocab_file: str,
-        do_lower_case: bool = True,
-        strip_accents: bool | None = None,
-    ):
-        self.definition = tokenization.FullTokenizer(
-            vocab_file, do_lower_case, strip_accents
-        )
-        self._ids_of_part = _Memory(self._split_part).__getitem__
-        self._ids_of = _Memory(self._split_word).__getitem__
+    @functools.cached_property
+    def _ids_of(self) -> Callable[[str], bytes]:
+        return _Memory(self._split_word).__getitem__
+
+    @functools.cached_property
+    def _ids_of_part(self) -> Callable[[str], bytes]:
+        return _Memory(self._split_part).__getitem__
 
     def encode(self, texts: Iterable[str]) -> RaggedIds:
         """Returns the ids of the pieces of `N` texts.
@@ -97,21 +81,20 @@ class WordMemory:
 
     def _split_word(self, word: str) -> bytes:
         # Of text between white space.
-        basic = self.definition.basic_tokenizer
         if word.isascii() and word.isprintable():
-            word = word.lower() if basic.do_lower_case else word
+            if self.basic_tokenizer.do_lower_case:
+                word = word.lower()
             if word.isalnum():
                 return self._ids_of_part(word)
             parts = _ASCII_PARTS.findall(word)
         else:
-            parts = basic.tokenize(word)
+            parts = self.basic_tokenizer.tokenize(word)
         return b"".join(map(self._ids_of_part, parts))
 
     def _split_part(self, part: str) -> bytes:
         # Of a word without punctuation, or a punctuation mark.
-        pieces = self.definition.wordpiece_tokenizer.split(part)
-        ids = self.definition.convert_tokens_to_ids(pieces)
-        return np.array(ids, np.int32).tobytes()
+        pieces = self.wordpiece_tokenizer.split(part)
+        return np.array(self.convert_tokens_to_ids(pieces), np.int32).tobytes()
 
 
 class _Memory(dict):

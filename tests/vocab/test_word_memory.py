@@ -20,14 +20,13 @@ def _tokenizer(do_lower_case):
 
 
 _TOKENIZERS = {lower: _tokenizer(lower) for lower in (True, False)}
-_DEFINITION = _TOKENIZERS[True].definition
+_DEFINITION = _TOKENIZERS[True]
 
 
 def _assert_same(tokenizer, texts):
     encoded = tokenizer.encode(texts)
-    definition = tokenizer.definition
     expected = [
-        definition.convert_tokens_to_ids(definition.tokenize(text))
+        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
         for text in texts
     ]
     assert encoded.row_lengths.tolist() == list(map(len, expected))
@@ -93,7 +92,7 @@ def test_a_word_without_an_unknown_token_is_an_error(tmp_path):
 @settings(max_examples=100)
 @given(st.text(_ALPHABET, max_size=30) | st.text(max_size=20), st.booleans())
 def test_the_plain_definition_says_the_same(text, do_lower_case):
-    definition = _TOKENIZERS[do_lower_case].definition
+    definition = _TOKENIZERS[do_lower_case]
     assert definition.tokenize(text) == plain.tokenize(
         text, definition.vocab, do_lower_case=do_lower_case
     )
