@@ -22,7 +22,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
-from files import locking, paths, processes, progress, writing
+from files import paths, processes, progress, writing
 from tasks.masked_lm import encoded_corpus, masked_pairs
 from training import flags as training_flags
 from vocab import tokenization
@@ -159,7 +159,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         rules=text.rules,
         store=store,
     )
-    with locking.lock_outputs(options.output_files):
+    with writing.lock_outputs(options.output_files):
         pretraining_shards.log_reports(
             _reports(text, recipe, options, beam_arguments), text
         )

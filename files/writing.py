@@ -1,4 +1,4 @@
-"""Checks of output paths, and atomic writing of files and folders."""
+"""Checks, locks and atomic writing of output files and folders."""
 
 import contextlib
 import errno
@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from absl import logging
@@ -222,3 +222,89 @@ def write_json(path: str, value: Any) -> None:
     with whole_file(path) as file:
         json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+# -------------------------------- Locks, which are freed when a process ends
+
+
+class LockedError(OSError):
+    """Another process holds a lock."""
+
+
+@contextlib.contextmanager
+def lock(path: str, purpose: str) -> Iterator[None]:
+    """Holds a lock file while the body runs; remote stores are not locked.
+
+    Args:
+        path: the lock file, in an existing folder.
+        purpose: the locked resource, for messages, as "--output_dir=runs/1".
+
+    Raises:
+        LockedError: another process holds the lock.
+    """
+    if paths.is_remote(path):
+        yield
+        return
+    import filelock  # Late, for a fast --help.
+
+    held = filelock.FileLock(path)
+    try:
+        held.acquire(blocking=False)
+    except filelock.Timeout:
+        raise LockedError(
+            f"{purpose} is in use by another process. Wait until it ends, or "
+            "choose another."
+        ) from None
+    except OSError as error:  # As on file systems without locks.
+        logging.warning("%s is not locked: %s.", purpose, error.strerror)
+    try:
+        yield
+    finally:
+        # Removed while locked, so that no other process can hold it.
+        with contextlib.suppress(OSError):
+            os.remove(path)
+        held.release()
+
+
+@contextlib.contextmanager
+def lock_folder(folder: str, purpose: str) -> Iterator[None]:
+    """Locks a folder for this process while the body runs.
+
+    Args:
+        folder: created if missing, and removed again if nothing was written.
+        purpose: as for `lock`.
+
+    Raises:
+        LockedError: another process has locked the folder.
+        OSError: the folder cannot be written.
+    """
+    check_folder(folder)
+    is_new = not paths.is_folder(folder)
+    if not paths.is_remote(folder):
+        os.makedirs(folder, exist_ok=True)
+    try:
+        with lock(os.path.join(folder, ".lock"), purpose):
+            yield
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
+@contextlib.contextmanager
+def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
+    """Locks the first file of `--output_file` for this process.
+
+    It keeps two programs from mixing files of the same names. Devices and pipes
+    are not locked.
+
+    Raises:
+        LockedError: another process has locked the file.
+    """
+    first = output_paths[0]
+    if paths.is_remote(first) or paths.is_stream(first):
+        yield
+        return
+    os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
+    with lock(f"{first}.lock", f"--output_file={first}"):
+        yield

@@ -1,7 +1,7 @@
 """Checkpoints of any format, under the release's variable names.
 
 A variable's name is its path without the model's own name. A format is a module
-with a `Reader`, which implements `Source`, and a function `files`.
+with a `Reader`.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"
 
-RELEASE = "release"
-HUGGINGFACE = "huggingface"
-FORMATS = {RELEASE: release_format, HUGGINGFACE: huggingface}
+# A checkpoint open for reading.
+Source: TypeAlias = release_format.Reader | huggingface.Reader
 
 _SUPPORTED = (
     "Checkpoints of the release and of the TensorFlow Model Garden are read, "
@@ -36,27 +35,6 @@ _SUPPORTED = (
     "another kind in one of these with the program that wrote it, for example "
     "by transformers' save_pretrained."
 )
-
-
-class Source(Protocol):
-    """A checkpoint open for reading.
-
-    Attributes:
-        kind: the name of its format.
-        origin: its prefix or file.
-        variables: shape and type by the release's name.
-        architectures: Hugging Face's names of its classes, if known.
-        num_attention_heads: of its encoder, if its variables show it.
-    """
-
-    kind: str
-    origin: str
-    variables: Mapping[str, Spec]
-    architectures: tuple[str, ...]
-    num_attention_heads: int | None
-
-    def read(self, name: str) -> np.ndarray:
-        """Reads a variable by the release's name, as it is stored."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,20 +71,16 @@ class LoadReport:
         return "; ".join(lines)
 
 
-class Place(NamedTuple):
-    """The format of a checkpoint, and its prefix or file."""
-
-    format: str
-    path: str
-
-
-def find(path: str) -> Place:
+def find(path: str) -> str:
     """Finds the checkpoint of a path.
 
     Args:
         path: in the release's format a prefix, one of its files, or a folder,
             whose latest checkpoint is used; a Hugging Face folder or its
             weights. In a folder with both, the release's is used.
+
+    Returns:
+        The prefix, or the file of a Hugging Face folder.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
@@ -130,14 +104,14 @@ def find(path: str) -> Place:
     if prefix is None and is_folder:
         prefix = release_format.latest(path)
     if prefix is not None:
-        return Place(RELEASE, prefix)
+        return prefix
     for file in (path, *(os.path.join(path, n) for n in huggingface.FILES)):
         if os.path.basename(file) in huggingface.FILES and os.path.exists(file):
-            return Place(HUGGINGFACE, file)
+            return file
     if is_folder or not tf.io.gfile.exists(path):
         raise missing
     # A file without an index may be of the release's older format, "V1".
-    return Place(RELEASE, path)
+    return path
 
 
 @contextlib.contextmanager
@@ -151,9 +125,12 @@ def opened(path: str) -> Iterator[Source]:
         FileNotFoundError: the checkpoint or one of its files is missing.
         ValueError: a file is broken, or in no supported format.
     """
-    place = find(path)
+    found = find(path)
     with contextlib.ExitStack() as files:
-        yield FORMATS[place.format].Reader(place.path, files)
+        if os.path.basename(found) in huggingface.FILES:
+            yield huggingface.Reader(found, files)
+        else:
+            yield release_format.Reader(found)
 
 
 def list_variables(path: str) -> dict[str, Spec]:

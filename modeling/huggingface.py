@@ -173,11 +173,13 @@ def _pytorch_name(place: str) -> str:
 
 
 class Reader:
-    """Reads a folder under the release's names; see `checkpoints.Source`.
+    """Reads a folder under the release's names.
 
     Args:
         path: one of `FILES`, in its local folder.
         files: closes it.
+
+    Attributes: as of `release_format.Reader`.
 
     Raises:
         ValueError: the model is not BERT, or a file is broken.
@@ -211,7 +213,7 @@ class Reader:
             self.variables[name] = (shape, dtype)
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a variable by the release's name."""
+        """Reads a variable by the release's name, as it is stored."""
         theirs, is_transposed = self._places[name]
         value = self._read(theirs)
         return value.T if is_transposed else value

@@ -7,7 +7,6 @@ class that was saved. The names that layers gave their variables do not; the
 checkpoint's object graph contains them.
 """
 
-import contextlib
 import math
 import os
 import re
@@ -72,11 +71,17 @@ _SPAN = re.compile(r"layer_with_weights-\d+/layer_with_weights-\d+/\w+$")
 
 
 class Reader:
-    """Reads a checkpoint by name; see `checkpoints.Source`.
+    """Reads a checkpoint by name.
 
     Args:
-        prefix: of its files, as `find` returns it.
-        files: unused, for this format has no open files.
+        prefix: of its files, as `checkpoints.find` returns it.
+
+    Attributes:
+        kind: the name of its format.
+        origin: its prefix or file.
+        variables: shape and type by the release's name.
+        architectures: Hugging Face's names of its classes, if known.
+        num_attention_heads: of its encoder, if its variables show it.
 
     Raises:
         ValueError: a file is broken, or the variables have no known names.
@@ -84,7 +89,7 @@ class Reader:
 
     kind = "release"
 
-    def __init__(self, prefix: str, files: contextlib.ExitStack):
+    def __init__(self, prefix: str):
         import tensorflow as tf
 
         self.origin = prefix
@@ -116,7 +121,7 @@ class Reader:
         }
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a variable by the release's name."""
+        """Reads a variable by the release's name, as it is stored."""
         with messages.broken(self.origin, "checkpoint"):
             key = self._keys.get(name, name)
             value = np.asarray(self._reader.get_tensor(key))

@@ -137,7 +137,7 @@ def read(
     if best:
         folder = os.path.join(folder, "best")
     try:
-        checkpoint = checkpoints.find(folder).path
+        checkpoint = checkpoints.find(folder)
     except FileNotFoundError as error:
         raise ValueError(
             f"{folder} contains no checkpoint. Pass the --output_dir of a run "

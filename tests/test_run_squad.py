@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import run_squad
-from files import locking
+from files import writing
 from modeling import checkpoints
 from tests import programs, toy_squad
 from training import record_files, records
@@ -196,8 +196,8 @@ def test_scoring_needs_no_tensorflow(tmp_path):
 def test_scoring_holds_the_lock_of_its_folder(tmp_path):
     options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
     with (
-        locking.lock_folder(options.output_dir, "training"),
-        pytest.raises(locking.LockedError, match="is in use by another"),
+        writing.lock_folder(options.output_dir, "training"),
+        pytest.raises(writing.LockedError, match="is in use by another"),
     ):
         run_squad.main(options)
 

@@ -38,6 +38,7 @@ from vocab import tokenization
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
 _BILSTM = "bilstm/"
 _OUTPUTS = "output_bias"
+_RELEASE = "release"
 # The task of a head that shows it, by the name of its output's variable.
 _TASK_OF_HEAD = {
     "cls/predictions/output_bias": model_folder.PRETRAINING,
@@ -66,7 +67,7 @@ class Options:
     )
     output: str = flags.Group.FILES.required("New folder for the model.")
     output_format: str = flags.Group.FILES.required(
-        "Format of the output.", choices=("release", "huggingface")
+        "Format of the output.", choices=(_RELEASE, "huggingface")
     )
     bert_config_file: str | None = flags.Group.MODEL.optional(
         "JSON file with the sizes of the model; by default that next to the "
@@ -143,7 +144,7 @@ def convert(options: Options) -> None:
             variables[name] = value.astype(np.float32)
     with writing.whole_folder(options.output) as made:
         os.makedirs(made)
-        if options.output_format == checkpoints.RELEASE:
+        if options.output_format == _RELEASE:
             checkpoints.save(os.path.join(made, _WEIGHTS), variables)
             # As in an `output_dir`, so that scripts can use the folder as one.
             with writing.whole_file(os.path.join(made, "checkpoint")) as out:
@@ -238,7 +239,7 @@ def _check_description(
         )
     # Hugging Face's folders need no more than they have.
     if (
-        options.output_format != checkpoints.RELEASE
+        options.output_format != _RELEASE
         or source.kind == huggingface.Reader.kind
     ):
         return

@@ -15,7 +15,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import formats, preparation
-from files import locking, paths, progress, writing
+from files import paths, progress, writing
 
 _RAW_TEXT = flags.Heading("Raw text")
 
@@ -79,7 +79,7 @@ def run(options: Options) -> None:
     rules = options.rules(options.input_format)
     total = preparation.Prepared()
     with (
-        locking.lock_outputs(output_paths),
+        writing.lock_outputs(output_paths),
         # After an error too: otherwise the worker processes may never end.
         contextlib.closing(
             _texts(input_paths, rules, options.num_workers, total)

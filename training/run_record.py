@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from files import json_text, locking, paths
+from files import json_text, paths, writing
 
 FILE = "run.jsonl"
 # Packages whose versions affect results and speed.
@@ -59,7 +59,7 @@ def locked(folder: str) -> Iterator[None]:
     if not _is_chief():
         yield
         return
-    with locking.lock_folder(folder, f"--output_dir={folder}"):
+    with writing.lock_folder(folder, f"--output_dir={folder}"):
         yield
 
 

@@ -36,15 +36,15 @@ def _pretraining(**changes):
 
 def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
     for suffix in ("", ".index", _DATA):
-        assert checkpoints.find(_CHECKPOINT + suffix).path == _CHECKPOINT
-    assert checkpoints.find(str(_GOLDEN / "model")).path == _CHECKPOINT
+        assert checkpoints.find(_CHECKPOINT + suffix) == _CHECKPOINT
+    assert checkpoints.find(str(_GOLDEN / "model")) == _CHECKPOINT
     # Of several the one of the highest step, as a number.
     first = _copy(tmp_path, "model.ckpt-999")
     want = _copy(tmp_path, "model.ckpt-1000")
-    assert checkpoints.find(str(tmp_path)).path == want
+    assert checkpoints.find(str(tmp_path)) == want
     graph = tmp_path / "model.ckpt-999.meta"  # TensorFlow 1 writes one.
     graph.touch()
-    assert checkpoints.find(str(graph)).path == first
+    assert checkpoints.find(str(graph)) == first
     # The checkpoint file is obeyed, unless it is damaged.
     for content, found in (
         (b'model_checkpoint_path: "model.ckpt-999"', first),
@@ -52,7 +52,7 @@ def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
         *((b'model_checkpoint_path: ""', want), (b"?", want)),
     ):
         (tmp_path / "checkpoint").write_bytes(content)
-        assert checkpoints.find(str(tmp_path)).path == found
+        assert checkpoints.find(str(tmp_path)) == found
 
 
 @pytest.mark.parametrize("path", [".", "./", "../b"])
@@ -62,7 +62,7 @@ def test_a_folder_may_be_given_relative_to_the_current_one(
     (tmp_path / "b").mkdir()
     _copy(tmp_path / "b", "model.ckpt-7")
     monkeypatch.chdir(tmp_path / "b")
-    found = pathlib.Path(checkpoints.find(path).path)
+    found = pathlib.Path(checkpoints.find(path))
     assert found.resolve() == tmp_path / "b" / "model.ckpt-7"
 
 
@@ -271,28 +271,22 @@ def test_missing_shard_is_named(tmp_path):
         checkpoints.load(_pretraining(), prefix)
 
 
-def _find(path):
-    place = checkpoints.find(str(path))
-    return place.format, place.path
-
-
 def _touch(folder, *names):
     for name in names:
         (folder / name).write_bytes(b"")
 
 
 def test_each_form_is_found_by_file_and_by_folder(tmp_path):
-    assert _find(_CHECKPOINT) == ("release", _CHECKPOINT)
     # In order: a later one does not hide an earlier.
     names = ("pytorch_model.bin", "tf_model.h5", "model.safetensors")
     for name in names:
         _touch(tmp_path, name)
-        want = ("huggingface", str(tmp_path / name))
-        assert _find(tmp_path) == _find(tmp_path / name) == want
+        want = str(tmp_path / name)
+        assert checkpoints.find(str(tmp_path)) == checkpoints.find(want) == want
     # The release's checkpoint is first, and a file may be named.
     _touch(tmp_path, "x.ckpt.index")
-    assert _find(tmp_path) == ("release", str(tmp_path / "x.ckpt"))
-    assert _find(tmp_path / names[0])[0] == "huggingface"
+    assert checkpoints.find(str(tmp_path)) == str(tmp_path / "x.ckpt")
+    assert checkpoints.find(want) == want
 
 
 def test_a_pickle_without_torch_is_refused(tmp_path, monkeypatch):
@@ -306,7 +300,7 @@ def test_a_pickle_without_torch_is_refused(tmp_path, monkeypatch):
 def test_what_is_read_is_said_of_another_kind(tmp_path, name):
     _touch(tmp_path, name)
     with pytest.raises(FileNotFoundError, match=r"are read, .*save_pretrained"):
-        _find(tmp_path)
+        checkpoints.find(str(tmp_path))
     with pytest.raises(ValueError, match="not a valid checkpoint"):
         checkpoints.read(str(tmp_path / name))
 
@@ -336,4 +330,4 @@ def test_a_copied_folder_uses_its_own_files(tmp_path):
     prefix = _copy(origin, "model.ckpt-7")
     (origin / "checkpoint").write_text(f'model_checkpoint_path: "{prefix}"')
     shutil.copytree(origin, copy)
-    assert _find(copy) == ("release", str(copy / "model.ckpt-7"))
+    assert checkpoints.find(str(copy)) == str(copy / "model.ckpt-7")

@@ -8,15 +8,15 @@ import filelock
 import pytest
 
 import create_pretraining_data
-from files import locking
+from files import writing
 from tools import prepare_corpus
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
 _HOLD = (
     "import sys\n"
-    "from files import locking\n"
-    "with locking.lock(sys.argv[1], 'The folder'):\n"
+    "from files import writing\n"
+    "with writing.lock(sys.argv[1], 'The folder'):\n"
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"
 )
@@ -36,23 +36,23 @@ def test_a_lock_is_held_until_its_process_is_killed(path):
         text=True,
     ) as process:
         assert process.stdout.readline() == "held\n"
-        used = pytest.raises(locking.LockedError, match="The zip is in use by")
-        with used, locking.lock(path, "The zip"):
+        used = pytest.raises(writing.LockedError, match="The zip is in use by")
+        with used, writing.lock(path, "The zip"):
             pass
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert os.path.exists(path)
-    with locking.lock(path, "The zip"):
+    with writing.lock(path, "The zip"):
         pass
     assert not os.path.exists(path)
 
 
 def test_a_lock_ends_with_its_body_and_is_held_once(path):
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), locking.lock(path, "The zip"):
+        with pytest.raises(ZeroDivisionError), writing.lock(path, "The zip"):
             with (
-                pytest.raises(locking.LockedError),
-                locking.lock(path, "The zip"),
+                pytest.raises(writing.LockedError),
+                writing.lock(path, "The zip"),
             ):
                 pass
             _ = 1 / 0
@@ -64,23 +64,23 @@ def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
-    with locking.lock(path, "The zip"):
+    with writing.lock(path, "The zip"):
         pass
     assert "The zip is not locked: No locks available." in caplog.text
 
 
 def test_a_remote_store_is_not_locked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with locking.lock("gs://bucket/.lock", "The zip"):
+    with writing.lock("gs://bucket/.lock", "The zip"):
         assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
     folder = tmp_path / "b"
-    with locking.lock_folder(str(folder), "The folder"):
+    with writing.lock_folder(str(folder), "The folder"):
         assert folder.is_dir()
     assert not list(tmp_path.iterdir())
-    with locking.lock_folder(str(folder), "The folder"):
+    with writing.lock_folder(str(folder), "The folder"):
         (folder / "model").write_text("x")
     assert [path.name for path in folder.iterdir()] == ["model"]
 
@@ -100,8 +100,8 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
     }
     for program, options in runs.items():
         with (
-            locking.lock_outputs([str(out)]),
-            pytest.raises(locking.LockedError, match=f"--output_file={out} is"),
+            writing.lock_outputs([str(out)]),
+            pytest.raises(writing.LockedError, match=f"--output_file={out} is"),
         ):
             program.run(options)
         assert not out.exists()
@@ -111,5 +111,5 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
 
 
 def test_a_pipe_is_not_locked():
-    with locking.lock_outputs([os.devnull]):
+    with writing.lock_outputs([os.devnull]):
         assert not os.path.exists(f"{os.devnull}.lock")
