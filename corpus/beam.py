@@ -6,12 +6,8 @@ is needed only here, and imported only when used: requirements-beam.txt.
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from corpus import pretraining_shards
-
-if TYPE_CHECKING:
-    import apache_beam as beam
 
 # Namespaces of the counters.
 _COUNTS = "create_pretraining_data"
@@ -46,9 +42,15 @@ def make_shards(
             "Apache Beam creates shards in parallel: split the text with "
             "--shard_documents."
         )
-    pipeline = _new_pipeline(runner, arguments)
-    import apache_beam as beam
-
+    try:
+        import apache_beam as beam
+        from apache_beam.options import pipeline_options
+    except ImportError as error:
+        raise ValueError(
+            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
+        ) from error
+    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
+    pipeline = beam.Pipeline(options=options)
     _ = (
         pipeline
         | "Text" >> beam.Create([text])
@@ -59,18 +61,6 @@ def make_shards(
     result = pipeline.run()
     result.wait_until_finish()
     return _report(result)
-
-
-def _new_pipeline(runner: str, arguments: Sequence[str]) -> "beam.Pipeline":
-    try:
-        import apache_beam as beam
-        from apache_beam.options import pipeline_options
-    except ImportError as error:
-        raise ValueError(
-            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
-        ) from error
-    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
-    return beam.Pipeline(options=options)
 
 
 def _make(

@@ -4,15 +4,20 @@ Readers stream: they keep only a few documents in memory. They remove only
 blank lines; `corpus.cleaning` removes and counts everything else.
 """
 
+import bz2
 import collections
+import contextlib
 import dataclasses
+import gzip
 import itertools
+import lzma
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
-from corpus import cleaning, mediawiki, python_docs, sources
-from files import json_text, messages, paths
+from corpus import cleaning, mediawiki, python_docs
+from files import json_text, lines, messages, paths
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
@@ -20,7 +25,14 @@ _TITLE = re.compile(r'\btitle="')
 # passages and ignore lists, tables, and headers".
 _MIN_WORDS_OF_PROSE = 8
 _ROWS_AT_A_TIME = 64  # A row may be a book.
-_BUFFER_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 20
+_OPENERS: dict[str | None, Callable[..., IO]] = {
+    "xz": lzma.open,
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+}
+_SUFFIXES = {".xz": "xz", ".gz": "gzip", ".bz2": "bzip2"}
+_DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,12 +91,103 @@ class Format:
     min_paragraph_words: int = 0
 
 
+# ---------------------------------------------------------------------- Files
+
+
+@contextlib.contextmanager
+def _open_to_read(path: str) -> Iterator[IO[bytes]]:
+    """Opens a file, decompressed; compression is known by the first bytes.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file is damaged, truncated, or in an unsupported format
+            such as zip; names the file. This includes errors of reading it.
+    """
+    try:
+        with paths.open_to_read(path) as raw:
+            file: IO[bytes] = raw
+            kind = lines.kind_of(_head(file))
+            promised = _SUFFIXES.get(path[path.rfind(".") :].lower())
+            if promised and kind is None:
+                raise EOFError(f"it does not begin like a {promised} file")
+            while kind in _OPENERS:
+                file = _OPENERS[kind](file, "rb")
+                kind = lines.kind_of(_head(file))
+            if kind:
+                raise ValueError(
+                    f"{path}: must be text, or text compressed by gzip, xz or "
+                    f"bzip2; it is a {kind} file. "
+                    + (
+                        "Pass --input_format=parquet."
+                        if kind == "Parquet"
+                        else "Extract the text first."
+                    )
+                )
+            yield file
+    except (*_DAMAGE, OSError) as error:
+        # bz2 raises OSError without errno for damaged data.
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise ValueError(
+            f"{path}: damaged or truncated ({error}). Download it again."
+        ) from error
+
+
+def _head(file: IO[bytes]) -> bytes:
+    if hasattr(file, "peek"):
+        return file.peek(lines.SIGNATURE_BYTES)[: lines.SIGNATURE_BYTES]
+    head = file.read(lines.SIGNATURE_BYTES)  # A remote file has no `peek`.
+    file.seek(0)
+    return head
+
+
+def read_lines(path: str) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file, without line ends.
+
+    Lines end at "\\n" or "\\r\\n"; a byte-order mark at the start is dropped.
+
+    Raises:
+        OSError, ValueError: as when it is opened; or a line is not UTF-8, which
+            the message names.
+    """
+    with _open_to_read(path) as file:
+        for number, line in enumerate(_raw_lines(file), start=1):
+            try:
+                text = line.removesuffix(b"\r").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number}: not UTF-8 (byte "
+                    f"{line[error.start]:#04x}). Convert the text first, for "
+                    "example with iconv."
+                ) from error
+            if number == 1:
+                text = text.removeprefix(lines.BYTE_ORDER_MARK)
+            yield text
+
+
+def _raw_lines(file: IO[bytes]) -> Iterator[bytes]:
+    # Lines may have any length: their parts are joined only once.
+    parts: list[bytes] = []
+    while chunk := file.read(_CHUNK_BYTES):
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            ended[0] = b"".join([*parts, ended[0]])
+            parts.clear()
+            yield from ended
+        parts.append(rest)
+    if last := b"".join(parts):
+        yield last
+
+
+# -------------------------------------------------------------------- Formats
+
+
 def read_text(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the documents of a file, separated by empty lines."""
     del rules
     # As released: every carriage return is dropped.
-    lines = (line.replace("\r", "") for line in sources.read_lines(path))
-    for is_blank, group in itertools.groupby(lines, lambda x: not x.strip()):
+    read = (line.replace("\r", "") for line in read_lines(path))
+    for is_blank, group in itertools.groupby(read, lambda x: not x.strip()):
         if not is_blank:
             yield Document(lines=list(group))
 
@@ -99,21 +202,21 @@ def read_wikiextractor(path: str, rules: Rules) -> Iterator[Document]:
         ValueError: `<doc>` without `</doc>`, text outside of them, or an
             invalid JSON line.
     """
-    lines = enumerate(sources.read_lines(path), start=1)
-    first = next(((n, line) for n, line in lines if line.strip()), None)
+    numbered = enumerate(read_lines(path), start=1)
+    first = next(((n, line) for n, line in numbered if line.strip()), None)
     if first is None:
         return
-    numbered = itertools.chain([first], lines)
+    whole = itertools.chain([first], numbered)
     if first[1].lstrip().startswith("{"):
-        yield from _json_documents(path, numbered, rules)
+        yield from _json_documents(path, whole, rules)
     else:
-        yield from _articles(path, numbered)
+        yield from _articles(path, whole)
 
 
-def _articles(path: str, lines: _Lines) -> Iterator[Document]:
+def _articles(path: str, numbered: _Lines) -> Iterator[Document]:
     opened_at, title = 0, None
     article: list[str] = []
-    for number, line in lines:
+    for number, line in numbered:
         opens, new_title = _opening(line)
         if opens:
             if opened_at:
@@ -158,14 +261,14 @@ def read_json_lines(path: str, rules: Rules) -> Iterator[Document]:
     Raises:
         ValueError: not a JSON object, or no text in `rules.text_field`.
     """
-    lines = enumerate(sources.read_lines(path), start=1)
-    yield from _json_documents(path, lines, rules)
+    numbered = enumerate(read_lines(path), start=1)
+    yield from _json_documents(path, numbered, rules)
 
 
 def _json_documents(
-    path: str, lines: _Lines, rules: Rules
+    path: str, numbered: _Lines, rules: Rules
 ) -> Iterator[Document]:
-    for number, line in lines:
+    for number, line in numbered:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
@@ -198,7 +301,7 @@ def _document(
 def read_mediawiki(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
     del rules
-    with sources.open_to_read(path) as file:
+    with _open_to_read(path) as file:
         for title, text in mediawiki.read_articles(file, path):
             yield Document(lines=text.splitlines(), title=title)
 
@@ -216,7 +319,7 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
     paths.check_readable(path)  # pyarrow opens remote files itself.
     try:
         file = parquet.ParquetFile(
-            path, buffer_size=_BUFFER_BYTES, pre_buffer=False
+            path, buffer_size=_CHUNK_BYTES, pre_buffer=False
         )
         columns = [
             field.name
@@ -248,7 +351,7 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
 def read_book(path: str, rules: Rules) -> Iterator[Document]:
     """Yields one document: a book in plain text with hard-wrapped lines."""
     del rules
-    yield Document(lines=list(sources.read_lines(path)))
+    yield Document(lines=list(read_lines(path)))
 
 
 FORMATS: Mapping[str, Format] = {

@@ -128,11 +128,11 @@ def make_shard(
         shard has no file.
     """
     number, documents = shard
-    report = Report()
+    report, digest = Report(), hashlib.sha256()
+    hashed: Iterable[formats.Document] = _hashed(documents, digest)
     if isinstance(documents, list):
-        known = hashlib.sha256()
-        collections.deque(_hashed(documents, known), maxlen=0)
-        if recipe.store.holds(number, known.hexdigest()):
+        hashed = list(hashed)
+        if recipe.store.holds(number, digest.hexdigest()):
             report.counts.update(shards=1, reused=1)
             return report
     tokenizer = _tokenizer(
@@ -141,10 +141,8 @@ def make_shard(
         recipe.strip_accents,
         paths.sha256(recipe.vocab_file),
     )
-    digest = hashlib.sha256()
     corpus = encoded_corpus.encode_documents(
-        _sentences(_hashed(documents, digest), recipe.rules, report.dropped),
-        tokenizer.encode,
+        _sentences(hashed, recipe.rules, report.dropped), tokenizer.encode
     )
     report.dropped[
         "sentences without a token, such as those of control characters"
