@@ -21,10 +21,12 @@ class Model:
     Attributes:
         name: for display.
         flags: those that name its files, and say how it reads them.
+        commands: that pre-train it, the last one; none if it is released.
     """
 
     name: str
     flags: running.Flags
+    commands: tuple[running.Command, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,14 +36,14 @@ class Task:
     Attributes:
         name: for display.
         program: its script.
-        tuning: the hyperparameters.
-        flags: its data, and more of the script.
+        flags: its data and the hyperparameters.
+        num_seeds: commands of question answering; others have `num_trials`.
     """
 
     name: str
     program: str
-    tuning: scales.Tuning
     flags: running.Flags
+    num_seeds: int = 1
 
 
 class Plan:
@@ -87,36 +89,38 @@ class Plan:
 
     # ----------------------------------------------------------------- Tasks
 
-    def glue(self, name: str, num_trials: int = 0, **flags) -> Task:
+    def glue(self, name: str, **flags: running.Value) -> Task:
         """Returns a task of GLUE."""
         data = {"task_name": name, "data_dir": f"{running.DATA}/glue/{name}"}
-        tuning = self._tuning("glue", num_trials)
-        return Task(name, "run_classifier.py", tuning, data | flags)
+        flags = {**data, **self.scale.tuning["glue"], **flags}
+        return Task(name, "run_classifier.py", flags)
 
-    def squad(self, version: str, num_trials: int = 0, **flags) -> Task:
+    def squad(
+        self, version: str, num_seeds: int | None = None, **flags: running.Value
+    ) -> Task:
         """Returns SQuAD "1.1" or "2.0"."""
+        folder, name = f"{running.DATA}/squad", f"squad-{version}"
         data = {
-            "train_file": f"{running.DATA}/squad/train-v{version}.json",
-            "predict_file": f"{running.DATA}/squad/dev-v{version}.json",
+            "train_file": f"{folder}/train-v{version}.json",
+            "predict_file": f"{folder}/dev-v{version}.json",
         }
-        tuning = self._tuning(f"squad-{version}", num_trials)
-        return Task(f"SQuAD-{version}", _SQUAD, tuning, data | flags)
+        flags = {**data, **self.scale.tuning[name], **flags}
+        num_seeds = num_seeds or self.scale.num_seeds
+        return Task(f"SQuAD-{version}", _SQUAD, flags, num_seeds)
 
     def swag(self) -> Task:
         """Returns SWAG."""
         data = {"data_dir": f"{running.DATA}/swag"}
-        return Task("SWAG", "run_swag.py", self._tuning("swag"), data)
+        return Task(
+            "SWAG", "run_swag.py", {**data, **self.scale.tuning["swag"]}
+        )
 
-    def ner(self, **flags) -> Task:
+    def ner(self, **flags: running.Value) -> Task:
         """Returns CoNLL-2003, fine-tuned or with BERT's `features`."""
         data = {"data_dir": f"{running.DATA}/conll2003"}
-        tuning = self._tuning("ner-features" if "features" in flags else "ner")
-        return Task("CoNLL-2003", "run_ner.py", tuning, data | flags)
-
-    def _tuning(self, kind: str, num_trials: int = 0) -> scales.Tuning:
-        tuning = self.scale.tuning[kind]
-        num_trials = num_trials or tuning.num_trials
-        return dataclasses.replace(tuning, num_trials=num_trials)
+        tuning = "ner-features" if "features" in flags else "ner"
+        flags = {**data, **self.scale.tuning[tuning], **flags}
+        return Task("CoNLL-2003", "run_ner.py", flags)
 
     # ----------------------------------------------------------- Fine-tuning
 
@@ -127,7 +131,7 @@ class Plan:
 
         Question answering has a command for each seed, other tasks one for all.
         """
-        scale, tuning = self.scale, task.tuning
+        scale = self.scale
         words = [task.name, model.name, str(task.flags.get("features", ""))]
         if "bilstm_head" in task.flags:
             words.append("bilstm")
@@ -137,38 +141,28 @@ class Plan:
             **model.flags,
             "do_train": True,
             "do_eval": True,
-            "max_seq_length": tuning.max_seq_length,
-            "train_batch_size": tuning.batch_size,
-            "num_train_epochs": tuning.num_epochs,
-            **tuning.flags,
             **task.flags,
             "predict_batch_size": scale.scoring_batch_size,
             **scale.training_flags,
         }
         if task.program != _SQUAD:
-            flags |= {
-                "learning_rates": tuple(map(str, tuning.learning_rates)),
-                "num_trials": tuning.num_trials,
-                "eval_batch_size": scale.scoring_batch_size,
-            }
+            flags["eval_batch_size"] = scale.scoring_batch_size
             return (self.add(name, task.program, **flags),)
-        flags |= {
-            "do_predict": True,
-            "learning_rate": tuning.learning_rates[0],
-        }
+        flags["do_predict"] = True
         return tuple(
             self.add(
                 f"{name} seed {number + 1}",
                 task.program,
-                **(flags | {"random_seed": _FIRST_SEED + number}),
+                **{**flags, "random_seed": _FIRST_SEED + number},
             )
-            for number in range(tuning.num_trials)
+            for number in range(task.num_seeds)
         )
 
     def ensemble(
         self, model: Model, task: Task, members: Sequence[running.Command]
     ) -> running.Command:
         """Adds the command that combines the answers of fine-tuned models."""
+        more = {k: v for k, v in task.flags.items() if k == "doc_stride"}
         return self.add(
             f"{members[0].name} and {len(members) - 1} others",
             _SQUAD,
@@ -178,7 +172,7 @@ class Plan:
             do_predict=True,
             do_eval=True,
             predict_file=task.flags["predict_file"],
-            **task.tuning.flags,
+            **more,
             ensemble=tuple(
                 f"{member.output}/nbest_predictions.json" for member in members
             ),
@@ -200,6 +194,10 @@ class Plan:
             "do_lower_case": "true" if casing == "uncased" else "false",
         }
         return Model(name, flags)
+
+    def models(self, casing: str = "uncased") -> dict[str, Model]:
+        """Returns the models of the sizes that are compared."""
+        return {size: self.model(size, casing) for size in self.sizes}
 
     def after_triviaqa(self, model: Model) -> Model:
         """Returns a model that is fine-tuned on TriviaQA's Wikipedia part."""
@@ -225,7 +223,8 @@ class Plan:
         step: int = 0,
     ) -> Model:
         """Returns a model that is pre-trained, at its last or a given step."""
-        folder = self.pretrain(network, objective, masking).output
+        command = self.pretrain(network, objective, masking)
+        folder = command.output
         name = _name(network, objective, masking)
         flags = {
             "bert_config_file": self.scale.networks[network],
@@ -237,7 +236,8 @@ class Plan:
         }
         if objective == LTR:
             flags["attention"] = "causal"
-        return Model(f"{name} step {step}" if step else name, flags)
+        name = f"{name} step {step}" if step else name
+        return Model(name, flags, (command,))
 
     # ---------------------------------------------------------- Pre-training
 
@@ -323,14 +323,11 @@ class Plan:
             self.add(
                 f"text {name}",
                 "tools.prepare_corpus",
-                input_format=text.input_format,
-                input_file=f"{running.DATA}/{text.files}",
+                **flags,
                 output_file=f"{running.OUT}/text-%05d.txt",
-                num_output_files=self.scale.num_text_files,
-                holdout_every=text.holdout_every,
                 holdout_file=f"{running.OUT}/held_out.txt",
             )
-            for name, text in self.scale.texts.items()
+            for name, flags in self.scale.texts.items()
         ]
         return tuple(f"{command.output}/{files}" for command in commands)
 

@@ -27,7 +27,7 @@ _LOG = "log.txt"
 _TAIL_LINES = 15
 _HASH_LENGTH = 10
 
-Value = str | bool | int | float | tuple[str, ...]
+Value = str | bool | int | float | tuple[str | float, ...]
 Flags = Mapping[str, Value]
 
 
@@ -86,7 +86,8 @@ def words_of(program: str, flags: Flags) -> tuple[str, ...]:
     """
     words = [program] if program.endswith(".py") else ["-m", program]
     for name, value in flags.items():
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        values = value if isinstance(value, tuple) else (value,)
+        text = ",".join(map(str, values))
         words.append(f"--{name}" if value is True else f"--{name}={text}")
     return tuple(words)
 

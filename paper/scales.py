@@ -2,56 +2,20 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from paper import running
 
 BASE, LARGE = SIZES = ("base", "large")
 
 
-@dataclasses.dataclass(frozen=True)
-class Text:
-    """Raw text of pre-training.
-
-    Attributes:
-        input_format: of `tools.prepare_corpus`.
-        files: a glob below the data folder.
-        holdout_every: one document of so many is held out.
-    """
-
-    input_format: str
-    files: str
-    holdout_every: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """Steps of pre-training at one length, on records of it."""
 
     max_seq_length: int
     max_predictions_per_seq: int
     batch_size: int
     num_steps: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Tuning:
-    """The hyperparameters of fine-tuning.
-
-    Attributes:
-        max_seq_length: T.
-        batch_size: of training.
-        num_epochs: of training.
-        learning_rates: the grid; question answering uses the first.
-        num_trials: seeds for each rate.
-        flags: others of the script.
-    """
-
-    max_seq_length: int
-    batch_size: int
-    num_epochs: float
-    learning_rates: tuple[float, ...]
-    num_trials: int = 1
-    flags: running.Flags = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,8 +25,8 @@ class Scale:
     Attributes:
         is_full: whether models and vocabulary are the release's and numbers the
             paper's.
-        texts: of pre-training, by name.
-        num_text_files: of each; `create_pretraining_data.py` shuffles them.
+        texts: of pre-training: flags of `tools.prepare_corpus` by name. Of the
+            files of a text, `create_pretraining_data.py` shuffles the order.
         networks: configuration files by name, smallest first.
         sizes: the names of the models in place of BASE and LARGE.
         phases: of pre-training, in order, under one schedule of the rate.
@@ -71,7 +35,8 @@ class Scale:
         num_warmup_steps: of pre-training.
         keep_every: steps between checkpoints that stay, for Figure 5.
         figure_steps: the steps of the points of Figure 5.
-        tuning: the hyperparameters of fine-tuning, by kind of task.
+        tuning: flags of fine-tuning, by kind of task.
+        num_seeds: of question answering, which has a command for each.
         num_restarts: seeds of Table 6, and of LARGE in Table 1.
         num_members: of an ensemble in Table 2.
         scoring_batch_size: of evaluation and prediction, whose results it does
@@ -80,8 +45,7 @@ class Scale:
     """
 
     is_full: bool
-    texts: Mapping[str, Text]
-    num_text_files: int
+    texts: Mapping[str, running.Flags]
     networks: Mapping[str, str]
     sizes: Mapping[str, str]
     phases: tuple[Phase, ...]
@@ -90,11 +54,34 @@ class Scale:
     num_warmup_steps: int
     keep_every: int
     figure_steps: tuple[int, ...]
-    tuning: Mapping[str, Tuning]
+    tuning: Mapping[str, running.Flags]
+    num_seeds: int
     num_restarts: int
     num_members: int
     scoring_batch_size: int
     training_flags: running.Flags = dataclasses.field(default_factory=dict)
+
+
+def _text(
+    input_format: str, files: str, num_output_files: int, holdout_every: int
+) -> running.Flags:
+    return {
+        "input_format": input_format,
+        "input_file": f"{running.DATA}/corpora/{files}",
+        "num_output_files": num_output_files,
+        "holdout_every": holdout_every,
+    }
+
+
+def _tuning(
+    length: int, batch_size: int, num_epochs: float, **more: running.Value
+) -> running.Flags:
+    return {
+        "max_seq_length": length,
+        "train_batch_size": batch_size,
+        "num_train_epochs": num_epochs,
+        **more,
+    }
 
 
 _CONFIGS = "modeling/configs"
@@ -102,10 +89,9 @@ FULL = Scale(
     is_full=True,
     # Source: section 3.1: Wikipedia and books.
     texts={
-        "wikipedia": Text("wikiextractor", "corpora/wikipedia/*/wiki_*", 200),
-        "books": Text("book", "corpora/books/*", 200),
+        "wikipedia": _text("wikiextractor", "wikipedia/*/wiki_*", 64, 200),
+        "books": _text("book", "books/*", 64, 200),
     },
-    num_text_files=64,
     # Source: Table 6: layers, width, heads.
     networks={
         "L-3 H-768 A-12": f"{_CONFIGS}/uncased_L-3_H-768_A-12.json",
@@ -129,16 +115,23 @@ FULL = Scale(
     tuning={
         # Source: section 4.1, and appendix A.3 for the rates; the length,
         # on which it is silent, is that of the release's README.
-        "glue": Tuning(128, 32, 3.0, (5e-5, 4e-5, 3e-5, 2e-5)),
+        "glue": _tuning(
+            128, 32, 3.0, learning_rates=(5e-5, 4e-5, 3e-5, 2e-5), num_trials=1
+        ),
         # Source: sections 4.2 to 4.4; lengths are the release's defaults.
-        "squad-1.1": Tuning(384, 32, 3.0, (5e-5,)),
-        "squad-2.0": Tuning(384, 48, 2.0, (5e-5,)),
-        "swag": Tuning(128, 16, 3.0, (2e-5,)),
+        "squad-1.1": _tuning(384, 32, 3.0, learning_rate=5e-5),
+        "squad-2.0": _tuning(384, 48, 2.0, learning_rate=5e-5),
+        "swag": _tuning(128, 16, 3.0, learning_rates=2e-5, num_trials=1),
         # Source: section 5.3 and the ranges of appendix A.3.
-        "ner": Tuning(512, 32, 4.0, (5e-5, 3e-5, 2e-5), num_trials=5),
+        "ner": _tuning(
+            512, 32, 4.0, learning_rates=(5e-5, 3e-5, 2e-5), num_trials=5
+        ),
         # The defaults of run_ner.py --features; the paper is silent.
-        "ner-features": Tuning(512, 32, 20.0, (1e-3,), num_trials=5),
+        "ner-features": _tuning(
+            512, 32, 20.0, learning_rates=1e-3, num_trials=5
+        ),
     },
+    num_seeds=1,
     num_restarts=5,
     num_members=7,
     scoring_batch_size=32,
@@ -146,15 +139,14 @@ FULL = Scale(
 
 # Source: the largest rate of the grid that the release's README gives for its
 # miniatures. The networks know 128 positions.
-_FEW = Tuning(128, 32, 2.0, (3e-4,), num_trials=2)
-_FEW_OF_SQUAD = dataclasses.replace(_FEW, flags={"doc_stride": 64})
+_FEW = _tuning(128, 32, 2.0, learning_rates=3e-4, num_trials=2)
+_FEW_OF_SQUAD = _tuning(128, 32, 2.0, learning_rate=3e-4, doc_stride=64)
 SMALL = Scale(
     is_full=False,
     texts={
-        "wikipedia": Text("wikiextractor", "corpora/*wiki*", 50),
-        "novels": Text("book", "corpora/novels/*", 20),
+        "wikipedia": _text("wikiextractor", "*wiki*", 4, 50),
+        "novels": _text("book", "novels/*", 4, 20),
     },
-    num_text_files=4,
     # Dropout is 0 and the initial weights are three times as wide as in the
     # paper: such networks leave the plateau of guessing words by their
     # frequency sooner.
@@ -173,8 +165,9 @@ SMALL = Scale(
     tuning={
         **dict.fromkeys(("glue", "swag", "ner"), _FEW),
         **dict.fromkeys(("squad-1.1", "squad-2.0"), _FEW_OF_SQUAD),
-        "ner-features": Tuning(128, 32, 2.0, (1e-3,), num_trials=2),
+        "ner-features": {**_FEW, "learning_rates": 1e-3},
     },
+    num_seeds=2,
     num_restarts=2,
     num_members=3,
     scoring_batch_size=128,

@@ -96,23 +96,33 @@ def make(name: str, plan: recipes.Plan) -> Table:
     return dataclasses.replace(table, cells=cells, commands=plan.commands)
 
 
-def _row(
+def _rows(
     plan: recipes.Plan,
-    row: str,
-    model: recipes.Model,
+    models: Mapping[str, recipes.Model],
     columns: Sequence[Column],
-    paper: _Numbers,
+    paper: Mapping[str, _Numbers],
 ) -> list[Cell]:
-    """Returns the cells of a model that is fine-tuned on each task."""
+    """Returns the cells of models that are fine-tuned on each task.
+
+    Args:
+        plan: gets the commands.
+        models: by row.
+        columns: the tasks.
+        paper: the paper's numbers by row, for each column.
+    """
     return [
         Cell(
             row=row,
             column=column,
-            commands=plan.fine_tune(model, column.task),
+            commands=plan.fine_tune(model, column.task)
+            if column.task
+            else model.commands,
             paper=number,
         )
-        for column, number in zip(columns, paper, strict=True)
-        if column.task
+        for row, model in models.items()
+        for column, number in zip(
+            columns, paper.get(row, [None] * len(columns)), strict=True
+        )
     ]
 
 
@@ -149,13 +159,15 @@ _TABLE_1_COLUMNS = (
 def table_1(plan: recipes.Plan) -> Table:
     """GLUE: the best of four rates on the dev sets (section 4.1)."""
     cells: list[Cell] = []
-    for size in plan.sizes:
-        seeds = plan.scale.num_restarts if size == scales.LARGE else 0
+    for size, model in plan.models().items():
+        flags: dict[str, running.Value] = {"do_predict": True}
+        if size == scales.LARGE:
+            flags["num_trials"] = plan.scale.num_restarts
         columns = [
-            Column(name, plan.glue(task, seeds, do_predict=True), *metrics)
+            Column(name, plan.glue(task, **flags), *metrics)
             for name, task, *metrics in _TABLE_1_COLUMNS
         ]
-        row = _row(plan, size, plan.model(size), columns, _TABLE_1[size])
+        row = _rows(plan, {size: model}, columns, _TABLE_1)
         cells += [
             dataclasses.replace(cell, dev=number)
             for cell, number in zip(row, _TABLE_1_DEV[size], strict=True)
@@ -187,21 +199,21 @@ _TABLE_2 = {
 
 def table_2(plan: recipes.Plan) -> Table:
     """SQuAD 1.1: single models and ensembles of seven (section 4.2)."""
-    models = {size: plan.model(size) for size in plan.sizes}
+    models = plan.models()
     if scales.LARGE in models and plan.scale.is_full:
         models["large + TriviaQA"] = plan.after_triviaqa(models[scales.LARGE])
     cells: list[Cell] = []
     claims = _large_is_better(plan, "F1")
     for row, model in models.items():
-        seeds = 0 if row == scales.BASE else plan.scale.num_members
-        task = plan.squad("1.1", seeds)
+        is_base = row == scales.BASE
+        task = plan.squad("1.1", None if is_base else plan.scale.num_members)
         columns = [
             Column("EM", task, "exact_match", "f1", is_mean=True),
             Column("F1", task, "f1", is_mean=True),
         ]
-        single = _row(plan, row, model, columns, _TABLE_2[row])
+        single = _rows(plan, {row: model}, columns, _TABLE_2)
         cells += single
-        if row == scales.BASE:
+        if is_base:
             continue
         joined = f"{row}, ensemble"
         command = plan.ensemble(model, task, single[0].commands)
@@ -229,16 +241,10 @@ def table_3(plan: recipes.Plan) -> Table:
         "2.0", version_2_with_negative=True, null_score_diff_threshold="auto"
     )
     columns = [Column("EM", task, "exact", "f1"), Column("F1", task, "f1")]
-    numbers = {"base": (None, None), "large": (78.7, 81.9)}
+    numbers = {"large": (78.7, 81.9)}
     return Table(
         title="SQuAD 2.0, development set",
-        cells=[
-            cell
-            for size in plan.sizes
-            for cell in _row(
-                plan, size, plan.model(size), columns, numbers[size]
-            )
-        ],
+        cells=_rows(plan, plan.models(), columns, numbers),
         claims=_large_is_better(plan, "F1"),
         notes=[
             "As in the paper the threshold is the one with the best F1 on the "
@@ -250,16 +256,10 @@ def table_3(plan: recipes.Plan) -> Table:
 def table_4(plan: recipes.Plan) -> Table:
     """SWAG (section 4.4)."""
     column = Column("dev", plan.swag(), "eval_accuracy")
-    numbers = {"base": 81.6, "large": 86.6}
+    numbers = {"base": [81.6], "large": [86.6]}
     return Table(
         title="SWAG, development set",
-        cells=[
-            cell
-            for size in plan.sizes
-            for cell in _row(
-                plan, size, plan.model(size), [column], [numbers[size]]
-            )
-        ],
+        cells=_rows(plan, plan.models(), [column], numbers),
         claims=_large_is_better(plan, "dev"),
         notes=[
             "The paper does not say its length; others report 80.2 to 80.7.",
@@ -289,7 +289,7 @@ def table_5(plan: recipes.Plan) -> Table:
             Column("SQuAD", plan.squad("1.1", **flags), "f1"),
         ]
         model = plan.pretrained(base, objective)
-        cells += _row(plan, row, model, columns, numbers)
+        cells += _rows(plan, {row: model}, columns, {row: numbers})
     pairs, all_ltr = ["QNLI", "MNLI-m", "SQuAD"], "LTR & no NSP"
     sentences = ["MNLI-m", "MRPC", "SST-2", "SQuAD"]
     return Table(
@@ -325,39 +325,18 @@ _TABLE_6: Mapping[str, _Numbers] = {
 
 def table_6(plan: recipes.Plan) -> Table:
     """The effect of model size: the mean of five restarts (section 5.2)."""
-    perplexity = Column("perplexity", None, "masked_lm_loss")
-    columns = [
-        Column(
-            name,
-            plan.glue(task, plan.scale.num_restarts),
-            "eval_accuracy",
-            is_mean=True,
+    columns = [Column("perplexity", None, "masked_lm_loss")]
+    for name in ("MNLI-m", "MRPC", "SST-2"):
+        task = plan.glue(
+            name.removesuffix("-m"), num_trials=plan.scale.num_restarts
         )
-        for name, task in (
-            ("MNLI-m", "MNLI"),
-            ("MRPC", "MRPC"),
-            ("SST-2", "SST-2"),
-        )
-    ]
+        columns.append(Column(name, task, "eval_accuracy", is_mean=True))
     networks = plan.scale.networks
-    cells: list[Cell] = []
-    for network in networks:
-        number, *numbers = _TABLE_6.get(network, [None] * 4)
-        pretraining = plan.pretrain(network)
-        cells.append(
-            Cell(
-                row=network,
-                column=perplexity,
-                commands=(pretraining,),
-                paper=number,
-            )
-        )
-        model = plan.pretrained(network)
-        cells += _row(plan, network, model, columns, numbers)
-    every = ["perplexity", *(column.name for column in columns)]
+    models = {network: plan.pretrained(network) for network in networks}
+    every = [column.name for column in columns]
     return Table(
         title="Size of the model, mean of the restarts, development sets",
-        cells=cells,
+        cells=_rows(plan, models, columns, _TABLE_6),
         claims=[
             Claim(larger, smaller, every, "section 5.2: larger is better")
             for smaller, larger in itertools.pairwise(networks)
@@ -369,7 +348,10 @@ def table_6(plan: recipes.Plan) -> Table:
     )
 
 
-_TABLE_7 = {"base": (96.4, 92.4), "large": (96.6, 92.8)}
+_TABLE_7 = {
+    "fine-tuned, base": (96.4, 92.4),
+    "fine-tuned, large": (96.6, 92.8),
+}
 _TABLE_7_FEATURES = {
     "embeddings": ("embeddings", 91.0),
     "second-to-last hidden": ("second_to_last", 95.6),
@@ -387,17 +369,17 @@ def table_7(plan: recipes.Plan) -> Table:
         Column("dev F1", task, "eval_f1", is_mean=True),
         Column("test F1", task, "test_f1", "eval_f1", is_mean=True),
     ]
-    models = {size: plan.model(size, "cased") for size in plan.sizes}
-    cells: list[Cell] = []
-    for size, model in models.items():
-        row = f"fine-tuned, {size}"
-        cells += _row(plan, row, model, columns, _TABLE_7[size])
+    models = plan.models("cased")
+    tuned = {f"fine-tuned, {size}": model for size, model in models.items()}
+    cells = _rows(plan, tuned, columns, _TABLE_7)
     claims: list[Claim] = []
     if scales.BASE in models:
         for row, (features, number) in _TABLE_7_FEATURES.items():
             task = plan.ner(features=features)
             column = Column("dev F1", task, "eval_f1", is_mean=True)
-            cells += _row(plan, row, models[scales.BASE], [column], [number])
+            cells += _rows(
+                plan, {row: models[scales.BASE]}, [column], {row: [number]}
+            )
         last, concat = "last hidden", "concat last four"
         claims = [
             Claim(concat, last, ["dev F1"], "section 5.3"),
@@ -437,16 +419,15 @@ def table_8(plan: recipes.Plan) -> Table:
         Column("NER features", features, "eval_f1", is_mean=True),
     ]
     base = plan.scale.sizes[scales.BASE]
-    cells: list[Cell] = []
-    for masking, numbers in _TABLE_8.items():
-        model = plan.pretrained(base, masking=masking)
-        cells += _row(plan, masking, model, columns, numbers)
+    models = {
+        masking: plan.pretrained(base, masking=masking) for masking in _TABLE_8
+    }
     paper, masks, words = "80,10,10", "100,0,0", "0,0,100"
     ner = ["NER features", "NER fine-tuned"]
     return Table(
         title="Per cent of the predicted words that become [MASK], stay, "
         "become a random word; BASE, development sets",
-        cells=cells,
+        cells=_rows(plan, models, columns, _TABLE_8),
         claims=[
             Claim(paper, masks, ner, "C.2: [MASK] alone hurts, features most"),
             Claim(paper, words, ["NER features", "MNLI"], "C.2, Table 8"),
@@ -479,8 +460,11 @@ def figure_5(plan: recipes.Plan) -> Table:
     cells: list[Cell] = []
     for name, (objective, numbers) in _FIGURE_5.items():
         for step, number in zip(steps, numbers, strict=False):
-            model = plan.pretrained(base, objective, step=step)
-            cells += _row(plan, f"{name} {step}", model, [column], [number])
+            model, row = (
+                plan.pretrained(base, objective, step=step),
+                f"{name} {step}",
+            )
+            cells += _rows(plan, {row: model}, [column], {row: [number]})
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(

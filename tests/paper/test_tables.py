@@ -101,7 +101,7 @@ def test_phases_of_a_pre_training_follow_each_other_in_one_folder():
 
 def test_a_change_of_the_last_phase_is_another_pre_training():
     first, last = scales.SMALL.phases
-    changed = dataclasses.replace(last, batch_size=32)
+    changed = last._replace(batch_size=32)
     folders = {
         recipes.Plan(dataclasses.replace(scales.SMALL, phases=(first, each)))
         .pretrain("L-4 H-128")
