@@ -17,7 +17,9 @@ program can use the output:
 """
 
 import dataclasses
+import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,14 +27,13 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, writing
+from files import lines, messages, paths, run_files, writing
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
 from tasks import task as task_lib
 from tasks.classification import glue
-from tools import model_card
 from training import flags as training_flags
-from training import model_folder, records
+from training import model_folder, records, run_record
 from vocab import tokenization
 
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
@@ -55,6 +56,17 @@ _NEEDED = {
     ),
     model_folder.MULTIPLE_CHOICE: ("max_seq_length",),
 }
+
+_PIPELINE = {
+    model_folder.PRETRAINING: "fill-mask",
+    model_folder.CLASSIFICATION: "text-classification",
+    model_folder.QUESTION_ANSWERING: "question-answering",
+    model_folder.TAGGING: "token-classification",
+    model_folder.MULTIPLE_CHOICE: "multiple-choice",
+}
+_RESULTS = "_results.txt"
+_COUNTS = ("global_step", "loss")  # Lines of the results that are no scores.
+_DATA_FLAGS = ("task_name", "data_dir", "input_file", "train_file")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,9 +164,8 @@ def convert(options: Options) -> None:
         else:
             _write_huggingface(made, variables, config, description, vocab_file)
             name = os.path.basename(os.path.abspath(options.output))
-            card = model_card.text_of(folder, name, description)
-            with writing.whole_file(os.path.join(made, model_card.FILE)) as out:
-                out.write(card)
+            with writing.whole_file(os.path.join(made, "README.md")) as out:
+                out.write(model_card(folder, name, description))
         model_folder.write(made, config.to_dict(), description, vocab_file)
     logging.info(
         "Wrote %s: %d variables of %s (%s format).",
@@ -327,6 +338,77 @@ def _label_names(num_labels: int, names: Sequence[str]) -> list[str]:
             num_labels,
         )
     return huggingface_config.label_names(num_labels, names)
+
+
+# -------------------------------------------------------------- The model card
+
+
+def model_card(folder: str, name: str, description: Mapping[str, Any]) -> str:
+    """Formats the README.md of a folder, in the format of the hub's cards.
+
+    Args:
+        folder: of the run: its `run.jsonl` and result files are read.
+        name: of the model.
+        description: the entries of its `task.json`.
+
+    Returns:
+        The text: metadata in YAML, then the training and the scores.
+    """
+    run = _training(folder)
+    used = run.get("flags", {})
+    base = (used.get("init_checkpoint") or "").rstrip("/")
+    task = description.get("task", "no known task").replace("_", " ")
+    parts = [
+        _metadata(description, base),
+        f"# {name}\n\nA BERT model for {task}.",
+    ]
+    if settings := [
+        f"| {key} | `{json.dumps(value, ensure_ascii=False)}` |"
+        for key, value in description.items()
+        if key != "vocab_sha256"
+    ]:
+        parts.append("\n".join(["| setting | value |", "|---|---|", *settings]))
+    if run:
+        data = [f"`{k}={used[k]}`" for k in _DATA_FLAGS if used.get(k)]
+        parts.append(
+            "## Training\n\n"
+            f"- Base model: {f'`{base}`' if base else 'none, from scratch'}\n"
+            f"- Data: {', '.join(data)}\n"
+            f"- Commit: {run.get('commit') or 'unknown'}\n\n"
+            f"```\n{shlex.join(map(str, run.get('command', [])))}\n```"
+        )
+    if rows := [
+        f"| {os.path.basename(path).removesuffix(_RESULTS)} | {metric} | "
+        f"{value} |"
+        for path in paths.matching(folder, f"*{_RESULTS}")
+        for metric, value in run_files.read_results(path).items()
+        if metric not in _COUNTS
+    ]:
+        head = ["## Scores\n", "| data | metric | value |", "|---|---|---|"]
+        parts.append("\n".join([*head, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _training(folder: str) -> dict[str, Any]:
+    """Returns the start of the latest training that `run.jsonl` records."""
+    path = os.path.join(folder, run_record.FILE)
+    if not paths.exists(path):
+        return {}
+    records_of_runs = map(json.loads, lines.read_lines(path))
+    starts = [told for told in records_of_runs if "flags" in told]
+    trained = [told for told in starts if told["flags"].get("do_train")]
+    return [{}, *starts, *trained][-1]
+
+
+def _metadata(description: Mapping[str, Any], base: str) -> str:
+    found = ["library_name: transformers", "tags:", "- bert"]
+    tag = _PIPELINE.get(description.get("task", ""))
+    if tag:
+        found.append(f"pipeline_tag: {tag}")
+    if base:
+        folder = os.path.dirname(base) if ".ckpt" in base else base
+        found.append(f"base_model: {json.dumps(os.path.basename(folder))}")
+    return "\n".join(["---", *found, "---"])
 
 
 if __name__ == "__main__":
