@@ -149,7 +149,6 @@ class Contender:
 
     Attributes:
         absent: why it is unavailable; None if it is available.
-        start: the time from launch to the end of the first turn.
 
     Raises:
         RuntimeError: the process ended without a reason.
@@ -165,7 +164,6 @@ class Contender:
     ):
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        begin = time.perf_counter()
         self._process = subprocess.Popen(
             [
                 *(python, "-m", "benchmarks.contenders", name),
@@ -183,9 +181,6 @@ class Contender:
         self._name = name
         word, _, reason = self._answer().partition(" ")
         self.absent = reason.strip() if word == _ABSENT else None
-        if self.absent is None:
-            seconds = time.perf_counter() - begin
-            self.start = Cost(seconds, self._processor_seconds())
 
     def turn(self) -> Cost:
         """Does the work once."""

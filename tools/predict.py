@@ -76,7 +76,7 @@ def run(
     for path in (options.input_file, options.context_file):
         if path is not None and path != "-":
             paths.check_readable(path)
-    session = _open(options)
+    session = _Session(options)
     is_stream = not texts and options.input_file in (None, "-")
     if is_stream and standard_input.isatty():
         sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
@@ -99,13 +99,26 @@ def run(
         session.answer(batch, standard_output)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Session:
-    task: str
-    predictor: "predicting.Predictor"
-    form: str  # Of a line.
-    format: str
-    context: str | None  # The paragraph of all questions.
+    """A model that answers lines of text."""
+
+    def __init__(self, options: Options):
+        from serving import models, predicting
+        from training import model_folder
+
+        model = models.read(options.model, best=options.use_best_checkpoint)
+        self.task, self.format = model.task, options.format
+        self.form = predicting.form(model.task)  # Of a line.
+        self.context: str | None = None  # The paragraph of all questions.
+        if options.context_file is not None:
+            if model.task != model_folder.QUESTION_ANSWERING:
+                raise ValueError(
+                    "--context_file requires a model that answers questions; "
+                    f"the task of this one is {model.task}."
+                )
+            self.form = "question"
+            self.context = "\n".join(lines.read_lines(options.context_file))
+        self.predictor = predicting.Predictor(model, _BATCH_SIZE)
 
     def read(self, line: str) -> "predicting.Encoded | None":
         from serving import predicting
@@ -130,29 +143,6 @@ class _Session:
                 text = table(each.example, next(answers))
             output.write(f"{text}\n")
         output.flush()
-
-
-def _open(options: Options) -> _Session:
-    from serving import models, predicting
-    from training import model_folder
-
-    model = models.read(options.model, best=options.use_best_checkpoint)
-    form, context = predicting.form(model.task), None
-    if options.context_file is not None:
-        if model.task != model_folder.QUESTION_ANSWERING:
-            raise ValueError(
-                "--context_file requires a model that answers questions; the "
-                f"task of this one is {model.task}."
-            )
-        form = "question"
-        context = "\n".join(lines.read_lines(options.context_file))
-    return _Session(
-        task=model.task,
-        predictor=predicting.Predictor(model, _BATCH_SIZE),
-        form=form,
-        format=options.format,
-        context=context,
-    )
 
 
 def _examples(session: _Session, found) -> Iterator[Any]:
