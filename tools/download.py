@@ -8,8 +8,8 @@ For example:
 
 Files that are already there are kept. Proxies are taken from `https_proxy` and
 `no_proxy`. The hub is addressed as its own library does: HF_ENDPOINT is its
-address, HF_TOKEN the user's, and files in the cache below HF_HOME are used.
-With HF_HUB_OFFLINE=1 only the cache is read.
+address, HF_TOKEN the user's, and files in the cache (HF_HUB_CACHE, or HF_HOME)
+are used. With HF_HUB_OFFLINE=1 only the cache is read.
 """
 
 import dataclasses
@@ -414,8 +414,9 @@ def fetch_from_hub(address: str, output_dir: str) -> str:
     token = os.environ.get("HF_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
+    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
     cache = os.path.join(
-        *(os.path.expanduser(home), "hub", f"models--{name.replace('/', '--')}")
+        os.path.expanduser(hub), f"models--{name.replace('/', '--')}"
     )
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
         commit, files = _cached(cache, revision or "main")

@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import lines, messages, paths, writing
+from files import lines, messages, paths, run_files, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from training import flags as training_flags
@@ -112,7 +112,7 @@ def _write_model(
     target: str,
     tokenizer: tokenization.FullTokenizer,
     places: Mapping[int, str],
-    vocab_file: str,
+    vocabulary: str,
 ) -> None:
     """Writes a model whose rows of new words are the mean of their pieces'."""
     names = checkpoints.list_variables(source)
@@ -129,13 +129,16 @@ def _write_model(
             tensors[name][place] = before[ids].mean(axis=0)
     config = config_lib.BertConfig.from_checkpoint(source)
     description = model_folder.read(config_lib.folder_of(source))
-    if description:
-        vocab = tokenization.load_vocab(vocab_file)
-        description["vocab_sha256"] = records.vocab_sha256(vocab)
     folder, name = os.path.split(target)
     with writing.whole_folder(folder) as made:
         checkpoints.save(os.path.join(made, name), tensors)
-        model_folder.write(made, config.to_dict(), description, vocab_file)
+        vocab_file = os.path.join(made, run_files.VOCABULARY)
+        with writing.whole_file(vocab_file) as file:
+            file.write(vocabulary)
+        if description:
+            vocab = tokenization.load_vocab(vocab_file)
+            description["vocab_sha256"] = records.vocab_sha256(vocab)
+        model_folder.write(made, config.to_dict(), description)
 
 
 def run(options: Options) -> None:
@@ -180,10 +183,12 @@ def run(options: Options) -> None:
     )
     new = dict(zip(places, words, strict=False))
     filled = [new.get(i, entry) for i, entry in enumerate(entries)]
-    with writing.whole_file(options.output_file) as file:
-        file.writelines(f"{entry}\n" for entry in filled)
+    vocabulary = "".join(f"{entry}\n" for entry in filled)
     if source and target:
-        _write_model(source, target, tokenizer, new, options.output_file)
+        # First: the output file may be in its folder, which must be new.
+        _write_model(source, target, tokenizer, new, vocabulary)
+    with writing.whole_file(options.output_file) as file:
+        file.write(vocabulary)
     logging.info(
         "Wrote %s with %d new words: %s. %d [unused] entries are left.",
         options.output_file,

@@ -103,14 +103,12 @@ def describe_text(
     too_long = sum(length > room for length in lengths)
     rows = [
         _row("documents", len(documents)),
-        _row("of one sentence", num_single, _share(num_single, len(documents))),
+        _row("of one sentence", num_single, of=len(documents)),
         _row("sentences (lines)", len(lengths)),
-        _row(
-            f"of over {room} pieces", too_long, _share(too_long, len(lengths))
-        ),
+        _row(f"of over {room} pieces", too_long, of=len(lengths)),
         _row("word pieces", sum(lengths), _lengths(lengths)),
         _row("words", num_words),
-        _row("unknown, [UNK]", num_unknown, _share(num_unknown, num_words)),
+        _row("unknown, [UNK]", num_unknown, of=num_words),
     ]
     if unknown:
         most = unknown.most_common(_MOST_UNKNOWN)
@@ -126,19 +124,17 @@ def describe_text(
 
 def describe_records(
     records: Sequence[_Record], tokenizer: tokenization.FullTokenizer
-) -> tuple[list[_Row], list[str]]:
-    """Describes records; returns the rows of a table, and warnings."""
+) -> list[_Row]:
+    """Describes records; returns the rows of a table."""
     lengths = [int(record["input_mask"].sum()) for record in records]
     seq_length = records[0]["input_mask"].size
     rows = [
         _row("records", len(records), f"of {seq_length} tokens"),
         _row("tokens", sum(lengths), _lengths(lengths)),
     ]
-    warnings: list[str] = []
     if all("next_sentence_labels" in record for record in records):
         num_random = sum(int(r["next_sentence_labels"].sum()) for r in records)
-        share = _share(num_random, len(records))
-        rows.append(_row("random next sentence", num_random, share))
+        rows.append(_row("random next sentence", num_random, of=len(records)))
     if all("masked_lm_weights" in record for record in records):
         places = [
             record["masked_lm_positions"][record["masked_lm_weights"] > 0]
@@ -149,14 +145,10 @@ def describe_records(
         )
         num_hidden = int((shown == tokenizer.vocab["[MASK]"]).sum())
         rows += [
-            _row(
-                "tokens to predict",
-                len(shown),
-                _share(len(shown), sum(lengths)),
-            ),
-            _row("shown as [MASK]", num_hidden, _share(num_hidden, len(shown))),
+            _row("tokens to predict", len(shown), of=sum(lengths)),
+            _row("shown as [MASK]", num_hidden, of=len(shown)),
         ]
-    return rows, warnings
+    return rows
 
 
 def as_text(record: Mapping[str, np.ndarray], tokens: Mapping[int, str]) -> str:
@@ -199,12 +191,8 @@ def as_text(record: Mapping[str, np.ndarray], tokens: Mapping[int, str]) -> str:
     return "".join(parts)
 
 
-def _row(name: str, count: int, note: str = "") -> _Row:
-    return name, f"{count:,}", note
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.3g} %" if whole else "-"
+def _row(name: str, count: int, note: str = "", *, of: int = 0) -> _Row:
+    return name, f"{count:,}", f"{100 * count / of:.3g} %" if of else note
 
 
 def _lengths(values: Sequence[int]) -> str:
@@ -250,22 +238,20 @@ def run(options: Options) -> None:
         options.vocab_file, options.do_lower_case, options.strip_accents
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    warnings = encoded_corpus.casing_warnings(
+        tokenizer.vocab, do_lower_case=options.do_lower_case
+    )
     records: Sequence[_Record] = ()
     if options.input_file:
         documents = encoded_corpus.read_documents(names)
         kept = list(itertools.islice(documents, _MAX_DOCUMENTS))
         title = f"TEXT {options.input_file} ({len(kept):,} documents)"
-        rows, warnings = describe_text(kept, tokenizer, options.max_seq_length)
+        rows, found = describe_text(kept, tokenizer, options.max_seq_length)
+        warnings += found
     else:
         records, total = _read_records(names, _MAX_RECORDS)
         title = f"RECORDS {options.record_file} ({len(records):,} of {total:,})"
-        rows, warnings = describe_records(records, tokenizer)
-    warnings = [
-        *encoded_corpus.casing_warnings(
-            tokenizer.vocab, do_lower_case=options.do_lower_case
-        ),
-        *warnings,
-    ]
+        rows = describe_records(records, tokenizer)
     sys.stdout.write(f"{title}\n{messages.table(rows)}\n")
     for number, record in enumerate(records[:_NUM_EXAMPLES], start=1):
         text = as_text(record, tokenizer.inv_vocab)

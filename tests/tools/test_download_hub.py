@@ -45,7 +45,7 @@ def hub(monkeypatch, tmp_path, model):
     """A server that answers as the hub, and an empty cache."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     with web_server.running() as site:
         monkeypatch.setenv("HF_ENDPOINT", site.address + "/")
@@ -132,6 +132,9 @@ def test_the_cache_is_used_with_and_without_network(
     assert hub.requests == []
     with pytest.raises(FileNotFoundError, match=r"at v2 is not in .*home/hub"):
         _fetch(tmp_path / "offline", f"hf://{_NAME}@v2")
+    (tmp_path / "home").rename(tmp_path / "moved")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "moved/hub"))
+    _check_loads(_fetch(tmp_path / "there"))
 
 
 def test_a_vocabulary_is_taken_from_a_newer_tokenizer(hub, tmp_path, model):

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -67,10 +68,14 @@ def _model(folder, **changes):
     return table
 
 
-def _extend(options, folder, target="start/bert_model.ckpt"):
-    target = folder / target
+def _extend(options, folder, **changes):
+    target = folder / "start/bert_model.ckpt"
     extend_vocab.run(
-        options(init_checkpoint=str(folder), output_checkpoint=str(target))
+        options(
+            init_checkpoint=str(folder),
+            output_checkpoint=str(target),
+            **changes,
+        )
     )
     return target
 
@@ -106,6 +111,9 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
     assert json.loads((start / "task.json").read_text()) == task
     with pytest.raises(FileExistsError, match="must be in a new folder"):
         _extend(options, tmp_path)
+    shutil.rmtree(start)
+    _extend(options, tmp_path, output_file=str(vocab_file))
+    assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
 
 
 @pytest.mark.parametrize(
