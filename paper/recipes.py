@@ -180,24 +180,25 @@ class Plan:
 
     # ---------------------------------------------------------------- Models
 
-    def model(self, size: str, casing: str = "uncased") -> Model:
-        """Returns the model in place of BASE or LARGE."""
-        network = self.scale.sizes[size]
-        if not self.scale.is_full:
-            return self.pretrained(network)
-        name = f"{casing}_{network.replace(' ', '_')}"
-        folder = f"{running.DATA}/{name}"
-        flags = {
-            "bert_config_file": f"{folder}/bert_config.json",
-            "vocab_file": f"{folder}/vocab.txt",
-            "init_checkpoint": f"{folder}/bert_model.ckpt",
-            "do_lower_case": "true" if casing == "uncased" else "false",
-        }
-        return Model(name, flags)
-
     def models(self, casing: str = "uncased") -> dict[str, Model]:
-        """Returns the models of the sizes that are compared."""
-        return {size: self.model(size, casing) for size in self.sizes}
+        """Returns the models of the sizes that are compared, by size."""
+        networks = {size: self.scale.sizes[size] for size in self.sizes}
+        if not self.scale.is_full:
+            return {
+                s: self.pretrained(network) for s, network in networks.items()
+            }
+        models = {}
+        for size, network in networks.items():
+            name = f"{casing}_{network.replace(' ', '_')}"
+            folder = f"{running.DATA}/{name}"
+            flags = {
+                "bert_config_file": f"{folder}/bert_config.json",
+                "vocab_file": f"{folder}/vocab.txt",
+                "init_checkpoint": f"{folder}/bert_model.ckpt",
+                "do_lower_case": "true" if casing == "uncased" else "false",
+            }
+            models[size] = Model(name, flags)
+        return models
 
     def after_triviaqa(self, model: Model) -> Model:
         """Returns a model that is fine-tuned on TriviaQA's Wikipedia part."""
@@ -222,35 +223,42 @@ class Plan:
         *,
         step: int = 0,
     ) -> Model:
-        """Returns a model that is pre-trained, at its last or a given step."""
-        command = self.pretrain(network, objective, masking)
-        folder = command.output
-        name = _name(network, objective, masking)
+        """Returns a model that is pre-trained, at its last or a given step.
+
+        Each phase is a command, and they share their output.
+        """
+        masked = "" if masking == MASKING else f"{masking} "
+        name = f"{objective} {masked}{network}"
+        program = "run_pretraining.py"
+        phases = self._phases(network, objective, masking)
+        words = [running.words_of(program, flags) for flags in phases.values()]
+        folder = running.folder_of(f"pretrain {name}", *words)
+        *_, command = [
+            self.add(f"pretrain {name} to step {end}", program, folder, **flags)
+            for end, flags in phases.items()
+        ]
         flags = {
             "bert_config_file": self.scale.networks[network],
             "vocab_file": self.vocab_file(),
-            "init_checkpoint": f"{folder}/model.ckpt-{step}"
-            if step
-            else folder,
+            "init_checkpoint": command.output,
             "do_lower_case": "true",
         }
         if objective == LTR:
             flags["attention"] = "causal"
-        name = f"{name} step {step}" if step else name
+        if step:
+            name += f" step {step}"
+            flags["init_checkpoint"] += f"/model.ckpt-{step}"
         return Model(name, flags, (command,))
 
     # ---------------------------------------------------------- Pre-training
 
-    def pretrain(
-        self, network: str, objective: str = MLM_NSP, masking: str = MASKING
-    ) -> running.Command:
-        """Adds the commands that pre-train a network; returns the last.
-
-        Each phase is a command, and they share their output.
-        """
-        scale, program = self.scale, "run_pretraining.py"
+    def _phases(
+        self, network: str, objective: str, masking: str
+    ) -> dict[int, running.Flags]:
+        """Returns the flags of each phase of pre-training by its last step."""
+        scale = self.scale
         ends = list(itertools.accumulate(p.num_steps for p in scale.phases))
-        of_phases: list[running.Flags] = []
+        found: dict[int, running.Flags] = {}
         for phase, end in zip(scale.phases, ends, strict=True):
             flags: dict[str, running.Value] = {
                 "input_file": self.records(phase, masking),
@@ -282,15 +290,8 @@ class Plan:
             ):
                 # Figure 5 needs their checkpoints.
                 flags["keep_checkpoint_every_n_steps"] = scale.keep_every
-            of_phases.append({**flags, **scale.training_flags})
-        name = f"pretrain {_name(network, objective, masking)}"
-        words = [running.words_of(program, each) for each in of_phases]
-        folder = running.folder_of(name, *words)
-        *_, command = [
-            self.add(f"{name} to step {end}", program, folder, **each)
-            for end, each in zip(ends, of_phases, strict=True)
-        ]
-        return command
+            found[end] = {**flags, **scale.training_flags}
+        return found
 
     def records(
         self, phase: scales.Phase, masking: str, *, is_held_out: bool = False
@@ -344,8 +345,3 @@ class Plan:
             min_character_count=50,
         )
         return f"{command.output}/vocab.txt"
-
-
-def _name(network: str, objective: str, masking: str) -> str:
-    masked = "" if masking == MASKING else f"{masking} "
-    return f"{objective} {masked}{network}"

@@ -41,15 +41,12 @@ class Options(training_flags.ModelOptions):
     output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
 
 
-def draw(
-    probs: np.ndarray, tokens: Sequence[str], names: Sequence[Sequence[str]]
-) -> Any:
+def draw(probs: np.ndarray, tokens: Sequence[str]) -> Any:
     """Draws a panel for each head.
 
     Args:
         probs: `[L, N, T, S]`.
         tokens: `[T]`, the labels of the panels, unless there are too many.
-        names: `[L][N]`, the titles of the panels.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -72,7 +69,7 @@ def draw(
         image = axis.imshow(
             probs[row, column], cmap="Blues", vmin=0, vmax=darkest
         )
-        axis.set_title(names[row][column], fontsize=8)
+        axis.set_title(f"layer {row}, head {column}", fontsize=8)
         labels = tokens if has_labels else [""] * length
         axis.set_yticks(range(length), labels, fontsize=7)
         axis.set_xticks(range(length), labels, fontsize=7, rotation=90)
@@ -109,14 +106,7 @@ def run(options: Options) -> None:
         segment_ids=np.array([segment_ids], np.int32),
     )
     probs = np.stack([np.asarray(layer)[0] for layer in of_layers])
-    figure = draw(
-        probs.astype(np.float32),  # [L, N, T, S]
-        tokens,
-        [
-            [f"layer {n}, head {h}" for h in range(config.num_attention_heads)]
-            for n in range(config.num_hidden_layers)
-        ],
-    )
+    figure = draw(probs.astype(np.float32), tokens)
     with writing.whole_file(options.output_file, "wb") as file:
         writing.save_png(figure, file, _DOTS_PER_INCH)
     logging.info("Wrote %s.", options.output_file)

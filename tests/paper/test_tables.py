@@ -88,7 +88,7 @@ def test_tables_share_what_they_pre_train(scale):
 
 def test_phases_of_a_pre_training_follow_each_other_in_one_folder():
     plan = recipes.Plan(scales.FULL)
-    last = plan.pretrain("L-12 H-768 A-12")
+    (last,) = plan.pretrained("L-12 H-768 A-12").commands
     first = plan.commands[-2]
     assert first.folder == last.folder
     assert first.marker(_FOLDERS) != last.marker(_FOLDERS)
@@ -104,7 +104,8 @@ def test_a_change_of_the_last_phase_is_another_pre_training():
     changed = last._replace(batch_size=32)
     folders = {
         recipes.Plan(dataclasses.replace(scales.SMALL, phases=(first, each)))
-        .pretrain("L-4 H-128")
+        .pretrained("L-4 H-128")
+        .commands[0]
         .folder
         for each in (last, changed)
     }

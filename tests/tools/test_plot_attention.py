@@ -13,10 +13,11 @@ _ENTRIES = [
 def test_a_panel_for_each_head_with_its_tokens():
     probs = np.random.default_rng(0).random((2, 3, 5, 5))
     tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
-    names = [[f"{n}{h}" for h in range(3)] for n in range(2)]
-    figure = plot_attention.draw(probs, tokens, names)
+    figure = plot_attention.draw(probs, tokens)
     panels = [axis for axis in figure.axes if axis.get_title()]
-    assert [axis.get_title() for axis in panels] == [*names[0], *names[1]]
+    assert [axis.get_title() for axis in panels] == [
+        f"layer {layer}, head {n}" for layer in range(2) for n in range(3)
+    ]
     np.testing.assert_array_equal(
         panels[4].get_images()[0].get_array(), probs[1, 1]
     )
@@ -61,14 +62,9 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
     )
     plot_attention.run(options())
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    ((probs, tokens, names),) = drawn
+    ((probs, tokens),) = drawn
     assert tokens == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
-    num_heads = len(names[0])
-    assert names == [
-        [f"layer {layer}, head {n}" for n in range(num_heads)]
-        for layer in range(2)
-    ]
-    assert probs.shape == (2, num_heads, 6, 6)
+    assert probs.shape == (2, 3, 6, 6)
     np.testing.assert_allclose(probs.sum(-1), 1, rtol=1e-5)
 
 
