@@ -101,17 +101,16 @@ class QuestionAnswering(task.Task):
         }
 
     @functools.cached_property
-    def _features(self) -> list[squad_features.SquadFeatures]:
-        """The windows of the questions to answer."""
+    def _features(self) -> list[list[squad_features.SquadFeatures]]:
+        """The windows of each question to answer."""
         features = list(self._windows(self._questions))
-        logging.info(
-            "%d questions, %d windows", len(self._questions), len(features)
-        )
+        num_windows = sum(map(len, features))
+        logging.info("%d questions, %d windows", len(features), num_windows)
         return features
 
     def _windows(
         self, examples: Sequence[squad_examples.SquadExample]
-    ) -> Iterator[squad_features.SquadFeatures]:
+    ) -> Iterator[list[squad_features.SquadFeatures]]:
         return squad_features.convert_examples_to_features(
             examples,
             self.tokenizer,
@@ -144,9 +143,13 @@ class QuestionAnswering(task.Task):
                 features=records.squad_features(
                     options.max_seq_length, is_training=is_training
                 ),
-                examples=lambda: squad_features.records_by_example(
-                    len(questions),
-                    self._windows(questions) if is_training else self._features,
+                examples=lambda: (
+                    [window.record() for window in windows]
+                    for windows in (
+                        self._windows(questions)
+                        if is_training
+                        else self._features
+                    )
                 ),
                 has_labels=split != task.PREDICT,
                 # As released: a question counts once, not once per window.

@@ -114,7 +114,7 @@ def _squad_example(example: Example) -> squad_examples.SquadExample:
 
 
 def _encode_question(example: Example, model: models.Model) -> list[Row]:
-    windows = squad_features.convert_examples_to_features(
+    (windows,) = squad_features.convert_examples_to_features(
         [_squad_example(example)], model.tokenizer, model.windows, num_workers=1
     )
     return [_row(window.record(), window) for window in windows]
@@ -132,7 +132,7 @@ def _decode_answer(
     }
     (ranked,) = squad_answers.rank_answers(
         [_squad_example(encoded.example)],
-        windows,
+        [windows],
         logits,
         model.answers,
         model.tokenizer.basic_tokenizer,

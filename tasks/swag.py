@@ -6,7 +6,6 @@ followed by that ending.
 """
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,8 +15,6 @@ from commands import flags
 from tasks import tables
 from tasks.classification import labels, predictions, sentence_pairs
 from vocab import tokenization
-
-PROBLEM_TYPE = "multiple_choice"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,10 +54,11 @@ class Example:
 def read_examples(
     path: str, layout: Layout, *, with_labels: bool
 ) -> Iterator[Example]:
-    """Yields the rows of a .tsv or .jsonl file; others are CSV.
+    """Yields the rows of a file.
 
     Args:
-        path: the file, UTF-8, whose first row has the column names.
+        path: a .csv, .tsv or .jsonl file, UTF-8; its first row, except in JSON
+            Lines, has the column names.
         layout: its columns.
         with_labels: whether to read the labels.
 
@@ -69,28 +67,24 @@ def read_examples(
         ValueError: a column is missing, the file has no row, a label is
             unknown, or a row cannot be read; names the file and the line.
     """
-    ending = os.path.splitext(path)[1].lower()
-    file_format = tables.FORMAT_OF_ENDING.get(ending, tables.CSV)
-    table = tables.open_table(
-        path, file_format, has_header=True, same_width=True
-    )
-    columns = [
-        table.find(name) for name in ("sent1", "sent2", *layout.ending_columns)
-    ]
-    label = table.find("label") if with_labels else None
+    columns = ("sent1", "sent2", *layout.ending_columns)
     label_set = layout.label_set()
     row = None
-    for row in table.rows:
+    for row in tables.read_rows(
+        path,
+        (*columns, "label") if with_labels else columns,
+        has_header=True,
+        same_width=True,
+    ):
         first, second, *endings = (
-            table.read(row, column, tables.text) for column in columns
+            row.read(column, tables.text) for column in columns
         )
+        label = row.read("label", label_set.parse) if with_labels else "0"
         yield Example(
             first=first,
             second=second,
             endings=tuple(endings),
-            label_id=0
-            if label is None
-            else int(str(table.read(row, label, label_set.parse))),
+            label_id=int(str(label)),
         )
     if row is None:
         raise ValueError(f"{path}: the file has no examples.")

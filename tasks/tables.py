@@ -2,110 +2,79 @@
 
 import csv
 import dataclasses
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from absl import logging
 
 from files import json_text, lines, messages
 
-TSV, CSV, JSONL = FORMATS = ("tsv", "csv", "jsonl")
-FORMAT_OF_ENDING = {f".{name}": name for name in FORMATS}
+ENDINGS = (".tsv", ".csv", ".jsonl")
 
 # A column: its index (0 is the first, -1 the last) or its name in the header.
 Column = int | str
 _Value = TypeVar("_Value")
+_Numbered = tuple[int, Any]  # The first line of a row, from 1, and its cells.
 
 # The default limit of the csv module is 131,072 characters per field; a field
 # here may be a complete document.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A row: its cells, and its first line from 1.
+    """A row of a file.
 
-    `cells` is a list of strings for TSV and CSV, a list for JSON arrays, and a
-    mapping for JSON objects.
-    """
-
-    line: int
-    cells: list[Any] | dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Table:
-    """A file of rows.
-
-    Args:
+    Attributes:
         path: the file.
-        header: cells of the first row if it has the column names, else None.
-        rows: the other rows, in order; a one-pass iterator.
+        line: its first line, from 1.
+        cells: a list of strings for TSV and CSV, a list for JSON arrays, and a
+            mapping for JSON objects.
+        header: the column names of TSV and CSV, if the file has them.
     """
 
     path: str
-    header: list[str] | None
-    rows: Iterator[Row]
+    line: int
+    cells: list[Any] | dict[str, Any]
+    header: Sequence[str] | None = None
 
-    def find(self, column: Column) -> Column:
-        """Returns the index of a column name, once for all rows.
-
-        Indices, and keys of JSON objects, are returned unchanged.
-
-        Raises:
-            ValueError: the header does not have the name exactly once.
-        """
-        if isinstance(column, int) or self.header is None:
-            return column
-        count = self.header.count(column)
-        if count != 1:
-            raise ValueError(
-                f"{self.path}, line 1: {count} columns named {column!r}; the "
-                f"columns are {messages.listed(self.header)}. They are "
-                "separated by commas in .csv and tabs in .tsv. If the file has "
-                "no header, give column numbers from 0."
-            )
-        return self.header.index(column)
-
-    def place(self, row: Row, column: Column) -> str:
-        """Describes the position of a cell for error messages."""
-        name, width = repr(column), len(self.header or [])
-        if self.header and isinstance(column, int) and -width <= column < width:
-            name += f" ({messages.short(self.header[column])})"
-        return f"{self.path}, line {row.line}, column {name}"
-
-    def cell(self, row: Row, column: Column) -> Any:
-        """Returns the cell of a row in a column from `find`.
+    def cell(self, column: Column) -> Any:
+        """Returns a cell.
 
         Raises:
             ValueError: the row does not have the column.
         """
-        cells: Any = row.cells
+        cells: Any = self.cells
+        place: Any = column
+        if self.header is not None and isinstance(column, str):
+            place = self.header.index(column)
         try:
-            return cells[column]
+            return cells[place]
         except (IndexError, KeyError, TypeError):
             pass
-        has = f"{len(row.cells)} column(s), counted from 0"
-        if isinstance(row.cells, dict):
-            has = f"the keys {messages.listed(row.cells)}"
+        has = f"{len(self.cells)} column(s), counted from 0"
+        if isinstance(self.cells, dict):
+            has = f"the keys {messages.listed(self.cells)}"
         raise ValueError(
-            f"{self.place(row, column)}: missing; the row has {has}."
+            f"{self.path}, line {self.line}, column {column!r}: missing; the "
+            f"row has {has}."
         )
 
-    def read(
-        self, row: Row, column: Column, parse: Callable[[Any], _Value]
-    ) -> _Value:
+    def read(self, column: Column, parse: Callable[[Any], _Value]) -> _Value:
         """Returns the parsed value of a cell.
 
         Raises:
             ValueError: the row does not have the column, or `parse` rejects the
                 value; names the position.
         """
-        value = self.cell(row, column)
+        value = self.cell(column)
         try:
             return parse(value)
         except ValueError as error:
-            raise ValueError(f"{self.place(row, column)}: {error}") from error
+            raise ValueError(
+                f"{self.path}, line {self.line}, column {column!r}: {error}"
+            ) from error
 
 
 def text(value: Any) -> str:
@@ -121,39 +90,71 @@ def text(value: Any) -> str:
     return value
 
 
-def open_table(
-    path: str, file_format: str, *, has_header: bool, same_width: bool = False
-) -> Table:
-    """Opens a file of rows; skips a byte-order mark.
+def read_rows(
+    path: str,
+    columns: Iterable[Column] = (),
+    *,
+    has_header: bool,
+    same_width: bool = False,
+) -> Iterator[Row]:
+    """Yields the rows of a file, without its header.
 
     TSV as released: quotes are ordinary characters, so a row is a line. CSV as
     in RFC 4180: quoted fields may contain commas, quotes and line ends. JSON
     Lines: one object or array per line. Blank lines at the end of a file are
-    ignored; others are skipped and counted, except in TSV.
+    ignored; others are skipped and counted, except in TSV. So is a byte-order
+    mark.
 
     Args:
-        path: the file, UTF-8.
-        file_format: one of `FORMATS`.
+        path: the file, UTF-8; one of `ENDINGS` tells its format.
+        columns: those to read; a header must have their names.
         has_header: the first row has the column names; ignored for JSON Lines.
         same_width: whether a TSV or CSV row must have as many cells as the
             first.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file is empty, or, while reading rows, a row is
-            invalid; names the file and the line.
+        ValueError: the file has another ending or is empty, its header does not
+            have a name exactly once, or a row is invalid; names the file and
+            the line.
     """
-    readers = {TSV: _tsv_rows, CSV: _csv_rows, JSONL: _json_rows}
-    rows = readers[file_format](path)
-    if same_width and file_format != JSONL:
-        rows = _of_one_width(rows, path)
+    readers = {".tsv": _tsv_rows, ".csv": _csv_rows, ".jsonl": _json_rows}
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in readers:
+        raise ValueError(f"{path}: must end in {' or '.join(ENDINGS)}.")
+    rows = readers[ending](path)
+    if ending == ".jsonl":
+        for line, cells in rows:
+            yield Row(path=path, line=line, cells=cells)
+        return
     header = None
-    if has_header and file_format != JSONL:
-        first = next(rows, None)
-        if first is None:
+    if has_header:
+        _, header = next(rows, (1, None))
+        if header is None:
             raise ValueError(f"{path}: the file is empty.")
-        header = list(first.cells)
-    return Table(path=path, header=header, rows=rows)
+        _check_header(path, header, columns)
+    width = len(header) if header else None
+    for line, cells in rows:
+        width = width or len(cells)
+        if same_width and len(cells) != width:
+            raise ValueError(
+                f"{path}, line {line}: the row has {len(cells)} column(s), the "
+                f"first row has {width}."
+            )
+        yield Row(path=path, line=line, cells=cells, header=header)
+
+
+def _check_header(
+    path: str, header: Sequence[str], columns: Iterable[Column]
+) -> None:
+    for column in columns:
+        if isinstance(column, str) and header.count(column) != 1:
+            raise ValueError(
+                f"{path}, line 1: {header.count(column)} columns named "
+                f"{column!r}; the columns are {messages.listed(header)}. They "
+                "are separated by commas in .csv and tabs in .tsv. If the file "
+                "has no header, give column numbers from 0."
+            )
 
 
 def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -176,13 +177,13 @@ def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _tsv_rows(path: str) -> Iterator[Row]:
+def _tsv_rows(path: str) -> Iterator[_Numbered]:
     # As released: literal quotes, so the line is only split at tabs.
     for number, line in _clean_lines(path):
-        yield Row(number, line.split("\t"))
+        yield number, line.split("\t")
 
 
-def _csv_rows(path: str) -> Iterator[Row]:
+def _csv_rows(path: str) -> Iterator[_Numbered]:
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     text = (line + "\n" for _, line in _clean_lines(path))
     reader = csv.reader(text, strict=True)
@@ -190,7 +191,7 @@ def _csv_rows(path: str) -> Iterator[Row]:
     try:
         for cells in reader:
             if cells:
-                yield Row(first_line, cells)
+                yield first_line, cells
             num_blank += not cells
             first_line = reader.line_num + 1
     except csv.Error as error:
@@ -206,7 +207,7 @@ def _log_blank(path: str, num_blank: int) -> None:
         logging.warning("%s: skipped %d blank line(s)", path, num_blank)
 
 
-def _json_rows(path: str) -> Iterator[Row]:
+def _json_rows(path: str) -> Iterator[_Numbered]:
     num_blank = 0
     for number, line in _clean_lines(path):
         if not line.strip():
@@ -218,17 +219,5 @@ def _json_rows(path: str) -> Iterator[Row]:
                 f"{path}, line {number}: each line must be a JSON object or "
                 f"array; got {line[:40]!r}."
             )
-        yield Row(number, cells)
+        yield number, cells
     _log_blank(path, num_blank)
-
-
-def _of_one_width(rows: Iterator[Row], path: str) -> Iterator[Row]:
-    width = None
-    for row in rows:
-        width = width or len(row.cells)
-        if len(row.cells) != width:
-            raise ValueError(
-                f"{path}, line {row.line}: the row has {len(row.cells)} "
-                f"column(s), the first row has {width}."
-            )
-        yield row

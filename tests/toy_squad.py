@@ -57,7 +57,10 @@ def read_examples(path, *, is_training, version_2_with_negative):
     """Reads the examples of a file, in its order."""
     version = {"version_2_with_negative": version_2_with_negative}
     if is_training:
-        return squad_examples.training_examples(path, **version)
+        shuffled = squad_examples.read_training_examples(path, **version)
+        order = list(range(len(shuffled)))
+        random.Random(12345).shuffle(order)
+        return [shuffled[order.index(place)] for place in range(len(order))]
     return squad_examples.read_questions(path, **version)[0]
 
 

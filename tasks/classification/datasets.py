@@ -7,7 +7,9 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from files import paths
+from absl import logging
+
+from files import messages, paths
 from tasks import tables, task
 from tasks.classification import labels, sentence_pairs
 
@@ -16,25 +18,23 @@ _SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Columns and format of a file.
+    """Columns and header of a file.
 
     Args:
         text_a: column of the first, or only, text.
         text_b: column of the second text, if there is one.
         label: column of the label, if there is one.
         only: a column and the required value of the rows to read; None for all.
-        file_format: one of `tables.FORMATS`.
         has_header: whether the first row has the column names.
         same_width: whether all rows must have as many columns as the first.
-        skip_short_rows: whether rows with too few columns are dropped,
-            instead of being an error.
+        skip_short_rows: whether rows with fewer columns than the header are
+            dropped, instead of being an error.
     """
 
     text_a: tables.Column
     text_b: tables.Column | None = None
     label: tables.Column | None = None
     only: tuple[tables.Column, str] | None = None
-    file_format: str = tables.TSV
     has_header: bool = True
     same_width: bool = False
     skip_short_rows: bool = False
@@ -174,6 +174,7 @@ def find_files(
         path = find_file(data_dir, info.name, part.files)
         if path is None:
             if part.suffix:
+                logging.info("No %s, which is left out", part.files[0])
                 continue
             raise FileNotFoundError(
                 f"No {' or '.join(part.files)} of {info.name} in "
@@ -230,17 +231,16 @@ def read_examples(
         ValueError: a row is invalid, or there are no rows; names the file,
             the line and the column.
     """
-    table, layout = _open(path, layout, with_labels=with_labels)
     examples = []
-    for number, row in _rows(table, layout):
+    for number, row in _rows(path, layout, with_labels=with_labels):
         text_b, label = None, label_set.placeholder
         if layout.text_b is not None:
-            text_b = table.read(row, layout.text_b, tables.text)
-        if layout.label is not None:
-            label = table.read(row, layout.label, label_set.parse)
+            text_b = row.read(layout.text_b, tables.text)
+        if with_labels and layout.label is not None:
+            label = row.read(layout.label, label_set.parse)
         examples.append(
             sentence_pairs.InputExample(
-                text_a=table.read(row, layout.text_a, tables.text),
+                text_a=row.read(layout.text_a, tables.text),
                 text_b=text_b,
                 label=label,
                 row=number,
@@ -262,59 +262,52 @@ def discover_labels(
         ValueError: there is no label column, a row is invalid, or there are
             too few classes; names the file.
     """
-    table, layout = _open(path, layout, with_labels=True)
     column: Any = layout.label
     names_of = functools.partial(labels.class_names, problem_type=problem_type)
     found: set[str] = set()
-    for _, row in _rows(table, layout):
-        found.update(table.read(row, column, names_of))
+    for _, row in _rows(path, layout, with_labels=True):
+        found.update(row.read(column, names_of))
     try:
-        return labels.LabelSet(
-            problem_type=problem_type,
-            names=labels.in_order(found),
-        )
+        names = labels.in_order(found)
+        logging.info("%s: labels %s", path, messages.listed(names))
+        return labels.LabelSet(problem_type=problem_type, names=names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _open(
+def _rows(
     path: str, layout: Layout, *, with_labels: bool
-) -> tuple[tables.Table, Layout]:
-    """Opens a file and resolves the names of its columns."""
+) -> Iterator[tuple[int, tables.Row]]:
+    """Yields the rows to read, numbered from 0 as in the file."""
     if with_labels and layout.label is None:
         raise ValueError(
             f"{path}: labels are required here, but no label column is given "
             "(test files may have none; training and evaluation need one)."
         )
-    if not with_labels:
-        layout = dataclasses.replace(layout, label=None)
-    table = tables.open_table(
+    columns = (
+        layout.text_a,
+        layout.text_b,
+        layout.label if with_labels else None,
+        layout.only[0] if layout.only else None,
+    )
+    rows = tables.read_rows(
         path,
-        layout.file_format,
+        [column for column in columns if column is not None],
         has_header=layout.has_header,
         same_width=layout.same_width,
     )
-    places: dict[str, Any] = {
-        name: table.find(getattr(layout, name))
-        for name in ("text_a", "text_b", "label")
-        if getattr(layout, name) is not None
-    }
-    if layout.only is not None:
-        places["only"] = (table.find(layout.only[0]), layout.only[1])
-    return table, dataclasses.replace(layout, **places)
-
-
-def _rows(
-    table: tables.Table, layout: Layout
-) -> Iterator[tuple[int, tables.Row]]:
-    """Yields the rows to read, numbered from 0 as in the file."""
-    columns = (layout.text_a, layout.text_b, layout.label)
-    width = 1 + max((c for c in columns if isinstance(c, int)), default=0)
-    for number, row in enumerate(table.rows):
+    num_short = 0
+    for number, row in enumerate(rows):
         if layout.only is not None:
             column, value = layout.only
-            if table.cell(row, column) != value:
+            if row.cell(column) != value:
                 continue
-        if layout.skip_short_rows and len(row.cells) < width:
+        if layout.skip_short_rows and len(row.cells) < len(row.header or ()):
+            num_short += 1
             continue
         yield number, row
+    if num_short:
+        logging.warning(
+            "%s: dropped %d row(s) with fewer columns than the header",
+            *(path, num_short),
+        )

@@ -69,25 +69,10 @@ def evaluate(
     }
 
 
-def without_single_column(
-    targets: np.ndarray, decisions: np.ndarray, label_ids: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray, Sequence[int]]:
-    """Converts the only label of a multi-label task to class 1.
-
-    scikit-learn reads an `[E, 1]` array as class ids and averages over the
-    classes 0 and 1.
-
-    Args:
-        targets: `[E]` class ids, or `[E, K]` 0 or 1.
-        decisions: of the same shape.
-        label_ids: ids of the scored labels.
-
-    Returns:
-        The arguments; for `[E, 1]`, both arrays as `[E]` and the id 1.
-    """
-    if targets.ndim == 2 and targets.shape[1] == 1:
-        return targets[:, 0], decisions[:, 0], [1]
-    return targets, decisions, label_ids
+def _columns(values: np.ndarray) -> np.ndarray:
+    # Adds an empty column to `[E, K]`: scikit-learn reads a single one as class
+    # ids. It is not among the scored labels.
+    return np.pad(values, [(0, 0), (0, 1)]) if values.ndim == 2 else values
 
 
 def _compute(name, targets, decisions, outputs):
@@ -107,12 +92,10 @@ def _compute(name, targets, decisions, outputs):
             if column.any()
         ]
         return np.mean(values) if values else 0.0
-    targets, decisions, label_ids = without_single_column(
-        targets, decisions, range(outputs.shape[-1])
-    )
+    label_ids = range(outputs.shape[-1])
     return scores.f1_score(
-        targets,
-        decisions,
+        _columns(targets),
+        _columns(decisions),
         labels=label_ids,  # Ignored by "binary", the F1 of class 1.
         average=_F1_AVERAGES[name],
         zero_division=0.0,
@@ -145,21 +128,20 @@ def report(
     # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as sklearn_metrics
 
-    names = label_set.names
-    rows, columns, ids = without_single_column(
-        targets, decisions, range(len(names))
-    )
+    names, label_ids = label_set.names, range(len(label_set.names))
     text = sklearn_metrics.classification_report(
-        rows,
-        columns,
-        labels=ids,
+        _columns(targets),
+        _columns(decisions),
+        labels=label_ids,
         target_names=names,
         digits=4,
         zero_division=0.0,
     )
     if label_set.problem_type == task.MULTI_LABEL:
         return text
-    matrix = sklearn_metrics.confusion_matrix(targets, decisions, labels=ids)
+    matrix = sklearn_metrics.confusion_matrix(
+        targets, decisions, labels=label_ids
+    )
     wrong = matrix * (1 - np.eye(len(names), dtype=int))
     pairs = np.argwhere(wrong)
     order = np.argsort(-wrong[tuple(pairs.T)], kind="stable")[:_NUM_PAIRS]

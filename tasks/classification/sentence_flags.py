@@ -1,7 +1,6 @@
 """Options of sentence classification: the data set, its files, long texts."""
 
 import dataclasses
-import os
 import re
 
 from commands import flags
@@ -89,11 +88,9 @@ class SentenceOptions:
         upper_bound=0.9,
     )
 
-    def layout(self, file_format: str) -> datasets.Layout:
-        """Returns the columns of a file.
-
-        Args:
-            file_format: one of `tables.FORMATS`.
+    @property
+    def layout(self) -> datasets.Layout:
+        """The columns of the files.
 
         Raises:
             ValueError: there is no text column.
@@ -111,13 +108,11 @@ class SentenceOptions:
                 "--text_a_column must name the column of the text (or give "
                 "its number, from 0); got none."
             )
-        has_names = any(isinstance(x, str) for x in (text_a, text_b, label))
         return datasets.Layout(
             text_a=text_a,
             text_b=text_b,
             label=label,
-            file_format=file_format,
-            has_header=has_names,
+            has_header=any(isinstance(x, str) for x in (text_a, text_b, label)),
             # A stray separator would silently shift the columns.
             same_width=True,
         )
@@ -189,7 +184,7 @@ def _custom_dataset(
 
 
 def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
-    names = tuple(name + ending for ending in tables.FORMAT_OF_ENDING)
+    names = tuple(name + ending for ending in tables.ENDINGS)
     found = tuple(
         file
         for file in names
@@ -200,6 +195,5 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
             f"Expected one file for {name!r} in {options.data_dir!r}; got "
             f"{', '.join(found)}."
         )
-    files = found or names  # A missing file is reported when it is used.
-    file_format = tables.FORMAT_OF_ENDING[os.path.splitext(files[0])[1]]
-    return datasets.SplitInfo(files=files, layout=options.layout(file_format))
+    # A missing file is reported when it is used.
+    return datasets.SplitInfo(files=found or names, layout=options.layout)

@@ -230,7 +230,7 @@ class RankedAnswers:
 
 def rank_answers(
     examples: Sequence[squad_examples.SquadExample],
-    features: Iterable[squad_features.SquadFeatures],
+    features: Iterable[Sequence[squad_features.SquadFeatures]],
     logits: Mapping[int, np.ndarray],
     options: AnswerOptions,
     basic_tokenizer: tokenization.BasicTokenizer,
@@ -241,7 +241,7 @@ def rank_answers(
 
     Args:
         examples: the questions, in the order of the result.
-        features: every window of every question.
+        features: the windows of each question.
         logits: of every window; see `window_logits`.
         options: of the search.
         basic_tokenizer: the one that created the windows, before word pieces.
@@ -250,13 +250,9 @@ def rank_answers(
     Raises:
         ValueError: a logit is not finite.
     """
-    windows_of = collections.defaultdict(list)
-    for feature in features:
-        windows_of[feature.example_index].append(feature)
     basic_text = make_basic_text(basic_tokenizer)
     ranked = []
-    for index, example in enumerate(examples):
-        windows = windows_of[index]
+    for example, windows in zip(examples, features, strict=True):
         if not windows:  # The paragraph is empty.
             is_version_2 = options.version_2_with_negative
             answer = ("", 0.0, 0.0) if is_version_2 else _EMPTY

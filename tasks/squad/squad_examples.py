@@ -51,44 +51,22 @@ def find_words(context: str) -> tuple[str, ...]:
 def read_training_examples(
     path: str, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Reads a training file, shuffled to the order of the release.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: as `training_examples`; or no example is left.
-    """
-    examples = training_examples(
-        path, version_2_with_negative=version_2_with_negative
-    )
-    if not examples:
-        raise ValueError(
-            f"{path}: there must be a question to train on; no answer is at "
-            "its offset."
-        )
-    # Source: seed 12345, run_squad.py of the release.
-    random.Random(12345).shuffle(examples)
-    return examples
-
-
-def training_examples(
-    path: str, *, version_2_with_negative: bool
-) -> list[SquadExample]:
-    """Reads examples with their answers, in file order.
+    """Reads examples with their answers, shuffled to the order of the release.
 
     As released, a question is dropped if its answer is not in the words at its
     offset; their number and first names are logged.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file is not in SQuAD format or has the wrong version, or
-            a question does not have exactly one answer.
+        ValueError: the file is not in SQuAD format or has the wrong version, a
+            question does not have exactly one answer, or no example is left.
     """
     examples, dropped = [], []
     words_of = functools.cache(find_words)
     starts_of = functools.cache(
         lambda context: [match.start() for match in _WORD.finditer(context)]
     )
-    for where, context, qa in _read(path, version_2_with_negative):
+    for where, context, qa in _questions(path, version_2_with_negative):
         is_impossible = version_2_with_negative and json_text.field(
             qa, "is_impossible", bool, where
         )
@@ -123,6 +101,13 @@ def training_examples(
             )
         )
     warn(path, dropped, "questions dropped: the answer is not at its offset")
+    if not examples:
+        raise ValueError(
+            f"{path}: there must be a question to train on; no answer is at "
+            "its offset."
+        )
+    # Source: seed 12345, run_squad.py of the release.
+    random.Random(12345).shuffle(examples)
     return examples
 
 
@@ -149,7 +134,7 @@ def read_questions(
     places: dict[str, str] = {}
     examples, gold = [], {}
     words_of = functools.cache(find_words)
-    for where, context, qa in _read(path, version_2_with_negative):
+    for where, context, qa in _questions(path, version_2_with_negative):
         qas_id = qa["id"]
         if (earlier := places.setdefault(qas_id, where)) != where:
             raise ValueError(
@@ -158,6 +143,11 @@ def read_questions(
             )
         if with_gold:
             answers = json_text.field(qa, "answers", list, where)
+            if not answers and not version_2_with_negative:
+                raise ValueError(
+                    f"{where}.answers must have an answer to score; got none. "
+                    "A file of SQuAD 2.0 needs --version_2_with_negative."
+                )
             gold[qas_id] = tuple(answer["text"] for answer in answers)
         examples.append(
             SquadExample(
@@ -178,24 +168,10 @@ def warn(where: str, ids: Sequence[str], what: str) -> None:
         )
 
 
-def _read(path: str, version_2_with_negative: bool) -> list[_Question]:
-    """Reads a SQuAD file and checks its version."""
+def _questions(path: str, version_2_with_negative: bool) -> Iterator[_Question]:
+    """Reads the questions of a file and checks its version."""
+    field, where = json_text.field, ""
     dataset = json_text.read(path)
-    questions = list(_questions(dataset, path))
-    if not questions:
-        raise ValueError(f"{path}: expected at least one question; got none.")
-    if not version_2_with_negative and any(
-        qa.get("is_impossible") for _, _, qa in questions
-    ):
-        raise ValueError(
-            f"{path}: a file of SQuAD 2.0, with unanswerable questions, needs "
-            "--version_2_with_negative."
-        )
-    return questions
-
-
-def _questions(dataset: Any, path: str) -> Iterator[_Question]:
-    field = json_text.field
     for i, entry in enumerate(field(dataset, "data", list, f"{path}: $")):
         at = f"{path}: data[{i}]"
         for j, paragraph in enumerate(field(entry, "paragraphs", list, at)):
@@ -205,7 +181,12 @@ def _questions(dataset: Any, path: str) -> Iterator[_Question]:
                 where = f"{at_paragraph}.qas[{k}]"
                 field(qa, "question", str, where)
                 if "is_impossible" in qa:
-                    field(qa, "is_impossible", bool, where)
+                    is_impossible = field(qa, "is_impossible", bool, where)
+                    if is_impossible and not version_2_with_negative:
+                        raise ValueError(
+                            f"{where} has no answer: a file of SQuAD 2.0 needs "
+                            "--version_2_with_negative."
+                        )
                 if qa.get("answers") is not None:
                     answers = field(qa, "answers", list, where)
                     for n, answer in enumerate(answers):
@@ -213,6 +194,8 @@ def _questions(dataset: Any, path: str) -> Iterator[_Question]:
                 # A number as id is converted to its JSON key.
                 qas_id = str(field(qa, "id", (str, int), where))
                 yield where, context, {**qa, "id": qas_id}
+    if not where:
+        raise ValueError(f"{path}: expected at least one question; got none.")
 
 
 def _answer_words(

@@ -59,8 +59,6 @@ class SquadFeatures:
 
     Args:
         unique_id: identifies the window; starts at 1000000000.
-        example_index: index of the question among the examples.
-        doc_span_index: index of the window among those of its question.
         tokens: `n <= T` pieces, special tokens included.
         num_query_tokens: number of tokens of the question.
         input_ids: `[T]` int32, 0 after the `n`th.
@@ -74,8 +72,6 @@ class SquadFeatures:
     """
 
     unique_id: int
-    example_index: int
-    doc_span_index: int
     tokens: tuple[str, ...]
     num_query_tokens: int
     input_ids: np.ndarray
@@ -129,8 +125,8 @@ def convert_examples_to_features(
     *,
     num_workers: int = 0,
     progress: word_memory.Progress | None = None,
-) -> Iterator[SquadFeatures]:
-    """Yields the windows of every example, in order.
+) -> Iterator[list[SquadFeatures]]:
+    """Yields the windows of each example, in order.
 
     As released: a window without the answer is kept, with positions 0, and
     an example with an empty paragraph has no window.
@@ -158,37 +154,22 @@ def convert_examples_to_features(
         )
 
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
-    for index, example in enumerate(examples):
+    for number, example in enumerate(examples, start=1):
         paragraph = paragraph_of(example.doc_tokens)
         query = word_memory.pieces_of_text(example.question_text, pieces_of)
         query = query[: options.max_query_length]
         answer = _answer_span(example, paragraph, pieces_of)
-        for window in _windows(query, answer, paragraph, options, tokenizer):
-            yield SquadFeatures(
+        windows = _windows(query, answer, paragraph, options, tokenizer)
+        yield [
+            SquadFeatures(
                 unique_id=next(unique_ids),
-                example_index=index,
                 is_impossible=example.is_impossible,
                 **window,
             )
+            for window in windows
+        ]
         if progress:
-            progress("windows", index + 1, len(examples))
-
-
-def records_by_example(
-    num_examples: int, features: Iterable[SquadFeatures]
-) -> Iterator[list[dict[str, Sequence[Any] | np.ndarray]]]:
-    """Yields the records of the windows of each example, in order.
-
-    An example with an empty paragraph has none.
-    """
-    windows = iter(features)
-    window = next(windows, None)
-    for index in range(num_examples):
-        records = []
-        while window is not None and window.example_index == index:
-            records.append(window.record())
-            window = next(windows, None)
-        yield records
+            progress("windows", number, len(examples))
 
 
 def improve_answer_span(
@@ -255,7 +236,6 @@ def _windows(
                 positions = (answer[0] + shift, answer[1] + shift)
         tokens = ("[CLS]", *query, "[SEP]", *paragraph.pieces[part], "[SEP]")
         yield {
-            "doc_span_index": index,
             "tokens": tokens,
             "num_query_tokens": num_query_tokens,
             "input_ids": input_ids,

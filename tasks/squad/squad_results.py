@@ -9,7 +9,7 @@ from typing import Any
 from absl import flags as absl_flags
 
 from commands import flags
-from files import json_text, paths, writing
+from files import json_text, messages, paths, writing
 from tasks.squad import squad_answers, squad_features, squad_metrics
 
 SCORES = "eval_results.txt"
@@ -178,9 +178,13 @@ def score(
     """
     if not options.version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)
-    results = squad_metrics.evaluate_v2(
-        gold, decisions.texts, decisions.null_odds
-    )
+    odds = decisions.null_odds
+    if odds is not None and (missing := [i for i in gold if i not in odds]):
+        raise ValueError(
+            f"Every question must have null odds; {messages.listed(missing)} "
+            f"have none. Is {_NULL_ODDS} that of other predictions?"
+        )
+    results = squad_metrics.evaluate_v2(gold, decisions.texts, odds)
     if decisions.threshold is not None:
         results["null_score_diff_threshold"] = decisions.threshold
     return results

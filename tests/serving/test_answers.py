@@ -1,6 +1,7 @@
 """Answers in graphs, against the script's and the release's."""
 
 import gzip
+import itertools
 import json
 import pathlib
 import random
@@ -231,7 +232,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
     )
     logits = {
         each.unique_id: _drawn(each.input_ids[np.newaxis]).numpy()[0]
-        for each in windows
+        for each in itertools.chain.from_iterable(windows)
     }
     ranked = squad_answers.rank_answers(
         examples,

@@ -43,7 +43,7 @@ def _by_the_script(predictor, example, length):
         question_text=example["question"],
         doc_tokens=squad_examples.find_words(example["context"]),
     )
-    (window,) = squad_features.convert_examples_to_features(
+    ((window,),) = squad_features.convert_examples_to_features(
         [question], model.tokenizer, model.windows
     )
     record = window.record()
@@ -55,7 +55,7 @@ def _by_the_script(predictor, example, length):
     )
     (found,) = squad_answers.rank_answers(
         [question],
-        [window],
+        [[window]],
         {
             window.unique_id: np.concatenate(
                 [outputs["start_logits"], outputs["end_logits"]]

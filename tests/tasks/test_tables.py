@@ -5,40 +5,40 @@ import pytest
 from tasks import tables
 
 
-def _open(tmp_path, content, file_format, **options):
+def _read(tmp_path, content, file_format, **options):
     path = tmp_path / f"rows.{file_format}"
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(data)
     options = {"has_header": False} | options
-    return tables.open_table(str(path), file_format, **options)
+    return list(tables.read_rows(str(path), **options))
 
 
-def _rows(table):
-    return [(row.line, row.cells) for row in table.rows]
+def _shown(rows):
+    return [(row.line, row.cells) for row in rows]
 
 
 def test_tsv_keeps_quotes_spaces_empty_cells_and_other_line_ends(tmp_path):
-    table = _open(tmp_path, '"a\tb"\t c \n\t\n', "tsv")
-    assert _rows(table) == [(1, ['"a', 'b"', " c "]), (2, ["", ""])]
-    table = _open(tmp_path, "a\u2028b\x0b\x85\tc\r\nd\re\tf", "tsv")
-    assert _rows(table) == [(1, ["a\u2028b\x0b\x85", "c"]), (2, ["de", "f"])]
+    rows = _read(tmp_path, '"a\tb"\t c \n\t\n', "tsv")
+    assert _shown(rows) == [(1, ['"a', 'b"', " c "]), (2, ["", ""])]
+    rows = _read(tmp_path, "a\u2028b\x0b\x85\tc\r\nd\re\tf", "tsv")
+    assert _shown(rows) == [(1, ["a\u2028b\x0b\x85", "c"]), (2, ["de", "f"])]
 
 
 def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
     text = 'x,y\n"1, ""one""\nand",2\n3,4\n'
-    table = _open(tmp_path, text, "csv", has_header=True)
-    assert table.header == ["x", "y"]
-    assert _rows(table) == [(2, ['1, "one"\nand', "2"]), (4, ["3", "4"])]
+    rows = _read(tmp_path, text, "csv", has_header=True)
+    assert rows[0].header == ["x", "y"]
+    assert _shown(rows) == [(2, ['1, "one"\nand', "2"]), (4, ["3", "4"])]
     # And be longer than the csv module allows.
-    table = _open(tmp_path, "a" * 200_000 + ",b\n", "csv")
-    assert [len(cell) for cell in _rows(table)[0][1]] == [200_000, 1]
+    rows = _read(tmp_path, "a" * 200_000 + ",b\n", "csv")
+    assert [len(cell) for cell in _shown(rows)[0][1]] == [200_000, 1]
 
 
 def test_json_lines_are_objects_or_arrays_and_have_no_header(tmp_path):
     text = '{"t": "a\\tb", "n": 1}\n["x", null]\n'
-    table = _open(tmp_path, text, "jsonl", has_header=True)
-    assert table.header is None
-    assert _rows(table) == [(1, {"t": "a\tb", "n": 1}), (2, ["x", None])]
+    rows = _read(tmp_path, text, "jsonl", has_header=True)
+    assert rows[0].header is None
+    assert _shown(rows) == [(1, {"t": "a\tb", "n": 1}), (2, ["x", None])]
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,14 @@ def test_byte_order_mark_is_no_part_of_the_first_cell(
     tmp_path, file_format, text, cell
 ):
     data = b"\xef\xbb\xbf" + text.encode()
-    table = _open(tmp_path, data, file_format)
-    assert _rows(table)[0][1][0] == cell
+    rows = _read(tmp_path, data, file_format)
+    assert _shown(rows)[0][1][0] == cell
 
 
 def test_columns_are_found_by_name_and_by_number(tmp_path):
-    table = _open(tmp_path, "a\tb\tc\n1\t2\t3\n", "tsv", has_header=True)
-    (row,) = table.rows
-    assert table.cell(row, table.find("b")) == "2"
-    assert table.cell(row, table.find(0)) == "1"
-    assert table.cell(row, table.find(-1)) == "3"
+    rows = _read(tmp_path, "a\tb\tc\n1\t2\t3\n", "tsv", has_header=True)
+    (row,) = rows
+    assert [row.cell(column) for column in ("b", 0, -1)] == [*"213"]
 
 
 @pytest.mark.parametrize(
@@ -77,9 +75,9 @@ def test_columns_are_found_by_name_and_by_number(tmp_path):
 def test_header_without_the_name_is_an_error(
     tmp_path, file_format, header, message
 ):
-    table = _open(tmp_path, f"{header}\n1\n", file_format, has_header=True)
+    text = f"{header}\n1\n"
     with pytest.raises(ValueError, match=message):
-        table.find("x")
+        _read(tmp_path, text, file_format, has_header=True, columns=["x"])
 
 
 @pytest.mark.parametrize(
@@ -95,10 +93,10 @@ def test_header_without_the_name_is_an_error(
 def test_row_without_the_column_is_an_error(
     tmp_path, file_format, text, column, message
 ):
-    table = _open(tmp_path, text, file_format)
+    rows = _read(tmp_path, text, file_format)
     with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
-        for row in table.rows:
-            table.cell(row, column)
+        for row in rows:
+            row.cell(column)
 
 
 @pytest.mark.parametrize(
@@ -115,20 +113,18 @@ def test_row_without_the_column_is_an_error(
     ],
 )
 def test_unreadable_row_is_named(tmp_path, file_format, data, message):
-    table = _open(tmp_path, data, file_format)
     with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
-        _rows(table)
+        _read(tmp_path, data, file_format)
 
 
 def test_rows_of_another_width_are_errors_where_asked(tmp_path):
     text = "a\tb\nc\td\te\n"
-    assert len(_rows(_open(tmp_path, text, "tsv"))) == 2
-    table = _open(tmp_path, text, "tsv", same_width=True)
+    assert len(_read(tmp_path, text, "tsv")) == 2
     with pytest.raises(ValueError, match=r"line 2: the row has 3 .* has 2"):
-        _rows(table)
+        _read(tmp_path, text, "tsv", same_width=True)
     # A blank line between rows of one column is an empty cell of TSV.
-    table = _open(tmp_path, "a\n\nb\n\n", "tsv", same_width=True)
-    assert [row.cells for row in table.rows] == [["a"], [""], ["b"]]
+    rows = _read(tmp_path, "a\n\nb\n\n", "tsv", same_width=True)
+    assert [row.cells for row in rows] == [["a"], [""], ["b"]]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +137,12 @@ def test_rows_of_another_width_are_errors_where_asked(tmp_path):
 def test_blank_lines_of_csv_and_json_lines_are_skipped_and_counted(
     tmp_path, caplog, file_format, text
 ):
-    table = _open(tmp_path, text, file_format, same_width=True)
-    rows = [row.cells for row in table.rows]
-    assert rows == [["a", "b"], ["c\n\nd", "e"], ["f", "g"]]
+    rows = _read(tmp_path, text, file_format, same_width=True)
+    assert [row.cells for row in rows] == [
+        ["a", "b"],
+        ["c\n\nd", "e"],
+        ["f", "g"],
+    ]
     assert f"rows.{file_format}: skipped 3 blank line(s)" in caplog.text
 
 
@@ -153,11 +152,16 @@ def test_blank_lines_of_csv_and_json_lines_are_skipped_and_counted(
 )
 @pytest.mark.parametrize("end", ["\n\n", "\n\n \n", "\n\r\n\r\n"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, file_format, row, end):
-    table = _open(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
-    assert [read.line for read in table.rows] == [1, 2]
+    rows = _read(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
+    assert [read.line for read in rows] == [1, 2]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
 def test_empty_file_has_no_header(tmp_path, text):
     with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
-        _open(tmp_path, text, "tsv", has_header=True)
+        _read(tmp_path, text, "tsv", has_header=True)
+
+
+def test_other_endings_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"rows\.txt: must end in \.tsv"):
+        _read(tmp_path, "a\n", "txt")

@@ -57,14 +57,14 @@ def test_short_rows_are_left_out_where_known(tmp_path):
     layout = {"text_a": "x", "text_b": "y", "label": "l"}
     examples = _read(path, skip_short_rows=True, **layout)
     assert [example.text_a for example in examples] == ["a", "c"]
-    with pytest.raises(ValueError, match=r"line 3, column 1 \('y'\): missing"):
+    with pytest.raises(ValueError, match=r"line 3, column 'y': missing"):
         _read(path, **layout)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x\tl\na\t1\nb\t2\n", r"line 3, column 1 \('l'\): unknown label '2'"),
+        ("x\tl\na\t1\nb\t2\n", r"line 3, column 'l': unknown label '2'"),
         ("x\tl\na\t1\nb\t0.5\n", "unknown label '0.5'; allowed: '0', '1'"),
         ("x\tm\na\t1\n", "line 1: 0 columns named 'l'"),
         ("x\tl\n", "the file has no example"),
@@ -82,7 +82,7 @@ def test_files_without_labels_or_of_other_values_are_errors(tmp_path):
         _read(path, text_a="x")
     path = _write(tmp_path, '{"x": 3, "l": 1}\n', "d.jsonl")
     with pytest.raises(ValueError, match=r"line 1, column 'x': .* got 3"):
-        _read(path, text_a="x", label="l", file_format="jsonl")
+        _read(path, text_a="x", label="l")
 
 
 def _write_mnli(folder, *names):

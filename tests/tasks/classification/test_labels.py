@@ -60,7 +60,7 @@ def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
 def _discover(folder, values, problem_type="single_label"):
     path = folder / "d.jsonl"
     path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
-    layout = datasets.Layout(text_a=0, label=0, file_format="jsonl")
+    layout = datasets.Layout(text_a=0, label=0)
     return datasets.discover_labels(str(path), layout, problem_type).names
 
 

@@ -1,4 +1,5 @@
 import gzip
+import itertools
 import json
 import pathlib
 
@@ -147,7 +148,7 @@ def _rank(example, tokenizer, make_logits=None, **options):
         feature.unique_id: np.array(
             [make_logits(feature.tokens, side) for side in (0, 1)]
         )
-        for feature in features
+        for feature in itertools.chain.from_iterable(features)
     }
     (answer,) = squad_answers.rank_answers(
         [example],
@@ -221,8 +222,6 @@ def _feature(unique_id, token_to_orig_map, is_max_context, *, length=None):
     num_tokens = len(token_to_orig_map)
     return squad_features.SquadFeatures(
         unique_id=unique_id,
-        example_index=0,
-        doc_span_index=0,
         tokens=("x",) * num_tokens,
         num_query_tokens=0,
         input_ids=np.zeros(length or num_tokens, np.int32),

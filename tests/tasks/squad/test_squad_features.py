@@ -42,15 +42,26 @@ def _options(length, stride, query):
     )
 
 
-def _plain(feature):
-    """Says the same as the release: maps for tokens of the paragraph only."""
+def _plain(examples):
+    """Says the same as the release of the windows of examples."""
+    return [
+        {
+            "example_index": example_index,
+            "doc_span_index": doc_span_index,
+            **_plain_window(window),
+        }
+        for example_index, windows in enumerate(examples)
+        for doc_span_index, window in enumerate(windows)
+    ]
+
+
+def _plain_window(feature):
+    # Maps for tokens of the paragraph only.
     words = feature.token_to_orig_map.tolist()
     is_max_context = feature.token_is_max_context.tolist()
     document = [i for i, word in enumerate(words) if word >= 0]
     return {
         "unique_id": feature.unique_id,
-        "example_index": feature.example_index,
-        "doc_span_index": feature.doc_span_index,
         "tokens": list(feature.tokens),
         "token_to_orig_map": {i: words[i] for i in document},
         "token_is_max_context": {i: is_max_context[i] for i in document},
@@ -71,7 +82,7 @@ def test_features_are_those_of_the_release(tokenizer, released, name, size):
     features = squad_features.convert_examples_to_features(
         _examples(name), tokenizer, _options(*_SIZES[size])
     )
-    ours = [json.loads(json.dumps(_plain(feature))) for feature in features]
+    ours = json.loads(json.dumps(_plain(features)))
     assert ours == released[f"{name}/{size}"]
 
 
@@ -97,10 +108,8 @@ def test_empty_question_and_paragraph(tokenizer, words, tokens):
     example = squad_examples.SquadExample(
         qas_id="q", question_text="", doc_tokens=words
     )
-    features = list(
-        squad_features.convert_examples_to_features(
-            [example], tokenizer, _options(10, 3, 4)
-        )
+    (features,) = squad_features.convert_examples_to_features(
+        [example], tokenizer, _options(10, 3, 4)
     )
     assert [feature.tokens for feature in features] == tokens
     for feature in features:
@@ -113,7 +122,7 @@ def test_records_have_the_names_of_the_release(tokenizer):
             squad_features.convert_examples_to_features(
                 _examples(name), tokenizer, _options(96, 32, 16)
             )
-        ).record()
+        )[0].record()
         for name in ("train-v2.0", "dev-v2.0")
     )
     inputs = ["unique_ids", "input_ids", "input_mask", "segment_ids"]
@@ -130,16 +139,15 @@ def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
     phases = {}
 
     def convert(num_workers):
-        return [
-            _plain(feature)
-            for feature in squad_features.convert_examples_to_features(
+        return _plain(
+            squad_features.convert_examples_to_features(
                 _examples("train-v1.1"),
                 tokenizer,
                 _options(96, 32, 16),
                 num_workers=num_workers,
                 progress=lambda phase, *done: phases.update({phase: done}),
             )
-        ]
+        )
 
     assert convert(1) == convert(3)
     # Each phase ends with all of it done.
@@ -170,8 +178,8 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
         examples, tokenizer, options, num_workers=1
     )
     plain = plain_squad.plain_features(examples, tokenizer, options)
-    for feature, expected in itertools.zip_longest(ours, plain):
-        assert _plain(feature) | expected == _plain(feature)
+    for feature, expected in itertools.zip_longest(_plain(ours), plain):
+        assert feature | expected == feature
 
 
 def test_max_context_is_that_of_the_release():

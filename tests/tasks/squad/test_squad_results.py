@@ -2,13 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
 from absl import flags
 
 from tasks.squad import (
     squad_answers,
-    squad_features,
     squad_results,
 )
 from tests import programs
@@ -93,26 +91,3 @@ def test_the_threshold_is_a_number_or_auto(text, value):
 def test_other_thresholds_are_refused(text):
     with pytest.raises(flags.Error, match="null_score_diff_threshold"):
         _options(null_score_diff_threshold=text)
-
-
-def test_records_come_example_by_example():
-    def window(example_index, unique_id):
-        return squad_features.SquadFeatures(
-            unique_id=unique_id,
-            example_index=example_index,
-            doc_span_index=0,
-            tokens=("[CLS]", "[SEP]", "x", "[SEP]"),
-            num_query_tokens=0,
-            input_ids=np.array([1, 2, 3, 2, 0], np.int32),
-            token_to_orig_map=np.array([-1, -1, 0, -1]),
-            token_is_max_context=np.array([0, 0, 1, 0], bool),
-            start_position=None,
-            end_position=None,
-            is_impossible=False,
-        )
-
-    windows = [window(1, 10), window(1, 11), window(3, 12)]
-    rows = list(squad_features.records_by_example(5, iter(windows)))
-    ids = [[row["unique_ids"] for row in of_example] for of_example in rows]
-    assert ids == [[], [[10], [11]], [], [[12]], []]
-    assert list(squad_features.records_by_example(2, [])) == [[], []]
