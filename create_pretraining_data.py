@@ -21,7 +21,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from corpus import beam, formats, preparation, pretraining_shards
+from corpus import formats, preparation, pretraining_shards
 from files import paths, processes, progress, writing
 from tasks.masked_lm import encoded_corpus, masked_pairs
 from training import flags as training_flags
@@ -200,7 +200,9 @@ def _reports(
             options.num_workers,
         )
     if options.runner:
-        yield beam.make_shards(text, recipe, options.runner, beam_arguments)
+        yield pretraining_shards.make_shards_on_beam(
+            text, recipe, options.runner, beam_arguments
+        )
     elif text.shard_documents:
         yield from processes.map_in_order(
             functools.partial(pretraining_shards.make_shard, recipe),

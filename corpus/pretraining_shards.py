@@ -12,7 +12,7 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -21,6 +21,10 @@ from corpus import formats, preparation
 from files import paths, progress
 from tasks.masked_lm import encoded_corpus, masked_pairs
 from vocab import word_memory
+
+# Namespaces of Beam's counters.
+_BEAM_COUNTS = "create_pretraining_data"
+_BEAM_DROPPED = "create_pretraining_data_dropped"
 
 # Number and documents: a list, or for a single shard a one-pass iterator.
 Shard = tuple[int, Iterable[formats.Document]]
@@ -211,6 +215,90 @@ def _hashed(
         digest.update(b"%d\n" % len(text))
         digest.update(text)
         yield document
+
+
+# ---------------------------------------------------------------- Apache Beam
+
+
+def make_shards_on_beam(
+    text: Text,
+    recipe: Recipe,
+    runner: str,
+    arguments: Sequence[str],
+) -> Report:
+    """Creates all shards with Apache Beam, and waits until they are complete.
+
+    The records are those of `make_shard` for every runner. Beam is needed only
+    here, and imported only when used: requirements-beam.txt. One worker reads
+    the text and passes the documents of each shard on.
+
+    Args:
+        text: the input, readable by all workers.
+        recipe: settings of the records.
+        runner: name of a Beam runner, such as "DirectRunner".
+        arguments: options of the runner, such as "--direct_num_workers=2".
+
+    Returns:
+        The total counts, without paths.
+
+    Raises:
+        ValueError: Beam is not installed or has no such runner, or the text is
+            not sharded.
+    """
+    if not text.shard_documents:
+        raise ValueError(
+            "Apache Beam creates shards in parallel: split the text with "
+            "--shard_documents."
+        )
+    try:
+        import apache_beam as beam
+        from apache_beam.options import pipeline_options
+    except ImportError as error:
+        raise ValueError(
+            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
+        ) from error
+    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
+    pipeline = beam.Pipeline(options=options)
+    _ = (
+        pipeline
+        | "Text" >> beam.Create([text])
+        | "Cut" >> beam.FlatMap(read_shards)
+        | "Spread shards" >> beam.Reshuffle()
+        | "Make" >> beam.Map(functools.partial(_make_counted, recipe))
+    )
+    result = pipeline.run()
+    result.wait_until_finish()
+    return _beam_report(result)
+
+
+def _make_counted(recipe: Recipe, shard: Shard) -> int:
+    """Creates a shard, and adds its counts to the metrics of the runner."""
+    from apache_beam import metrics
+
+    report = make_shard(recipe, shard)
+    for namespace, counts in (
+        (_BEAM_COUNTS, report.counts),
+        (_BEAM_DROPPED, report.dropped),
+    ):
+        for name, value in counts.items():
+            metrics.Metrics.counter(namespace, name).inc(value)
+    return shard[0]
+
+
+def _beam_report(result) -> Report:
+    """Returns the total counts of the workers."""
+    report = Report()
+    namespaces = {_BEAM_COUNTS: report.counts, _BEAM_DROPPED: report.dropped}
+    # Each step that counts has its own counters.
+    for counter in result.metrics().query()["counters"]:
+        metric = counter.key.metric
+        if metric.namespace in namespaces:
+            number = counter.committed or counter.attempted or 0
+            namespaces[metric.namespace][metric.name] += number
+    return report
+
+
+# -------------------------------------------------------------------- The log
 
 
 def log_reports(reports: Iterable[Report], text: Text) -> None:

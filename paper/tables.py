@@ -460,10 +460,8 @@ def figure_5(plan: recipes.Plan) -> Table:
     cells: list[Cell] = []
     for name, (objective, numbers) in _FIGURE_5.items():
         for step, number in zip(steps, numbers, strict=False):
-            model, row = (
-                plan.pretrained(base, objective, step=step),
-                f"{name} {step}",
-            )
+            row = f"{name} {step}"
+            model = plan.pretrained(base, objective, step=step)
             cells += _rows(plan, {row: model}, [column], {row: [number]})
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"

@@ -14,7 +14,7 @@ import types
 import pytest
 
 import create_pretraining_data as program
-from corpus import beam, pretraining_shards
+from corpus import pretraining_shards
 from training import records
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -270,7 +270,7 @@ def test_beam_needs_shards():
     with pytest.raises(
         ValueError, match="split the text with --shard_documents"
     ):
-        beam.make_shards(text, None, "DirectRunner", [])
+        pretraining_shards.make_shards_on_beam(text, None, "DirectRunner", [])
 
 
 def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
@@ -285,12 +285,14 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
     # Two shards are held, and a third is made in another step.
     counters = [
         *(counter("shards", 2), counter("reused", 2), counter("shards", 1)),
-        *(counter("tags", n, beam._DROPPED) for n in (3, 4)),
+        *(counter("tags", n, pretraining_shards._BEAM_DROPPED) for n in (3, 4)),
         counter("documents", 5),
         counter("elements", 9, namespace="beam"),
     ]
     found = types.SimpleNamespace(query=lambda: {"counters": counters})
-    report = beam._report(types.SimpleNamespace(metrics=lambda: found))
+    report = pretraining_shards._beam_report(
+        types.SimpleNamespace(metrics=lambda: found)
+    )
     assert report.counts == {"shards": 3, "reused": 2, "documents": 5}
     assert report.dropped == {"tags": 7}
     pretraining_shards.log_reports(
