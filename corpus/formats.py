@@ -106,13 +106,13 @@ def _open_to_read(path: str) -> Iterator[IO[bytes]]:
     try:
         with paths.open_to_read(path) as raw:
             file: IO[bytes] = raw
-            kind = lines.kind_of(_head(file))
+            kind = lines.kind_of(file)
             promised = _SUFFIXES.get(path[path.rfind(".") :].lower())
             if promised and kind is None:
                 raise EOFError(f"it does not begin like a {promised} file")
             while kind in _OPENERS:
                 file = _OPENERS[kind](file, "rb")
-                kind = lines.kind_of(_head(file))
+                kind = lines.kind_of(file)
             if kind:
                 raise ValueError(
                     f"{path}: must be text, or text compressed by gzip, xz or "
@@ -133,14 +133,6 @@ def _open_to_read(path: str) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def _head(file: IO[bytes]) -> bytes:
-    if hasattr(file, "peek"):
-        return file.peek(lines.SIGNATURE_BYTES)[: lines.SIGNATURE_BYTES]
-    head = file.read(lines.SIGNATURE_BYTES)  # A remote file has no `peek`.
-    file.seek(0)
-    return head
-
-
 def read_lines(path: str) -> Iterator[str]:
     """Yields the lines of a UTF-8 file, without line ends.
 
@@ -151,32 +143,11 @@ def read_lines(path: str) -> Iterator[str]:
             the message names.
     """
     with _open_to_read(path) as file:
-        for number, line in enumerate(_raw_lines(file), start=1):
-            try:
-                text = line.removesuffix(b"\r").decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: not UTF-8 (byte "
-                    f"{line[error.start]:#04x}). Convert the text first, for "
-                    "example with iconv."
-                ) from error
+        for number, line in enumerate(lines.raw_lines(file), start=1):
+            text = lines.utf8(line.removesuffix(b"\r"), path, number)
             if number == 1:
                 text = text.removeprefix(lines.BYTE_ORDER_MARK)
             yield text
-
-
-def _raw_lines(file: IO[bytes]) -> Iterator[bytes]:
-    # Lines may have any length: their parts are joined only once.
-    parts: list[bytes] = []
-    while chunk := file.read(_CHUNK_BYTES):
-        *ended, rest = chunk.split(b"\n")
-        if ended:
-            ended[0] = b"".join([*parts, ended[0]])
-            parts.clear()
-            yield from ended
-        parts.append(rest)
-    if last := b"".join(parts):
-        yield last
 
 
 # -------------------------------------------------------------------- Formats

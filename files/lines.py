@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import IO
 
 from files import paths
 
@@ -20,18 +21,24 @@ _SIGNATURES = {
     "Parquet": rb"PAR1[\0-\x1f]",
     "tar": rb".{257}ustar(\0|  \0)",
 }
-SIGNATURE_BYTES = 265
+_SIGNATURE_BYTES = 265
+_CHUNK_BYTES = 1 << 20
 
 
-def kind_of(head: bytes) -> str | None:
+def kind_of(file: IO[bytes]) -> str | None:
     """Returns the kind of a compressed file or archive.
 
     Args:
-        head: its first `SIGNATURE_BYTES` bytes.
+        file: at its start, where it stays.
 
     Returns:
         For example "gzip" or "zip"; None if it may be text.
     """
+    if hasattr(file, "peek"):
+        head = file.peek(_SIGNATURE_BYTES)
+    else:  # A remote file.
+        head = file.read(_SIGNATURE_BYTES)
+        file.seek(0)
     for kind, signature in _SIGNATURES.items():
         if re.match(signature, head, re.DOTALL):
             return kind
@@ -47,10 +54,15 @@ def read_lines(path: str) -> Iterator[str]:
             is compressed.
     """
     with paths.open_to_read(path) as file:
-        yield from decoded(_raw_lines(file, path), path)
+        if kind := kind_of(file):
+            raise ValueError(
+                f"{path}: must be text; it is a {kind} file. Extract the text "
+                "first."
+            )
+        yield from decoded(raw_lines(file), path)
 
 
-def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
+def decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:
     """Yields lines of UTF-8 text, without their line ends.
 
     As released (`tf.gfile.GFile.readline`): lines end at "\\n" and nowhere
@@ -58,36 +70,39 @@ def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
     which joins the texts around it.
 
     Args:
-        raw_lines: as yielded by an open file, with or without "\\n".
+        raw: as yielded by an open file, with or without "\\n".
         name: of the file, for messages.
 
     Raises:
         ValueError: a line, which the message names, is not UTF-8.
     """
-    for number, line in enumerate(raw_lines, start=1):
+    for number, line in enumerate(raw, start=1):
         text = line.removesuffix(b"\n").replace(b"\r", b"")
-        try:
-            yield text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number}: not UTF-8 "
-                f"(byte {text[error.start]:#04x}). Convert the text first, "
-                "for example with iconv."
-            ) from error
+        yield utf8(text, name, number)
 
 
-def _raw_lines(file, path: str) -> Iterator[bytes]:
+def utf8(line: bytes, name: str, number: int) -> str:
+    """Decodes a line of a file.
+
+    Raises:
+        ValueError: it is not UTF-8; the message names it.
+    """
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}, line {number}: not UTF-8 (byte "
+            f"{line[error.start]:#04x}). Convert the text first, for example "
+            "with iconv."
+        ) from error
+
+
+def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yields the lines of an open file, without "\\n"."""
     # `readline` of remote files decodes and drops bytes, so bytes are iterated.
     # Lines may be of any length: their parts are joined once.
     parts: list[bytes] = []
-    is_first = True
-    while chunk := file.read(1 << 20):
-        if is_first and (kind := kind_of(chunk[:SIGNATURE_BYTES])):
-            raise ValueError(
-                f"{path}: must be text; it is a {kind} file. Extract the text "
-                "first."
-            )
-        is_first = False
+    while chunk := file.read(_CHUNK_BYTES):
         *ended, rest = chunk.split(b"\n")
         if ended:
             ended[0] = b"".join([*parts, ended[0]])

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from corpus import cleaning, formats
+from files import lines
 
 
 @pytest.fixture(name="read")
@@ -348,7 +349,7 @@ def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
 def test_lines_and_characters_survive_the_edge_of_a_chunk(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(formats, "_CHUNK_BYTES", 3)
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", 3)
     path = tmp_path / "text.txt"
     path.write_bytes(_TEXT.encode())
     assert _lines(path) == _LINES
@@ -356,7 +357,7 @@ def test_lines_and_characters_survive_the_edge_of_a_chunk(
 
 @pytest.mark.parametrize("chunk", [1, 4, 1 << 20])
 def test_invalid_utf8_names_file_and_line(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(formats, "_CHUNK_BYTES", chunk)
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", chunk)
     path = tmp_path / "text.txt"
     path.write_bytes(b"fine\nfine\nna\xefve\n")
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import lzma
 
 import pytest
@@ -84,4 +85,4 @@ def test_compressed_file_is_told_by_its_first_bytes(tmp_path, content, kind):
     "text", [b"BZh9 is text", b"PK", b"7z", b"%PDF", b"PAR1 is a receptor", b""]
 )
 def test_text_is_not_taken_for_a_compressed_file(text):
-    assert lines.kind_of(text) is None
+    assert lines.kind_of(io.BytesIO(text)) is None
