@@ -133,7 +133,10 @@ def sha256(path: str) -> str:
 
     Raises:
         OSError: the file cannot be opened.
+        ValueError: it is a pipe, which would be empty when it is read again.
     """
+    if is_stream(path):
+        raise ValueError(f"{path} must be a regular file: it is read twice.")
     digest = hashlib.sha256()
     for chunk in chunks_of(path):
         digest.update(chunk)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from modeling import compilation, kernels, layers, name_tables, packing
+from modeling import compilation, layers, name_tables, packing
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -82,10 +82,10 @@ class Embeddings(layers.BertLayer):
         else:
             places = ops.take(self.position_embeddings, positions, axis=0)
         summed = self.norm(words + segments + places)
-        return kernels.dropout(
+        return layers.dropout(
             tf.cast(summed, self.compute_dtype),
             config.hidden_dropout_prob,
-            kernels.site_seed(dropout_seed, 0),
+            layers.site_seed(dropout_seed, 0),
         )
 
 
@@ -165,13 +165,13 @@ class SelfAttention(layers.BertLayer):
         # Source: Vaswani et al. 2017, equation 1.
         probs = self.probs(hidden, attention_bias, queries)
         # As released: dropout hides whole tokens from a position.
-        probs = kernels.dropout(
+        probs = layers.dropout(
             probs,
             self.config.attention_probs_dropout_prob,
-            kernels.site_seed(dropout_seed, self.site),
+            layers.site_seed(dropout_seed, self.site),
         )
         value = self._split(self.value, hidden, attention_bias[:, 0, 0])
-        return kernels.join_heads(tf.matmul(probs, value))  # [B * T, D]
+        return layers.join_heads(tf.matmul(probs, value))  # [B * T, D]
 
     def probs(self, hidden, attention_bias, queries=None):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
@@ -186,10 +186,10 @@ class SelfAttention(layers.BertLayer):
         scale = (config.hidden_size // config.num_attention_heads) ** -0.5
         query = self._split(self.query, queries, places, scale)
         scores = tf.matmul(query, key, transpose_b=True)  # [B, N, T, S]
-        return kernels.softmax(scores, attention_bias)
+        return layers.softmax(scores, attention_bias)
 
     def _split(self, dense, x, places, scale=1.0):
-        return kernels.split_heads(
+        return layers.split_heads(
             dense(x),
             dense.bias,
             places,
@@ -222,13 +222,13 @@ class BlockOutput(layers.BertLayer):
         self.norm = layers.LayerNorm(config.hidden_size)
 
     def call(self, x, residual, dropout_seed=None):
-        return kernels.block_end(
+        return layers.block_end(
             self.dense(x),
             self.dense.bias,
             residual,
             (self.norm.gamma, self.norm.beta),
             self.rate,
-            kernels.site_seed(dropout_seed, self.site),
+            layers.site_seed(dropout_seed, self.site),
         )
 
 
@@ -370,8 +370,13 @@ class Network(keras.Model):
         )
         self.config = config
         self.causal = causal
-        with layers.with_policy(self.dtype_policy):
+        # Layers take the global policy when they are created.
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(self.dtype_policy)
+        try:
             self.build()
+        finally:
+            keras.config.set_dtype_policy(before)
 
     def get_config(self) -> dict[str, Any]:
         return {

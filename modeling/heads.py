@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from files import messages
-from modeling import bert, kernels, layers, losses, name_tables
+from modeling import bert, layers, losses, name_tables
 from modeling import config as config_lib
 from modeling.compilation import Tensor
 
@@ -181,10 +181,10 @@ class WordLstm(layers.BertLayer):
         words = self._features([hidden[number] for number in self.numbers])
         mask = ops.cast(word_mask, "bool")
         for number, lstm in enumerate(self.stack):
-            words = kernels.dropout(
+            words = layers.dropout(
                 words,
                 self.config.classifier_dropout_prob,
-                kernels.site_seed(dropout_seed, self.site + number),
+                layers.site_seed(dropout_seed, self.site + number),
             )
             words = lstm(ops.cast(words, self.compute_dtype), mask=mask)
         return words
@@ -281,10 +281,10 @@ class BertWithHead(bert.Network):
     def dropped(self, x: Tensor, dropout_seed=None, **_) -> Tensor:
         """Applies the dropout before an output layer."""
         site = bert.num_dropout_sites(self.config)
-        return kernels.dropout(
+        return layers.dropout(
             x,
             self.config.classifier_dropout_prob,
-            kernels.site_seed(dropout_seed, site),
+            layers.site_seed(dropout_seed, site),
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -264,16 +264,15 @@ def _names_of(
 ) -> dict[str, name_tables.Variable]:
     # The architectures decide whether `classifier` is a vector that scores
     # choices or the output layer of sentences or words.
-    classifiers = {
-        name_tables.SEQUENCE_CLASSIFICATION,
-        name_tables.TOKEN_CLASSIFICATION,
-        name_tables.MULTIPLE_CHOICE,
-    }
-    choice = {name_tables.MULTIPLE_CHOICE}
-    unused = classifiers - choice if choice & {*architectures} else choice
+    others = {name_tables.MULTIPLE_CHOICE}
+    if others & {*architectures}:
+        others = {
+            name_tables.SEQUENCE_CLASSIFICATION,
+            name_tables.TOKEN_CLASSIFICATION,
+        }
     variables = list(name_tables.encoder(num_layers))
     for name in name_tables.ARCHITECTURES:
-        if name not in unused:
+        if name not in others:
             variables += name_tables.head(name)
     return {variable.huggingface: variable for variable in variables}
 

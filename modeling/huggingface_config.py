@@ -51,7 +51,6 @@ _FIELDS = (
 )
 _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
 _PLACEHOLDER = "LABEL_{}"  # Hugging Face's name of an unnamed label.
-_DEFAULT_NUM_LABELS = 2  # Of Hugging Face.
 _SENTENCES = "BertForSequenceClassification"
 _SPECIAL_TOKENS = ("CLS", "MASK", "PAD", "SEP", "UNK")
 # Ours -> theirs.
@@ -168,9 +167,7 @@ def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
     return [_PLACEHOLDER.format(i) for i in range(num_labels)]
 
 
-def labels_of(
-    values: Mapping[str, Any], path: str = CONFIG
-) -> dict[str, Any] | None:
+def labels_of(values: Mapping[str, Any], path: str = CONFIG) -> dict[str, Any]:
     """Reads the labels and the problem type of a `config.json`.
 
     Args:
@@ -178,37 +175,31 @@ def labels_of(
         path: its file, for messages.
 
     Returns:
-        `problem_type` and `labels`; names are Hugging Face's placeholders if
-        only the type is known. None if the config has neither.
+        `problem_type` and `labels`, each if the config states it; Hugging
+        Face's placeholders are no names.
 
     Raises:
         ValueError: the outputs are not numbered 0, 1, 2, ...
     """
     names = values.get("id2label") or {}
     try:
-        held = [str(names[str(number)]) for number in range(len(names))]
+        ordered = [str(names[str(number)]) for number in range(len(names))]
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: id2label must name the outputs by number, from 0; got "
             f"{names!r:.60}."
         ) from error
-    ordered = held or label_names(_DEFAULT_NUM_LABELS, ())
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
     problem = theirs.get(str(values.get("problem_type")))
-    if problem is None and len(ordered) == 1:
-        # As in transformers, a single output of a text is a score.
-        is_score = values.get("architectures") == [_SENTENCES]
-        problem = "regression" if is_score else None
+    # As in transformers, a single output of a text is a score.
+    is_score = values.get("architectures") == [_SENTENCES]
+    if problem is None and len(ordered) == 1 and is_score:
+        problem = "regression"
     if problem == "regression":
         return {"problem_type": problem, "labels": []}
-    if problem is None and are_placeholders(ordered):
-        return None
+    if ordered == label_names(len(ordered), ()):
+        return {"problem_type": problem} if problem else {}
     return {"problem_type": problem or "single_label", "labels": ordered}
-
-
-def are_placeholders(names: Sequence[str]) -> bool:
-    """Returns whether the labels of a classifier have default names."""
-    return list(names) == label_names(len(names), ())
 
 
 def tokenizer(

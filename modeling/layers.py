@@ -3,22 +3,44 @@
 The path of a variable is the nesting of layer names, so layers are nested like
 the names in a checkpoint. Every layer gets its sizes from the config and
 creates its variables in `build`, in the release's order. Variables are float32;
-matrix products have the policy's compute type.
+matrix products have the policy's compute type. The arithmetic between products
+is in float32; its inputs and results have the type of the first input.
 """
 
-import contextlib
-from collections.abc import Iterator
+import functools
+import math
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
+from keras import ops
 
+from modeling import compilation
 from modeling import config as config_lib
-from modeling import kernels
-from modeling.compilation import Policy, Tensor
+from modeling.compilation import Tensor
 
 # Source: run_classifier.py and run_squad.py of the release, which ignore the
 # config's range for the heads.
 HEAD_INITIALIZER_RANGE = 0.02
+# Source: the release (tf.contrib.layers.layer_norm).
+LAYER_NORM_EPSILON = 1e-12
+_DRAWS = 1 << 32
+# Source: a search for 32-bit mixers of low bias, C. Wellons,
+# github.com/skeeto/hash-prospector: shifts and factors of one round.
+_MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
+_LAST_SHIFT = 16
+# Two arbitrary numbers: bits of the golden ratio and of the square root of 3.
+_KEY_STARTS = (0x9E3779B9, 0xBB67AE85)
+_NO_SEED = (0,)
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    # As released: the tanh form, which differs from erf by up to 4.7e-4.
+    "gelu": functools.partial(tf.nn.gelu, approximate=True),
+    "gelu_exact": functools.partial(tf.nn.gelu, approximate=False),
+    "linear": tf.identity,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+}
 
 
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
@@ -33,17 +55,6 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     if not stddev:
         return keras.initializers.Zeros()
     return keras.initializers.TruncatedNormal(stddev=stddev)
-
-
-@contextlib.contextmanager
-def with_policy(policy: Policy) -> Iterator[None]:
-    """Creates the layers of a model by its policy, not by the global one."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(policy)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
 
 
 def add_variable(layer: keras.layers.Layer, name: str, shape, initializer):
@@ -83,7 +94,7 @@ class BertLayer(keras.layers.Layer):
 
 
 class Dense(BertLayer):
-    """A kernel and a bias, which a kernel of `modeling.kernels` adds.
+    """A kernel and a bias, which the following arithmetic adds.
 
     Args:
         sizes: width of the input and of the output.
@@ -144,7 +155,7 @@ class LayerNorm(BertLayer):
         self.gamma = add_variable(self, "gamma", (self.size,), "ones")
 
     def call(self, x):
-        return kernels.layer_norm(x, self.gamma, self.beta)
+        return layer_norm(x, self.gamma, self.beta)
 
 
 class Transform(BertLayer):
@@ -181,7 +192,7 @@ class Transform(BertLayer):
         self.norm = LayerNorm(size) if has_norm else None
 
     def call(self, x):
-        hidden = kernels.bias_activation(
+        hidden = bias_activation(
             self.dense(x), self.dense.bias, activation=self.activation
         )
         return self.norm(hidden) if self.norm else hidden
@@ -247,3 +258,224 @@ def linear(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
     transposed = tf.transpose(tf.convert_to_tensor(weights))
     logits = tf.matmul(tf.cast(x, tf.float32), transposed)
     return logits if bias is None else logits + bias
+
+
+# ------------------------------------- Arithmetic between products, and dropout
+
+
+@compilation.fused
+def bias_activation(x: Tensor, bias: Tensor, *, activation: str) -> Tensor:
+    """Adds a bias and applies a member of `config.ACTIVATIONS`.
+
+    Args:
+        x: `[..., D]` float.
+        bias: `[D]` float32.
+        activation: its name.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    # The form that TensorFlow fuses with the product before it, unlike "+".
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    return tf.cast(_ACTIVATIONS[activation](rows), x.dtype)
+
+
+@compilation.fused
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
+    """Normalizes each row to mean 0 and variance 1, then scales and shifts.
+
+    Args:
+        x: `[..., D]` float.
+        gamma: `[D]` float32.
+        beta: `[D]` float32.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    return _normalized(tf.cast(x, tf.float32), gamma, beta, x.dtype)
+
+
+def _normalized(rows, gamma, beta, dtype):
+    centered = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    normal = centered * tf.math.rsqrt(variance + LAYER_NORM_EPSILON)
+    return tf.cast(normal * gamma + beta, dtype)
+
+
+def block_end(
+    x: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    norm: tuple[Tensor, Tensor],
+    dropout_rate: float,
+    seed: Tensor | None,
+) -> Tensor:
+    """Applies bias, dropout, residual connection and normalization.
+
+    Args:
+        x: `[..., D]` float, the block's last product.
+        bias: `[D]` float32.
+        residual: `[..., D]` float, the block's input.
+        norm: gamma and beta, each `[D]` float32.
+        dropout_rate, seed: as for `dropout`.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    rate, seed = _drawn(dropout_rate, seed)
+    return _block_end(x, bias, residual, *norm, seed, rate=rate)
+
+
+@compilation.fused
+def _block_end(x, bias, residual, *norm_and_seed, rate):
+    gamma, beta, seed = norm_and_seed
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    rows = _dropped(rows, seed, rate) + tf.cast(residual, tf.float32)
+    return _normalized(rows, gamma, beta, x.dtype)
+
+
+def split_heads(
+    x: Tensor, bias: Tensor, places: Tensor, num_heads: int, scale: float
+) -> Tensor:
+    """Adds a bias, scales, and splits rows into heads.
+
+    Args:
+        x: `[B * T, D]` float.
+        bias: `[D]` float32.
+        places: `[B, T]`, of which only the shape counts.
+        num_heads: N.
+        scale: a factor.
+
+    Returns:
+        `[B, N, T, H]`, of the type of `x`.
+    """
+    # Apart, because XLA sums a matrix 20 times as fast as a transposed one.
+    rows = _scaled(x, bias, scale=scale)
+    return _split_heads(rows, places, num_heads=num_heads)
+
+
+@compilation.fused
+def _scaled(x, bias, *, scale):
+    rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
+    return tf.cast(rows * scale if scale != 1 else rows, x.dtype)
+
+
+@compilation.fused
+def _split_heads(rows, places, *, num_heads):
+    sizes = (num_heads, rows.shape[-1] // num_heads)
+    split = tf.reshape(rows, [*ops.shape(places), *sizes])  # [B, T, N, H]
+    return tf.transpose(split, [0, 2, 1, 3])  # [B, N, T, H]
+
+
+@compilation.fused
+def join_heads(x):
+    """Joins `[B, N, T, H]` to rows `[B * T, D]`."""
+    batch, num_heads, length, size = ops.shape(x)
+    last = tf.transpose(x, [0, 2, 1, 3])  # [B, T, N, H]
+    return tf.reshape(last, [batch * length, num_heads * size])
+
+
+def _softmax_gradient(upstream, result):
+    probs, upstream = (tf.cast(x, tf.float32) for x in (result, upstream))
+    along = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
+    return tf.cast(probs * (upstream - along), result.dtype)
+
+
+@functools.partial(compilation.fused, gradient=_softmax_gradient)
+def softmax(scores: Tensor, bias: Tensor) -> Tensor:
+    """Computes softmax(scores + bias).
+
+    Args:
+        scores: `[B, N, T, S]` float.
+        bias: `[B, 1, 1 or T, S]` float32, which gets no gradient.
+
+    Returns:
+        As `scores`.
+    """
+    probs = tf.nn.softmax(tf.cast(scores, tf.float32) + bias)
+    return tf.cast(probs, scores.dtype)
+
+
+def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
+    """Zeroes a share of the elements and scales up the rest.
+
+    Args:
+        x: float, of any shape.
+        rate: share to zero, in [0, 1).
+        seed: `[n]` int32, or None to leave `x` as it is.
+
+    Returns:
+        As `x`; seed and shape determine which elements are zero.
+    """
+    rate, seed = _drawn(rate, seed)
+    return _dropout(x, seed, rate=rate) if rate else x
+
+
+@compilation.fused
+def _dropout(x, seed, *, rate):
+    return tf.cast(_dropped(tf.cast(x, tf.float32), seed, rate), x.dtype)
+
+
+def _drawn(rate: float, seed: Tensor | None) -> tuple[float, Tensor]:
+    if seed is None or round(rate * _DRAWS) == 0:
+        return 0.0, tf.constant(_NO_SEED)
+    return rate, seed
+
+
+def _dropped(x, seed, rate):
+    if not rate:
+        return x
+    threshold = min(round(rate * _DRAWS), _DRAWS - 1)
+    kept = _random_words(ops.shape(x), seed) >= tf.constant(
+        threshold, tf.uint32
+    )
+    return tf.where(kept, x * (_DRAWS / (_DRAWS - threshold)), 0.0)
+
+
+def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
+    """Derives the seed of one dropout site from the seed of a step.
+
+    Args:
+        seed: `[2]` int32, or None.
+        site: number of the site, from 0; each is used once.
+
+    Returns:
+        `[3]` int32, the seed for `dropout`; None without a seed.
+    """
+    if seed is None:
+        return None
+    return tf.concat([tf.cast(seed, tf.int32), [site]], axis=0)
+
+
+def _random_words(shape, seed):
+    # A hash of position and seed takes half the time of a pass over memory.
+    # Philox takes longer than all other operations at the end of a block.
+    width = shape[-1] if len(shape) else 1
+    # Two ranges, because the places may exceed int32.
+    row, column = (
+        tf.cast(tf.range(size), tf.uint32)
+        for size in (math.prod(shape[:-1]), width)
+    )
+    words = row[:, None] * tf.cast(width, tf.uint32) + column
+    for key in tf.unstack(_keys(seed)):
+        words = _mixed(tf.bitwise.bitwise_xor(words, key))
+    return tf.reshape(words, shape)
+
+
+def _keys(seed):
+    """Hashes `[n]` int32 into one word for each of `_KEY_STARTS`."""
+    seed = tf.cast(seed, tf.uint32)
+    keys = tf.constant(_KEY_STARTS, tf.uint32)
+    for word in tf.unstack(seed):
+        keys = _mixed(tf.bitwise.bitwise_xor(keys, word) + keys)
+    return keys
+
+
+def _mixed(words):
+    """Maps 32 bits to 32 bits, one to one; each bit depends on all others."""
+    for shift, factor in _MIX:
+        shifted = tf.bitwise.right_shift(words, tf.constant(shift, tf.uint32))
+        words = tf.bitwise.bitwise_xor(words, shifted)
+        words = words * tf.constant(factor, tf.uint32)
+    shifted = tf.bitwise.right_shift(words, tf.constant(_LAST_SHIFT, tf.uint32))
+    return tf.bitwise.bitwise_xor(words, shifted)

@@ -115,7 +115,7 @@ def _squad_example(example: Example) -> squad_examples.SquadExample:
 
 def _encode_question(example: Example, model: models.Model) -> list[Row]:
     (windows,) = squad_features.convert_examples_to_features(
-        [_squad_example(example)], model.tokenizer, model.windows, num_workers=1
+        [_squad_example(example)], model.tokenizer, model.windows
     )
     return [_row(window.record(), window) for window in windows]
 

@@ -49,24 +49,22 @@ print(json.dumps([answers, ours]))
 
 def golden_classifier(folder):
     """Makes the folder of a run out of the release's classifier."""
-    folder.mkdir()
-    golden = _ROOT / "tests/golden"
-    for file in (golden / "classifier").glob("mrpc.ckpt-24.*"):
-        shutil.copy(file, folder)
-    for name in ("vocab.txt", "bert_config.json"):
-        shutil.copy(golden / "inputs" / name, folder)
+    _golden(folder, "classifier/mrpc.ckpt-24.*")
     describe(folder, task="classification", labels=["0", "1"])
     return folder
 
 
 def golden_model(folder):
     """Makes a folder of the release's model, which answers questions too."""
+    return _golden(folder, "model/tiny.ckpt.*")
+
+
+def _golden(folder, weights):
     folder.mkdir()
     golden = _ROOT / "tests/golden"
-    for file in (golden / "model").glob("tiny.ckpt.*"):
+    files = [golden / "inputs/vocab.txt", golden / "inputs/bert_config.json"]
+    for file in (*golden.glob(weights), *files):
         shutil.copy(file, folder)
-    for name in ("vocab.txt", "bert_config.json"):
-        shutil.copy(golden / "inputs" / name, folder)
     return folder
 
 

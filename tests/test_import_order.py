@@ -30,10 +30,10 @@ _MAY_IMPORT = {
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("name_tables", "huggingface_config", "config", "compilation"),
-    *("kernels", "losses", "layers", "packing", "bert", "heads"),
+    *("losses", "layers", "packing", "bert", "heads"),
 ]
 # The modules of the network, which programs import late.
-_NETWORK = {"bert", "compilation", "heads", "kernels", "layers", "losses"}
+_NETWORK = {"bert", "compilation", "heads", "layers", "losses"}
 _TENSORFLOW_AT_IMPORT = {"training", "serving"}
 _TENSORFLOW = {"tensorflow", "tensorflow_text"}
 

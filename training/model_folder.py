@@ -97,11 +97,7 @@ def read(folder: str) -> dict[str, Any]:
     found |= {key: stated.get(key, found.get(key)) for key in _TEXT[1:]}
     config_file = os.path.join(folder, huggingface_config.CONFIG)
     config = _read_json(folder, huggingface_config.CONFIG)
-    labels = huggingface_config.labels_of(config, config_file) or {}
-    names = labels.get("labels")
-    if names and huggingface_config.are_placeholders(names):
-        labels = {"problem_type": labels["problem_type"]}
-    found |= labels
+    found |= huggingface_config.labels_of(config, config_file)
     for name in config.get("architectures") or []:
         found["task"] = _TASK_OF_CLASS.get(name)
     return {key: value for key, value in found.items() if value is not None}

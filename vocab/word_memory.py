@@ -1,19 +1,16 @@
 """Fast tokenization without TensorFlow: each distinct word is split once.
 
-Data creation uses `WordMemory`, since its many processes start at once, must
-stay small and read much text. It gives the ids of `tokenization.FullTokenizer`.
+The processes of data creation start at once, must stay small and read much
+text.
 """
 
 import dataclasses
 import functools
-import itertools
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from files import processes
 from vocab import tokenization
 
 # About 40 MB. Further words are rare, and a larger table has slower lookups.
@@ -24,13 +21,6 @@ _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # ASCII punctuation: printable, and neither a letter nor a digit.
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
-
-_WORDS_PER_CHUNK = 8192
-# Starting a process takes 0.6 s, about as long as tokenizing this many words.
-# Development files need one process; all of SQuAD has work for four.
-_MIN_WORDS_PER_PROCESS = 60000
-# Called with the name of a phase, the amount done and the total.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,46 +101,3 @@ class _Memory(dict):
                 self.clear()
             self[word] = found
         return found
-
-
-def tokenize_words(
-    words: Iterable[str],
-    tokenizer: tokenization.FullTokenizer,
-    num_workers: int = 0,
-    progress: Progress | None = None,
-) -> dict[str, tuple[str, ...]]:
-    """Tokenizes every distinct word once; returns word -> word pieces."""
-    words = list(dict.fromkeys(words))
-    chunks = [
-        words[start : start + _WORDS_PER_CHUNK]
-        for start in range(0, len(words), _WORDS_PER_CHUNK)
-    ]
-    num_workers = min(
-        num_workers or os.cpu_count() or 1,
-        max(1, len(words) // _MIN_WORDS_PER_PROCESS),
-    )
-    pieces_of: dict[str, tuple[str, ...]] = {}
-    found = processes.map_in_order(
-        functools.partial(_tokenize, tokenizer), chunks, num_workers
-    )
-    for chunk, pieces in zip(chunks, found, strict=True):
-        pieces_of.update(zip(chunk, pieces, strict=True))
-        if progress:
-            progress("words", len(pieces_of), len(words))
-    return pieces_of
-
-
-def pieces_of_text(
-    text: str, pieces_of: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Concatenates the pieces of the words of a text, which are its pieces."""
-    words = text.split(" ")
-    return tuple(
-        itertools.chain.from_iterable(map(pieces_of.__getitem__, words))
-    )
-
-
-def _tokenize(
-    tokenizer: tokenization.FullTokenizer, words: Sequence[str]
-) -> list[tuple[str, ...]]:
-    return [tuple(tokenizer.tokenize(word)) for word in words]

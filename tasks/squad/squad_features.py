@@ -1,8 +1,5 @@
 """SQuAD windows as model input: [CLS] question [SEP] part of the paragraph.
 
-Every distinct word of the paragraphs, questions and answers is tokenized once,
-in one process per core. The features do not depend on the number of processes.
-
 Source: behavior of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2.
 """
@@ -10,17 +7,19 @@ Devlin et al. 2019, §4.2.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from commands import flags
 from tasks.squad import squad_examples
-from vocab import tokenization, word_memory
+from vocab import tokenization
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] question [SEP] part [SEP]
 _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
+# Called with the name of a phase, the amount done and the total.
+Progress = Callable[[str, int, int], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,9 +121,7 @@ def convert_examples_to_features(
     examples: Sequence[squad_examples.SquadExample],
     tokenizer: tokenization.FullTokenizer,
     options: WindowOptions,
-    *,
-    num_workers: int = 0,
-    progress: word_memory.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[list[SquadFeatures]]:
     """Yields the windows of each example, in order.
 
@@ -133,18 +130,15 @@ def convert_examples_to_features(
 
     Args:
         examples: for training or prediction.
-        tokenizer: text -> word pieces -> ids; must be picklable.
+        tokenizer: text -> word pieces -> ids.
         options: for splitting paragraphs.
-        num_workers: processes for tokenization; 0 for one per core.
         progress: called during the work.
     """
-    pieces_of = word_memory.tokenize_words(
-        _words_of_examples(examples), tokenizer, num_workers, progress
-    )
+    pieces_of = functools.cache(tokenizer.tokenize)
 
     @functools.cache
     def paragraph_of(words: tuple[str, ...]) -> _Paragraph:
-        parts = [pieces_of[word] for word in words]
+        parts = [pieces_of(word) for word in words]
         pieces = tuple(itertools.chain.from_iterable(parts))
         places = np.arange(len(words), dtype=np.int32)
         return _Paragraph(
@@ -156,9 +150,9 @@ def convert_examples_to_features(
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
     for number, example in enumerate(examples, start=1):
         paragraph = paragraph_of(example.doc_tokens)
-        query = word_memory.pieces_of_text(example.question_text, pieces_of)
+        query = tokenizer.tokenize(example.question_text)
         query = query[: options.max_query_length]
-        answer = _answer_span(example, paragraph, pieces_of)
+        answer = _answer_span(example, paragraph, tokenizer)
         windows = _windows(query, answer, paragraph, options, tokenizer)
         yield [
             SquadFeatures(
@@ -201,7 +195,7 @@ def improve_answer_span(
 
 
 def _windows(
-    query: tuple[str, ...],
+    query: Sequence[str],
     answer: tuple[int, int] | None,
     paragraph: _Paragraph,
     options: WindowOptions,
@@ -249,7 +243,7 @@ def _windows(
 def _answer_span(
     example: squad_examples.SquadExample,
     paragraph: _Paragraph,
-    pieces_of: Mapping[str, tuple[str, ...]],
+    tokenizer: tokenization.FullTokenizer,
 ) -> tuple[int, int] | None:
     """Returns the first and last piece of an answer; None in prediction."""
     if example.start_position is None or example.end_position is None:
@@ -259,9 +253,7 @@ def _answer_span(
     words = paragraph.word_of_piece
     start = int(np.searchsorted(words, example.start_position))
     end = int(np.searchsorted(words, example.end_position, "right")) - 1
-    answer = word_memory.pieces_of_text(
-        example.orig_answer_text or "", pieces_of
-    )
+    answer = tokenizer.tokenize(example.orig_answer_text or "")
     return improve_answer_span(paragraph.pieces, (start, end), answer)
 
 
@@ -269,16 +261,6 @@ def _ids(
     pieces: Sequence[str], tokenizer: tokenization.FullTokenizer
 ) -> np.ndarray:
     return np.array(tokenizer.convert_tokens_to_ids(pieces), np.int32)
-
-
-def _words_of_examples(
-    examples: Iterable[squad_examples.SquadExample],
-) -> Iterator[str]:
-    paragraphs = dict.fromkeys(example.doc_tokens for example in examples)
-    yield from itertools.chain.from_iterable(paragraphs)
-    for example in examples:
-        yield from example.question_text.split(" ")
-        yield from (example.orig_answer_text or "").split(" ")
 
 
 def document_spans(

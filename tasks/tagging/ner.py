@@ -17,7 +17,7 @@ from commands import flags
 from files import paths
 from tasks.classification import sentence_pairs
 from tasks.tagging import conll, entities
-from vocab import tokenization, word_memory
+from vocab import tokenization
 
 _COLUMNS = flags.Heading("Columns of the files")
 # File names of CoNLL-2003 and common alternatives, in order of preference.
@@ -163,16 +163,13 @@ def make_windows(
     Yields:
         The windows of each sentence, in word order.
     """
-    pieces_of = word_memory.tokenize_words(
-        (word for sentence in sentences for word in sentence.words),
-        tokenizer,
-        num_workers=1,
-    )
+    words = {word for sentence in sentences for word in sentence.words}
+    pieces_of = {word: tokenizer.tokenize(word) for word in words}
     room = max_seq_length - _SPECIAL_TOKENS
     _log_odd_words(sentences, pieces_of, room)
     ids_of = {
         word: tuple(
-            tokenizer.convert_tokens_to_ids((pieces or (_UNKNOWN,))[:room])
+            tokenizer.convert_tokens_to_ids((pieces or [_UNKNOWN])[:room])
         )
         for word, pieces in pieces_of.items()
     }

@@ -61,16 +61,6 @@ from vocab import learning
 work = lambda: learning.count_words(
     itertools.repeat("the tide " * 1000), learning.Options(num_workers=2))
 """,
-    "word_memory": """
-import time
-from vocab import word_memory
-class Tokenizer:
-    def tokenize(self, text):
-        time.sleep(60)
-word_memory._MIN_WORDS_PER_PROCESS = 1
-work = lambda: word_memory.tokenize_words(
-    map(str, range(20000)), Tokenizer(), 2)
-""",
     "preparation": """
 import itertools
 from corpus import formats, preparation

@@ -52,9 +52,8 @@ def test_hugging_face_configs_hold_what_the_file_says_or_an_error(check):
     def is_right(found, content):
         config, labels = found
         values = json.loads(content)
-        return config.hidden_size == values["hidden_size"] and (
-            labels is None
-            or all(isinstance(name, str) for name in labels["labels"])
+        return config.hidden_size == values["hidden_size"] and all(
+            isinstance(name, str) for name in labels.get("labels", ())
         )
 
     check(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, compilation, kernels
+from modeling import bert, compilation, layers
 from tests import toy_config
 
 _SEED = np.array([3, 5], np.int32)
@@ -52,7 +52,7 @@ def _formula(layer, hidden, bias, seed):
     scores = tf.einsum("btnh,bsnh->bnts", query, key) / 2 + bias
     probs = tf.nn.softmax(scores)
     ones = tf.ones(probs.shape)
-    kept = kernels.dropout(ones, _RATE, kernels.site_seed(seed, _SITE))
+    kept = layers.dropout(ones, _RATE, layers.site_seed(seed, _SITE))
     context = tf.einsum("bnts,bsnh->btnh", probs * kept, value)
     return tf.reshape(context, [10, 12])
 

@@ -227,7 +227,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
     ]
     windows = list(
         squad_features.convert_examples_to_features(
-            examples, model.tokenizer, model.windows, num_workers=1
+            examples, model.tokenizer, model.windows
         )
     )
     logits = {

@@ -11,6 +11,7 @@ from vocab import tokenization
 _UNCASED = normalization.Rules(do_lower_case=True, strip_accents=True)
 _CASED = normalization.Rules(do_lower_case=False, strip_accents=False)
 _LOWER = normalization.Rules(do_lower_case=True, strip_accents=False)
+_UNACCENTED = normalization.Rules(do_lower_case=False, strip_accents=True)
 
 
 @pytest.mark.parametrize(
@@ -67,33 +68,29 @@ def test_invalid_bytes_are_skipped_as_python_ignores_them():
     assert [text.decode() for text in found.tolist()] == expected
 
 
-def _words(texts, rules):
-    """Compares words with the definition, and returns none of them."""
-    basic = tokenization.BasicTokenizer(**vars(rules))
-    found = normalization.split(tf.constant(texts), rules).words.to_list()
-    expected = [[w.encode() for w in basic.tokenize(text)] for text in texts]
-    return [t for t, f, e in zip(texts, found, expected, strict=True) if f != e]
-
-
-@pytest.mark.parametrize("rules", [_UNCASED, _LOWER])
-def test_sigmas_are_those_of_python(rules):
-    rng = random.Random(8)
-    chars = "\u03a3\u03a3\u03a3\u03c2aB'\u0301\xaa\u02b0 !\u4e00\n"
-    texts = [
-        "".join(rng.choices(chars, k=rng.randint(0, 12))) for _ in range(20_000)
-    ]
-    assert _words(texts, rules) == []
+_SIGMAS = "\u03a3\u03a3\u03a3\u03c2aB'\u0301\xaa\u02b0 !\u4e00\n"
+_MARKS = (
+    "a\u0301\u0334\u0900\u1b44\u302e\U00016ff0\U0001d165\U0001d16d"
+    "\U0001d15f\U0001d160\xad\xe9"
+)
 
 
 @pytest.mark.parametrize(
-    "rules",
-    [_UNCASED, normalization.Rules(do_lower_case=False, strip_accents=True)],
+    ("chars", "rules"),
+    [
+        (_SIGMAS, _UNCASED),
+        (_SIGMAS, _LOWER),
+        (_MARKS, _UNCASED),
+        (_MARKS, _UNACCENTED),
+    ],
 )
-def test_marks_are_in_the_order_of_python(rules):
-    rng = random.Random(9)
-    chars = "a\u0301\u0334\u0900\u1b44\u302e\U00016ff0\U0001d165\U0001d16d"
-    chars += "\U0001d15f\U0001d160\xad\xe9"
+def test_sigmas_and_marks_are_those_of_python(chars, rules):
+    rng = random.Random(8)
     texts = [
         "".join(rng.choices(chars, k=rng.randint(0, 12))) for _ in range(20_000)
     ]
-    assert _words(texts, rules) == []
+    basic = tokenization.BasicTokenizer(**vars(rules))
+    found = normalization.split(tf.constant(texts), rules).words.to_list()
+    expected = [[w.encode() for w in basic.tokenize(text)] for text in texts]
+    wrong = zip(texts, found, expected, strict=True)
+    assert [text for text, got, want in wrong if got != want] == []

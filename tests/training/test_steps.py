@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, compilation, heads, kernels
+from modeling import checkpoints, compilation, heads, layers
 from modeling import config as config_lib
 from tests import programs
 from tests import toy_pretraining as toy
@@ -323,7 +323,7 @@ class _Normalization:
 
     def outcome(self, features, denominators, dropout_seed):
         beta = tf.zeros_like(self._gamma)
-        rows = kernels.layer_norm(features["rows"], self._gamma, beta)
+        rows = layers.layer_norm(features["rows"], self._gamma, beta)
         loss = tf.reduce_sum(rows[:, -1])
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 

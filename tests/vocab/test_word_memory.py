@@ -20,7 +20,6 @@ def _tokenizer(do_lower_case):
 
 
 _TOKENIZERS = {lower: _tokenizer(lower) for lower in (True, False)}
-_DEFINITION = _TOKENIZERS[True]
 
 
 def _assert_same(tokenizer, texts):
@@ -96,33 +95,3 @@ def test_the_plain_definition_says_the_same(text, do_lower_case):
     assert definition.tokenize(text) == plain.tokenize(
         text, definition.vocab, do_lower_case=do_lower_case
     )
-
-
-def test_words_are_tokenized_in_their_order():
-    words = ["water,", "", "sun", "water,"]
-    pieces_of = word_memory.tokenize_words(words, _DEFINITION)
-    assert list(pieces_of) == ["water,", "", "sun"]
-    assert pieces_of["water,"] == ("water", ",")
-    assert pieces_of[""] == ()
-    assert word_memory.tokenize_words([], _DEFINITION) == {}
-
-
-def test_pieces_of_a_text_are_those_of_its_words():
-    text = "  the water,  the\u00a0sun. "
-    pieces_of = word_memory.tokenize_words(text.split(" "), _DEFINITION)
-    assert word_memory.pieces_of_text(text, pieces_of) == tuple(
-        _DEFINITION.tokenize(text)
-    )
-
-
-def test_other_processes_find_the_same_and_report(monkeypatch):
-    monkeypatch.setattr(word_memory, "_MIN_WORDS_PER_PROCESS", 1)
-    monkeypatch.setattr(word_memory, "_WORDS_PER_CHUNK", 4)
-    words = [f"wind{number}" for number in range(10)]
-    calls = []
-    pieces_of = word_memory.tokenize_words(
-        words, _DEFINITION, 2, progress=lambda *call: calls.append(call)
-    )
-    assert pieces_of == {w: tuple(_DEFINITION.tokenize(w)) for w in words}
-    assert list(pieces_of) == words
-    assert calls == [("words", done, 10) for done in (4, 8, 10)]

@@ -13,7 +13,6 @@ from tasks.squad import (
     squad_features,
 )
 from tests import plain_squad, toy_squad
-from vocab import word_memory
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _SIZES = {
@@ -133,26 +132,16 @@ def test_records_have_the_names_of_the_release(tokenizer):
     assert train["is_impossible"] == [0]
 
 
-def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
-    monkeypatch.setattr(word_memory, "_MIN_WORDS_PER_PROCESS", 1)
-    monkeypatch.setattr(word_memory, "_WORDS_PER_CHUNK", 200)
+def test_progress_ends_with_all_windows(tokenizer):
     phases = {}
-
-    def convert(num_workers):
-        return _plain(
-            squad_features.convert_examples_to_features(
-                _examples("train-v1.1"),
-                tokenizer,
-                _options(96, 32, 16),
-                num_workers=num_workers,
-                progress=lambda phase, *done: phases.update({phase: done}),
-            )
-        )
-
-    assert convert(1) == convert(3)
-    # Each phase ends with all of it done.
-    assert phases["windows"] == (29, 29)
-    assert phases["words"][0] == phases["words"][1] > 200
+    windows = squad_features.convert_examples_to_features(
+        _examples("train-v1.1"),
+        tokenizer,
+        _options(96, 32, 16),
+        progress=lambda phase, *done: phases.update({phase: done}),
+    )
+    assert len(list(windows)) == 29
+    assert phases == {"windows": (29, 29)}
 
 
 @settings(max_examples=50)
@@ -175,7 +164,7 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
     ]
     options = _options(length, stride, 8)
     ours = squad_features.convert_examples_to_features(
-        examples, tokenizer, options, num_workers=1
+        examples, tokenizer, options
     )
     plain = plain_squad.plain_features(examples, tokenizer, options)
     for feature, expected in itertools.zip_longest(_plain(ours), plain):

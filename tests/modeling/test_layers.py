@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import compilation, kernels
+from modeling import compilation, layers
 
 _SEED = np.array([3, 5], np.int32)
 
@@ -32,10 +32,10 @@ def test_the_exact_gelu_is_the_erf_form():
         for row in x + bias
     ]
     x = tf.constant(x, tf.float32)
-    got = kernels.bias_activation(x, bias, activation="gelu_exact")
+    got = layers.bias_activation(x, bias, activation="gelu_exact")
     np.testing.assert_allclose(got, want, atol=2e-6)
     # By as much as this the tanh form is off.
-    off = np.abs(got - kernels.bias_activation(x, bias, activation="gelu"))
+    off = np.abs(got - layers.bias_activation(x, bias, activation="gelu"))
     assert 4e-4 < off.max() < 5e-4
 
 
@@ -44,7 +44,7 @@ def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
     x, bias = tf.linspace(-6.0, 6.0, 96)[:, None], tf.zeros([1])
     with tf.GradientTape() as tape:
         tape.watch([x, bias])
-        y = kernels.bias_activation(x, bias, activation="gelu_exact")
+        y = layers.bias_activation(x, bias, activation="gelu_exact")
     d_x, d_bias = tape.gradient(y, [x, bias])
     want = [
         0.5 * (1 + math.erf(v / math.sqrt(2)))
@@ -60,14 +60,14 @@ def test_layer_norm_normalizes_rows():
     x, gamma, beta = 5 + _random(2, 7, 12), _random(12), _random(12)
     centered = x - x.mean(-1, keepdims=True, dtype=np.float64)
     want = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
-    got = kernels.layer_norm(tf.constant(x), gamma, beta)
+    got = layers.layer_norm(tf.constant(x), gamma, beta)
     np.testing.assert_allclose(got, want * gamma + beta, atol=3e-6)
 
 
 def test_layer_norm_has_the_release_s_epsilon():
     # Deviations of 1e-6 have the variance 1e-12: halved under the root.
     x = tf.constant([[1e-6, -1e-6]])
-    got = kernels.layer_norm(x, np.ones(2, "f"), np.zeros(2, "f"))
+    got = layers.layer_norm(x, np.ones(2, "f"), np.zeros(2, "f"))
     np.testing.assert_allclose(got, [[0.5**0.5, -(0.5**0.5)]], rtol=1e-5)
 
 
@@ -75,15 +75,15 @@ def test_layer_norm_has_the_release_s_epsilon():
 def test_block_end_is_its_parts(rate):
     x, residual = tf.constant(_random(2, 7, 12)), tf.constant(_random(2, 7, 12))
     bias, norm = _random(12), (1 + _random(12), _random(12))
-    got = kernels.block_end(x, bias, 2 * residual, norm, rate, _SEED)
-    inside = kernels.dropout(x + bias, rate, _SEED) + 2 * residual
-    want = kernels.layer_norm(inside, *norm)
+    got = layers.block_end(x, bias, 2 * residual, norm, rate, _SEED)
+    inside = layers.dropout(x + bias, rate, _SEED) + 2 * residual
+    want = layers.layer_norm(inside, *norm)
     np.testing.assert_allclose(got, want, atol=2e-6)
 
 
 def test_dropout_keeps_its_share_and_the_mean():
     x = tf.ones([1000, 100])
-    got = kernels.dropout(x, 0.1, _SEED).numpy()
+    got = layers.dropout(x, 0.1, _SEED).numpy()
     kept = np.count_nonzero(got) / got.size
     # Five standard deviations of 100,000 draws.
     assert abs(kept - 0.9) < 5 * math.sqrt(0.9 * 0.1 / got.size)
@@ -92,14 +92,14 @@ def test_dropout_keeps_its_share_and_the_mean():
 
 def test_dropout_numbers_more_places_than_int32_has():
     scores = tf.TensorSpec([512, 16, 512, 512], tf.bfloat16)
-    graph = tf.function(lambda x: kernels.dropout(x, 0.1, _SEED))
+    graph = tf.function(lambda x: layers.dropout(x, 0.1, _SEED))
     dropped = graph.get_concrete_function(scores)  # Half of 8 GB, not executed.
     assert dropped.output_shapes == scores.shape
 
 
 @pytest.mark.parametrize("distance", [1, 2, 16, 128, 768, 16384])
 def test_dropout_draws_places_independently(distance):
-    zero = kernels.dropout(tf.ones([200_000]), 0.3, _SEED).numpy() == 0
+    zero = layers.dropout(tf.ones([200_000]), 0.3, _SEED).numpy() == 0
     both = np.mean(zero[:-distance] & zero[distance:])
     assert abs(both - 0.09) < 0.005
 
@@ -107,8 +107,8 @@ def test_dropout_draws_places_independently(distance):
 @pytest.mark.parametrize("other", [[4, 5], [3, 6], [5, 3], [-3, 5], [3, 5, 0]])
 def test_dropout_draws_seeds_independently(other):
     x = tf.ones([200_000])
-    zero = kernels.dropout(x, 0.3, _SEED).numpy() == 0
-    other = kernels.dropout(x, 0.3, np.array(other, np.int32)).numpy() == 0
+    zero = layers.dropout(x, 0.3, _SEED).numpy() == 0
+    other = layers.dropout(x, 0.3, np.array(other, np.int32)).numpy() == 0
     # Five standard deviations of 200,000 draws.
     assert abs(np.mean(zero & other) - 0.09) < 0.0033
 
@@ -116,13 +116,13 @@ def test_dropout_draws_seeds_independently(other):
 def test_dropout_of_many_sites_zeroes_each_place_alike():
     ones = tf.ones([500])
     seeds = [
-        kernels.site_seed(np.array([1, step]), site).numpy()
+        layers.site_seed(np.array([1, step]), site).numpy()
         for step in range(20)
         for site in range(20)
     ]
     drawn = tf.function(
         lambda seeds: tf.map_fn(
-            lambda seed: kernels.dropout(ones, 0.5, seed),
+            lambda seed: layers.dropout(ones, 0.5, seed),
             seeds,
             fn_output_signature=tf.float32,
         )
@@ -136,39 +136,39 @@ def test_dropout_of_many_sites_zeroes_each_place_alike():
 @pytest.mark.usefixtures("_both")
 def test_dropout_is_a_function_of_its_seed():
     x = tf.constant(_random(5, 7))  # An odd number of elements.
-    once = kernels.dropout(x, 0.5, _SEED)
-    np.testing.assert_array_equal(once, kernels.dropout(x, 0.5, _SEED))
-    other = kernels.dropout(x, 0.5, np.array([3, 6], np.int32))
+    once = layers.dropout(x, 0.5, _SEED)
+    np.testing.assert_array_equal(once, layers.dropout(x, 0.5, _SEED))
+    other = layers.dropout(x, 0.5, np.array([3, 6], np.int32))
     assert np.any(once != other)
 
 
 def test_dropout_is_the_same_compiled_and_in_a_graph(monkeypatch):
     x = tf.constant(_random(5, 7))
     graph = tf.function(
-        lambda x, seed: kernels.dropout(x, 0.5, seed),
+        lambda x, seed: layers.dropout(x, 0.5, seed),
         input_signature=[
             tf.TensorSpec([None, None]),
             tf.TensorSpec([2], tf.int32),
         ],
     )
-    eager = kernels.dropout(x, 0.5, _SEED)
+    eager = layers.dropout(x, 0.5, _SEED)
     np.testing.assert_array_equal(graph(x, _SEED), eager)
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     with compilation.pieces():
-        compiled = kernels.dropout(x, 0.5, _SEED)
+        compiled = layers.dropout(x, 0.5, _SEED)
     np.testing.assert_array_equal(compiled, eager)
 
 
 def test_no_rate_and_no_seed_drop_nothing():
     x = tf.constant(_random(64))
     for rate, seed in ((0.0, _SEED), (1e-12, _SEED), (0.9, None)):
-        np.testing.assert_array_equal(kernels.dropout(x, rate, seed), x)
-    assert np.all(np.isfinite(kernels.dropout(x, 1 - 1e-12, _SEED)))
+        np.testing.assert_array_equal(layers.dropout(x, rate, seed), x)
+    assert np.all(np.isfinite(layers.dropout(x, 1 - 1e-12, _SEED)))
 
 
 def test_sites_and_steps_have_their_own_seeds():
     seeds = {
-        tuple(kernels.site_seed(np.array([7, step], np.int32), site).numpy())
+        tuple(layers.site_seed(np.array([7, step], np.int32), site).numpy())
         for step in range(20)
         for site in range(20)
     }
@@ -176,21 +176,21 @@ def test_sites_and_steps_have_their_own_seeds():
 
 
 _FUNCTIONS = {
-    "layer_norm": lambda x, bias, norm: kernels.layer_norm(x, *norm),
-    "block_end": lambda x, bias, norm: kernels.block_end(
+    "layer_norm": lambda x, bias, norm: layers.layer_norm(x, *norm),
+    "block_end": lambda x, bias, norm: layers.block_end(
         x, bias, 2 * x, norm, 0.3, _SEED
     ),
-    "block_end_without_dropout": lambda x, bias, norm: kernels.block_end(
+    "block_end_without_dropout": lambda x, bias, norm: layers.block_end(
         x, bias, 2 * x, norm, 0.3, None
     ),
-    "gelu": lambda x, bias, norm: kernels.bias_activation(
+    "gelu": lambda x, bias, norm: layers.bias_activation(
         x, bias, activation="gelu"
     ),
-    "gelu_exact": lambda x, bias, norm: kernels.bias_activation(
+    "gelu_exact": lambda x, bias, norm: layers.bias_activation(
         x, bias, activation="gelu_exact"
     ),
-    "dropout": lambda x, bias, norm: kernels.dropout(x, 0.3, _SEED),
-    "softmax": lambda x, bias, norm: kernels.softmax(x, np.zeros(12, "f")),
+    "dropout": lambda x, bias, norm: layers.dropout(x, 0.3, _SEED),
+    "softmax": lambda x, bias, norm: layers.softmax(x, np.zeros(12, "f")),
 }
 
 
@@ -235,11 +235,11 @@ def test_kernels_return_the_type_they_get(dtype):
     x = keras.ops.cast(_random(1, 2, 3, 4), dtype)
     ones, zeros = np.ones(4, "f"), np.zeros(4, "f")
     for got in (
-        kernels.layer_norm(x, ones, zeros),
-        kernels.block_end(x, zeros, x, (ones, zeros), 0.1, _SEED),
-        kernels.bias_activation(x, zeros, activation="gelu"),
-        kernels.bias_activation(x, zeros, activation="gelu_exact"),
-        kernels.bias_activation(x, zeros, activation="relu"),
-        kernels.dropout(x, 0.5, _SEED),
+        layers.layer_norm(x, ones, zeros),
+        layers.block_end(x, zeros, x, (ones, zeros), 0.1, _SEED),
+        layers.bias_activation(x, zeros, activation="gelu"),
+        layers.bias_activation(x, zeros, activation="gelu_exact"),
+        layers.bias_activation(x, zeros, activation="relu"),
+        layers.dropout(x, 0.5, _SEED),
     ):
         assert keras.backend.standardize_dtype(got.dtype) == dtype
