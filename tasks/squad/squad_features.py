@@ -7,7 +7,7 @@ Devlin et al. 2019, §4.2.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
