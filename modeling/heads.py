@@ -220,9 +220,6 @@ class BertWithHead(bert.Network):
 
     Attributes:
         frozen_variables: patterns of variables that are not trained.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
     """
 
     frozen_variables: tuple[str, ...] = ()
@@ -235,8 +232,6 @@ class BertWithHead(bert.Network):
         bilstm_head: bool = False,
         **options: Any,
     ):
-        if num_labels < 1:
-            raise ValueError(f"num_labels must be positive; got {num_labels}.")
         self.num_labels = num_labels
         self.bilstm_head = bilstm_head
         super().__init__(config, **options)
@@ -389,7 +384,7 @@ class BertForSequenceClassification(BertWithHead):
     With a BiLSTM we use the last output of each direction, and the pooler is
     not trained.
 
-    Args, call arguments, raises: as for `BertWithHead`; with `causal` or
+    Args, call arguments: as for `BertWithHead`; with `causal` or
     `bilstm_head` padding is at the end.
 
     Returns:
@@ -443,7 +438,7 @@ class BertForTokenClassification(BertWithHead):
     The pooler exists but is not trained. With `features` the encoder is frozen
     and has no dropout, and the output layer reads a BiLSTM over the words.
 
-    Args, raises: as for `BertWithHead`, and
+    Args: as for `BertWithHead`, and
         features: the hidden layers that the BiLSTM reads, a row of table 7;
             None for a fine-tuned encoder.
 

@@ -116,7 +116,7 @@ def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
 # ----------------------------------------------------------- Counting words
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class WordCounts:
     """Counts of the words of `BasicTokenizer`, and of their characters.
 
@@ -126,42 +126,8 @@ class WordCounts:
         characters: character -> occurrences, including dropped words.
     """
 
-    words: collections.Counter = dataclasses.field(
-        default_factory=collections.Counter
-    )
-    characters: collections.Counter = dataclasses.field(
-        default_factory=collections.Counter
-    )
-
-    def add(self, other: "WordCounts") -> None:
-        """Adds the counts of another text."""
-        self.words.update(other.words)
-        self.characters.update(other.characters)
-
-    def forget_rarest(self, max_words: int) -> None:
-        """Drops the rarest words until at most half of `max_words` are left.
-
-        All words of equal count are dropped or kept together, so the result
-        does not depend on their order. The most frequent words are kept, and
-        if there are at most `max_words`, all are.
-        """
-        if len(self.words) <= max_words:
-            return
-        words_by_count = collections.Counter(self.words.values())
-        num_left, most_forgotten = len(self.words), 0
-        for rarest in sorted(words_by_count)[:-1]:
-            if num_left <= max_words // 2:
-                break
-            num_left -= words_by_count[rarest]
-            most_forgotten = rarest
-        logging.warning(
-            "dropped the %d rarest words to keep at most %d",
-            len(self.words) - num_left,
-            max_words,
-        )
-        self.words = collections.Counter(
-            {w: n for w, n in self.words.items() if n > most_forgotten}
-        )
+    words: collections.Counter[str]
+    characters: collections.Counter[str]
 
 
 def count_words(lines: Iterable[str], options: Options) -> WordCounts:
@@ -174,14 +140,40 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
             warning.
     """
     count = functools.partial(_count_chunk, do_lower_case=options.do_lower_case)
-    total = WordCounts()
+    words: collections.Counter[str] = collections.Counter()
+    characters: collections.Counter[str] = collections.Counter()
     report = progress.Progress()
     chunks = processes.batches(lines, _CHUNK_CHARS, lambda line: len(line) + 1)
     for counts in processes.map_in_order(count, chunks, options.num_workers):
-        total.add(counts)
-        total.forget_rarest(_MAX_WORDS)
-        report("distinct words", len(total.words))
-    return total
+        words.update(counts.words)
+        characters.update(counts.characters)
+        if len(words) > _MAX_WORDS:
+            words = _without_rarest(words)
+        report("distinct words", len(words))
+    return WordCounts(words=words, characters=characters)
+
+
+def _without_rarest(words: collections.Counter[str]) -> collections.Counter:
+    """Drops the rarest words until at most half of `_MAX_WORDS` are left.
+
+    All words of equal count are dropped or kept together, so the result does
+    not depend on their order. The most frequent words are kept.
+    """
+    words_by_count = collections.Counter(words.values())
+    num_left, most_forgotten = len(words), 0
+    for rarest in sorted(words_by_count)[:-1]:
+        if num_left <= _MAX_WORDS // 2:
+            break
+        num_left -= words_by_count[rarest]
+        most_forgotten = rarest
+    logging.warning(
+        "dropped the %d rarest words to keep at most %d",
+        len(words) - num_left,
+        _MAX_WORDS,
+    )
+    return collections.Counter(
+        {word: n for word, n in words.items() if n > most_forgotten}
+    )
 
 
 def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:

@@ -260,11 +260,9 @@ def test_objectives_have_the_same_variables(objective):
     assert model.bert.causal == (objective == "ltr")
 
 
-def test_unknown_objectives_and_no_labels_are_refused():
+def test_unknown_objectives_are_refused():
     with pytest.raises(ValueError, match="one of mlm_nsp, mlm, ltr; got 'rtl'"):
         heads.BertForPreTraining(_CONFIG, objective="rtl")
-    with pytest.raises(ValueError, match="num_labels must be positive; got 0"):
-        heads.BertForSequenceClassification(_CONFIG, num_labels=0)
 
 
 def test_classifier_drops_a_tenth_whatever_the_config():
