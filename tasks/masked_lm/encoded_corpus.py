@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from files import lines, processes
+from files import lines
 from vocab import tokenization, word_memory
 
-_BATCH_CHARACTERS = 1 << 20
 _CONTINUATION = "##"
 # In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
 # in the uncased ones none.
@@ -120,25 +119,15 @@ def encode_documents(
     sentence_starts = array.array("q", [0])
     document_starts = array.array("q", [0])
     num_tokenless = 0
-    for batch in processes.batches(
-        filter(None, documents),
-        _BATCH_CHARACTERS,
-        lambda document: sum(map(len, document)),
-    ):
-        encoded = encode([sentence for part in batch for sentence in part])
-        lengths = np.asarray(encoded.row_lengths, np.int64)
-        ends = len(ids) + np.cumsum(lengths)
-        has_tokens = lengths > 0
-        num_tokenless += int((~has_tokens).sum())
-        num_kept = len(sentence_starts) - 1 + np.cumsum(has_tokens)
-        ids.frombytes(np.asarray(encoded.ids, np.int32).tobytes())
-        sentence_starts.frombytes(ends[has_tokens].astype(np.int64).tobytes())
-        last = np.cumsum([len(part) for part in batch]) - 1
-        document_ends = np.unique(num_kept[last])
-        is_new = document_ends > document_starts[-1]
-        document_starts.frombytes(
-            document_ends[is_new].astype(np.int64).tobytes()
-        )
+    for document in documents:
+        encoded = encode(document)
+        lengths = [n for n in encoded.row_lengths.tolist() if n]
+        num_tokenless += len(document) - len(lengths)
+        if lengths:
+            starts = itertools.accumulate(lengths, initial=len(ids))
+            sentence_starts.extend(itertools.islice(starts, 1, None))
+            document_starts.append(len(sentence_starts) - 1)
+            ids.frombytes(encoded.ids.tobytes())
     return Corpus(
         ids=np.frombuffer(ids, np.int32) if ids else np.zeros(0, np.int32),
         sentence_starts=sentence_starts,

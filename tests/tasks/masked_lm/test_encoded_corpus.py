@@ -39,13 +39,11 @@ def _encode(texts):
     rows = [[ord(c) for c in text if c.isalpha()] for text in texts]
     return types.SimpleNamespace(
         ids=np.array([i for row in rows for i in row], np.int32),
-        row_lengths=[len(row) for row in rows],
+        row_lengths=np.array([len(row) for row in rows], np.int64),
     )
 
 
-@pytest.mark.parametrize("batch", [1, 4, 1000])
-def test_documents_end_to_end(monkeypatch, batch):
-    monkeypatch.setattr(encoded_corpus, "_BATCH_CHARACTERS", batch)
+def test_documents_end_to_end():
     corpus = encoded_corpus.encode_documents(
         [["ab", "?", "c"], ["?"], [], ["def"], ["?", "g"], ["?", "?"]], _encode
     )
