@@ -131,11 +131,7 @@ class Tagging(task.Task):
     def _records(self, file, label_ids) -> Iterator[list[Any]]:
         length = self.options.max_seq_length
         for windows in ner.make_windows(
-            file.sentences,
-            label_ids,
-            self.tokenizer,
-            length,
-            self.options.context,
+            file.sentences, label_ids, self.tokenizer, length
         ):
             yield [window.record(length) for window in windows]
 

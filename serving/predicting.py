@@ -166,7 +166,6 @@ def _encode_words(example: Example, model: models.Model) -> list[Row]:
         [[0] * len(words)],
         model.tokenizer,
         length,
-        ner.SENTENCE,
     )
     return [_row(window.record(length), window) for window in windows]
 

@@ -73,7 +73,9 @@ def parse_columns(text: str) -> Columns:
     return found["word"], found.get("tag")
 
 
-def read(path: str, columns: Columns) -> ColumnFile:
+def read(
+    path: str, columns: Columns, *, with_documents: bool = True
+) -> ColumnFile:
     """Reads a column file.
 
     Columns are separated by tabs, or by runs of spaces in lines without a tab.
@@ -83,6 +85,8 @@ def read(path: str, columns: Columns) -> ColumnFile:
     Args:
         path: the file, UTF-8.
         columns: columns of words and tags.
+        with_documents: whether `-DOCSTART-` lines mark documents; if not, each
+            sentence is one.
 
     Raises:
         OSError: the file cannot be opened.
@@ -114,7 +118,7 @@ def read(path: str, columns: Columns) -> ColumnFile:
             num_documents += 1
     if not sentences:
         raise ValueError(f"{path}: expected at least one sentence; got none.")
-    if not num_documents:
+    if not (num_documents and with_documents):
         sentences = [
             dataclasses.replace(sentence, document=number)
             for number, sentence in enumerate(sentences)

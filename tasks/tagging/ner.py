@@ -99,8 +99,11 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
         ValueError: the file is not given, or not a column file.
     """
     columns = conll.parse_columns(options.columns)
-    file = conll.read(find_file(options, name), columns)
-    if options.context == DOCUMENT and not file.has_documents:
+    with_documents = options.context == DOCUMENT
+    file = conll.read(
+        find_file(options, name), columns, with_documents=with_documents
+    )
+    if with_documents and not file.has_documents:
         logging.warning(
             "%s has no %s line: every sentence is read alone.",
             file.path,
@@ -144,21 +147,19 @@ def make_windows(
     label_ids: Sequence[Sequence[int]],
     tokenizer: tokenization.FullTokenizer,
     max_seq_length: int,
-    context: str = DOCUMENT,
 ) -> Iterator[list[Window]]:
     """Splits sentences into windows; each word is labeled in exactly one.
 
-    A sentence has one window, or several if it does not fit into one. A word
-    without pieces, such as a control character, is read as [UNK]. A word with
-    more pieces than a window is truncated. The log has the counts of both.
+    A sentence has one window, or several if it does not fit into one. The rest
+    of a window is text of the document around it. A word without pieces, such
+    as a control character, is read as [UNK]. A word with more pieces than a
+    window is truncated. The log has the counts of both.
 
     Args:
         sentences: in file order.
         label_ids: of the words of each sentence.
         tokenizer: its vocabulary has [CLS], [SEP] and [UNK].
         max_seq_length: word pieces of a window, [CLS] and [SEP] included.
-        context: `DOCUMENT` to fill a window with text around its sentence,
-            `SENTENCE` for the sentence alone.
 
     Yields:
         The windows of each sentence, in word order.
@@ -185,8 +186,7 @@ def make_windows(
         sizes = [len(pieces) for pieces in ids]
         offsets = list(itertools.accumulate(sizes, initial=0))
         for sentence in bounds:
-            outer = (0, len(ids)) if context == DOCUMENT else sentence
-            parts = _parts(offsets, sentence, outer, room)
+            parts = _parts(offsets, sentence, room)
             yield [
                 _window(ids, labels, labeled, shown, (begin, end))
                 for labeled, shown in parts
@@ -214,17 +214,14 @@ def _window(
 
 
 def _parts(
-    offsets: Sequence[int],
-    sentence: tuple[int, int],
-    outer: tuple[int, int],
-    room: int,
+    offsets: Sequence[int], sentence: tuple[int, int], room: int
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Yields the words that each window of a sentence labels, and shows.
 
     The space around a sentence is filled evenly on both sides with complete
-    words of `outer`; if one side ends, the other gets the rest. A window of a
-    sentence that is too long labels half its words at most, so that every word
-    has context on both sides. `offsets` are the pieces before each word.
+    words of the document; if one side ends, the other gets the rest. A window
+    of a sentence that is too long labels half its words at most, so that every
+    word has context on both sides. `offsets` are the pieces before each word.
     """
     first, last = sentence
     limit = room
@@ -234,32 +231,13 @@ def _parts(
         # The last word that ends within the limit, but at least one word.
         stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
         stop = min(max(stop, first + 1), last)
-        yield (first, stop), _surrounded(offsets, (first, stop), outer, room)
+        left = (room - (offsets[stop] - offsets[first])) // 2
+        start = bisect.bisect_left(offsets, offsets[first] - left)
+        end = bisect.bisect_right(offsets, offsets[start] + room) - 1
+        # Space unused on the right is used on the left.
+        start = bisect.bisect_left(offsets, offsets[end] - room)
+        yield (first, stop), (start, end)
         first = stop
-
-
-def _surrounded(
-    offsets: Sequence[int],
-    inner: tuple[int, int],
-    outer: tuple[int, int],
-    room: int,
-) -> tuple[int, int]:
-    """Extends `inner` to as many words of `outer` as fit into `room`."""
-
-    def widened_left(end: int, pieces: int) -> int:
-        return max(bisect.bisect_left(offsets, offsets[end] - pieces), outer[0])
-
-    def widened_right(start: int, pieces: int) -> int:
-        return min(
-            bisect.bisect_right(offsets, offsets[start] + pieces) - 1, outer[1]
-        )
-
-    first, last = inner
-    left = (room - (offsets[last] - offsets[first])) // 2
-    start = widened_left(last, offsets[last] - offsets[first] + left)
-    end = widened_right(start, room)
-    # Space unused on the right is used on the left.
-    return widened_left(end, room), end
 
 
 def _log_odd_words(sentences, pieces_of, room: int) -> None:

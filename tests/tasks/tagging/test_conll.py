@@ -55,6 +55,13 @@ def test_without_document_starts_each_sentence_is_a_document(tmp_path):
     file = _read(tmp_path, "a O\n\nb O\nc O\n")
     assert not file.has_documents
     assert [s.document for s in file.sentences] == [0, 1]
+    path = tmp_path / "documents.txt"
+    path.write_text("-DOCSTART- O\n\na O\n\nb O\n")
+    for with_documents, expected in ((True, [1, 1]), (False, [0, 1])):
+        file = conll.read(
+            str(path), conll.WORD_AND_TAG, with_documents=with_documents
+        )
+        assert [s.document for s in file.sentences] == expected
 
 
 def test_columns_parted_by_tabs_keep_spaces(tmp_path):

@@ -35,15 +35,13 @@ def _sentences(*documents):
     ]
 
 
-def _windows(documents, max_seq_length, context="document"):
+def _windows(documents, max_seq_length):
     sentences = _sentences(*documents)
     # The label of a word is its place in the file.
     places = itertools.count()
     label_ids = [[next(places) for _ in s.words] for s in sentences]
     return list(
-        ner.make_windows(
-            sentences, label_ids, _Tokenizer(), max_seq_length, context
-        )
+        ner.make_windows(sentences, label_ids, _Tokenizer(), max_seq_length)
     )
 
 
@@ -61,37 +59,36 @@ def _shown(windows):
 
 
 @pytest.mark.parametrize(
-    ("documents", "length", "context", "shown"),
+    ("documents", "length", "shown"),
     [
         # The whole document stands around each sentence where it fits.
         (
             [["a b", "c dx"]],
-            *(9, "document"),
+            9,
             [["A B c d ##x"], ["a b C D ##x"]],
         ),
         # Both sides have alike, and the longer what the shorter leaves.
         (
             [["a b c", "d", "e f g"]],
-            *(2 + 5, "document"),
+            2 + 5,
             [["A B C d e"], ["b c D e f"], ["c d E F G"]],
         ),
-        # Other documents are never seen; by a sentence alone, nothing.
+        # Other documents are never seen.
         (
             [["a", "b"], ["c"], ["d", "e"]],
-            *(10, "document"),
+            10,
             [["A b"], ["a B"], ["C"], ["D e"], ["d E"]],
         ),
-        ([["a b", "c"]], 10, "sentence", [["A B"], ["C"]]),
         # Long sentences have several windows with words on both sides.
         (
             [["a b c d e f g"]],
-            *(2 + 4, "sentence"),
+            2 + 4,
             [["A B c d", "b C D e", "d E F g", "d e f G"]],
         ),
     ],
 )
-def test_windows_by_hand(documents, length, context, shown):
-    assert _shown(_windows(documents, length, context)) == shown
+def test_windows_by_hand(documents, length, shown):
+    assert _shown(_windows(documents, length)) == shown
 
 
 def test_words_around_are_whole():
@@ -135,12 +132,9 @@ _sentence = strategies.lists(_word, min_size=1, max_size=9).map(" ".join)
         max_size=3,
     ),
     strategies.integers(3, 20),
-    strategies.sampled_from(ner.CONTEXTS),
 )
-def test_each_word_is_labeled_once_in_order_and_windows_fit(
-    documents, length, context
-):
-    windows = _windows(documents, length, context)
+def test_each_word_is_labeled_once_in_order_and_windows_fit(documents, length):
+    windows = _windows(documents, length)
     flat = [window for each in windows for window in each]
     assert all(len(window.input_ids) <= length for window in flat)
     labels = [label for window in flat for label in window.label_ids]
