@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from serving import answers, graph_tokenizer, models, normalization, token_rows
+from serving import answers, graph_tokenizer, models, token_rows
 from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 from training import model_folder
@@ -217,7 +217,7 @@ def _answerer(
 
     @of_texts(question=_TEXTS, context=_TEXTS)
     def answer(question, context):
-        context = normalization.drop_invalid_utf8(context)
+        context = graph_tokenizer.drop_invalid_utf8(context)
         query = tokenizer.tokenize(question)[:, :most_query]
         pieces = tokenizer.tokenize_with_offsets(context)
         num_pieces = pieces["ids"].row_lengths()
@@ -263,7 +263,7 @@ def _tagger(
     @of_texts(text=_TEXTS)
     def tags(text):
         # Of ASCII white space; invalid bytes alone are no word.
-        words = tf.strings.split(normalization.drop_invalid_utf8(text))
+        words = tf.strings.split(graph_tokenizer.drop_invalid_utf8(text))
         pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
         pieces = tf.concat(
