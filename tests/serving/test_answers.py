@@ -13,6 +13,7 @@ import tensorflow as tf
 from modeling import config as config_lib
 from serving import answers, models, signatures
 from tasks.squad import squad_answers, squad_examples, squad_features
+from tests import offsets
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -139,9 +140,7 @@ _TELLING = (
 def _by_definition(model, question, context):
     """Returns the score, the characters and the null odds of the best span."""
     tokenizer = model.tokenizer
-    spans = tokenization.tokenize_with_offsets(
-        tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer, context
-    )
+    spans = offsets.spans_of(tokenizer, context)
     query = tokenizer.tokenize(question)[: model.windows.max_query_length]
     room = model.max_seq_length - len(query) - 3
     parts = squad_features.document_spans(

@@ -13,7 +13,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from serving import graph_tokenizer
-from tests import programs
+from tests import offsets, programs
 from tests.fuzz import harness
 from vocab import tokenization
 
@@ -82,9 +82,7 @@ def _defined(tokenizer, texts):
     return [
         [
             (definition.vocab[span.piece], span.start, span.end)
-            for span in tokenization.tokenize_with_offsets(
-                definition.basic_tokenizer, definition.wordpiece_tokenizer, text
-            )
+            for span in offsets.spans_of(definition, text)
         ]
         for text in texts
     ]
@@ -297,18 +295,43 @@ def test_released_vocabularies(name, do_lower_case, num_texts):
 # ------------------------------------------------------------- Worked by hand
 
 
+_PLACED = ("[UNK]", "a", "##a", "cafe", "##s", ".", "\u4e00", "\u1112")
+_PLACED += ("##\u1161", "##\u11ab", "i", "##\u0307", "\u03c3", "##\u03c2")
+_PLACES = {
+    "": [],
+    " \t": [],
+    "a": [("a", 0, 1)],
+    "  A.a": [("a", 2, 3), (".", 3, 4), ("a", 4, 5)],
+    "caf\xe9s": [("cafe", 0, 4), ("##s", 4, 5)],
+    # Accents written apart belong to no piece, nor do controls.
+    "cafe\u0301s": [("cafe", 0, 4), ("##s", 5, 6)],
+    "c\x00afe\u0301 \x00a": [("cafe", 0, 5), ("a", 8, 9)],
+    "\ud55c": [("\u1112", 0, 1), ("##\u1161", 0, 1), ("##\u11ab", 0, 1)],
+    "a\u4e00a": [("a", 0, 1), ("\u4e00", 1, 2), ("a", 2, 3)],
+    "\u0130a": [("i", 0, 1), ("##a", 1, 2)],
+    "\u03a3\u03a3.": [("\u03c3", 0, 1), ("##\u03c2", 1, 2), (".", 2, 3)],
+    " qqq\u0301 a": [("[UNK]", 1, 4), ("a", 6, 7)],
+    " " + "a" * 201 + ".": [("[UNK]", 1, 202), (".", 202, 203)],
+    b"\xffa\xff a": [("a", 0, 1), ("a", 2, 3)],
+}
+
+
 @pytest.mark.usefixtures("_eagerly")
-def test_ids_and_offsets_worked_by_hand(tmp_path):
-    tokenizer = _tokenizer(
-        tmp_path, ["[UNK]", "cafe", "##s", ".", "\u1112", "##\u1161\u11ab"]
-    )
-    texts = ["", " Caf\u00e9s.", "cafe\u0301s \ud55c", b"\xffcafe\xff zzz"]
-    assert _spans(tokenizer, texts) == [
-        [],
-        [(1, 1, 5), (2, 5, 6), (3, 6, 7)],
-        [(1, 0, 4), (2, 5, 6), (4, 7, 8), (5, 7, 8)],
-        [(1, 0, 4), (0, 5, 8)],
-    ]
+def test_places_worked_by_hand(tmp_path):
+    tokenizer = _tokenizer(tmp_path, _PLACED)
+    pieces = tokenizer.definition.inv_vocab
+    found = _spans(tokenizer, list(_PLACES))
+    assert [
+        [(pieces[number], *place) for number, *place in row] for row in found
+    ] == list(_PLACES.values())
+
+
+@pytest.mark.usefixtures("_eagerly")
+def test_marks_in_another_order_trade_places(tmp_path):
+    # Class 9 comes before class 216, whatever was written first.
+    pieces = ["[UNK]", "a", "##\u1b44", "##\U0001d165"]
+    found = _spans(_tokenizer(tmp_path, pieces), ["a\U0001d165\u0301\u1b44"])
+    assert found == [[(1, 0, 1), (2, 1, 2), (3, 3, 4)]]
 
 
 @pytest.mark.usefixtures("_eagerly")
