@@ -112,21 +112,12 @@ def example_record(
     """
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
-    rows = []
-    num_pieces = num_kept = 0
-    for ending in example.endings:
-        # Equal to the pieces of both texts joined by a space.
-        tokens_b = second + tokenizer.tokenize(ending)
-        ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, truncation)
-        num_pieces += len(first) + len(tokens_b)
-        num_kept += len(kept_a) + len(kept_b)
-        tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
-        ids = tokenizer.convert_tokens_to_ids(tokens)
-        rows.append(
-            sentence_pairs.padded(ids, segment_ids, truncation.max_seq_length)
-        )
-    if cuts:
-        cuts.add(num_pieces, num_pieces - num_kept)
+    # Equal to the pieces of both texts joined by a space.
+    pairs = [
+        (first, second + tokenizer.tokenize(ending))
+        for ending in example.endings
+    ]
+    rows = sentence_pairs.encode(pairs, truncation, tokenizer, cuts)
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return {**record, "label_ids": [example.label_id]}
 

@@ -181,6 +181,38 @@ class Cuts:
             )
 
 
+def encode(
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
+    truncation: Truncation,
+    tokenizer: tokenization.FullTokenizer,
+    cuts: Cuts | None = None,
+) -> list[dict[str, list[int]]]:
+    """Converts the tokens of an example to sequences of the model.
+
+    Args:
+        pairs: A and B of each sequence; B is empty for a single text.
+        truncation: how they are fitted into `T` tokens.
+        tokenizer: of the model.
+        cuts: counts the example.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, each `[T]`, of each
+        sequence, or of each of its windows.
+    """
+    fitted = [part for a, b in pairs for part in fit(a, b, truncation)]
+    if cuts:
+        num_pieces = sum(len(a) + len(b) for a, b in pairs)
+        num_kept = sum(len(a) + len(b) for a, b in fitted)
+        # Windows overlap.
+        cuts.add(num_pieces, max(0, num_pieces - num_kept))
+    rows = []
+    for part_a, part_b in fitted:
+        tokens, segment_ids = join(part_a, part_b)
+        ids = tokenizer.convert_tokens_to_ids(tokens)
+        rows.append(padded(ids, segment_ids, truncation.max_seq_length))
+    return rows
+
+
 def example_records(
     example: InputExample,
     label_id: labels.LabelId,
@@ -206,25 +238,11 @@ def example_records(
     tokens_a = tokenizer.tokenize(example.text_a)
     # As released: an empty or blank second text makes a single sentence.
     tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
-    fitted = fit(tokens_a, tokens_b, truncation)
-    if cuts:
-        num_pieces = len(tokens_a) + len(tokens_b)
-        num_kept = sum(len(a) + len(b) for a, b in fitted)
-        # Windows overlap.
-        cuts.add(num_pieces, max(0, num_pieces - num_kept))
     label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
-    rows = []
-    for part_a, part_b in fitted:
-        tokens, segment_ids = join(part_a, part_b)
-        ids = tokenizer.convert_tokens_to_ids(tokens)
-        rows.append(
-            {
-                **padded(ids, segment_ids, truncation.max_seq_length),
-                "label_ids": label_ids,
-                "is_real_example": [1],
-            }
-        )
-    return rows
+    return [
+        {**row, "label_ids": label_ids, "is_real_example": [1]}
+        for row in encode([(tokens_a, tokens_b)], truncation, tokenizer, cuts)
+    ]
 
 
 def records(
