@@ -145,7 +145,6 @@ def _glue() -> tuple[_Info, ...]:
     )
 
 
-DATASETS = {info.name: info for info in _glue()}
 XNLI = "XNLI"
 
 # Source: Conneau et al. 2018.
@@ -204,29 +203,24 @@ def _xnli_split(name: str, language: str, mode: str) -> _Split:
     return _Split(files=(file, f"XNLI-1.0/{file}"), layout=layout)
 
 
-def find_dataset(
-    name: str,
-    xnli_language: str = "zh",
-    xnli_mode: str = TRANSLATE_TRAIN,
-    others: tuple[str, ...] = (),
-) -> _Info:
+# By name; XNLI as in the release.
+DATASETS = {info.name: info for info in (*_glue(), xnli())}
+
+
+def find_dataset(name: str, others: tuple[str, ...] = ()) -> _Info:
     """Returns a data set by its name, ignoring case and hyphens.
 
     Args:
         name: of the data set.
-        xnli_language: see `xnli`.
-        xnli_mode: see `xnli`.
         others: further valid names, for the message.
 
     Raises:
         ValueError: the name is unknown; the message lists all.
     """
-    if _key(name) == _key(XNLI):
-        return xnli(xnli_language, xnli_mode)
     for info in DATASETS.values():
         if _key(info.name) == _key(name):
             return info
-    names = [*DATASETS, XNLI, *others]
+    names = [*DATASETS, *others]
     raise ValueError(
         f"The task must be one of {', '.join(names)}; got {name!r}."
         + messages.meant(name, names)

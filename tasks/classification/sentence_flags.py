@@ -55,7 +55,7 @@ class SentenceOptions:
         "training file.",
     )
     task_name: str = flags.Group.FILES.required(
-        f"{', '.join(glue.DATASETS)}, XNLI or custom."
+        f"{', '.join(glue.DATASETS)} or custom."
     )
     data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
     xnli_language: str = _XNLI.flag(
@@ -135,12 +135,9 @@ def find_dataset(
     if options.task_name.lower() == CUSTOM:
         info = _custom_dataset(options, known)
     else:
-        info = glue.find_dataset(
-            options.task_name,
-            options.xnli_language,
-            options.xnli_mode,
-            others=(CUSTOM,),
-        )
+        info = glue.find_dataset(options.task_name, others=(CUSTOM,))
+    if info.name == glue.XNLI:
+        info = glue.xnli(options.xnli_language, options.xnli_mode)
     has_names = bool(options.label_names)
     if known and not has_names and {*known.names} == {*info.label_set.names}:
         in_order = dataclasses.replace(info.label_set, names=known.names)

@@ -164,7 +164,7 @@ def _write_xnli(folder):
 )
 def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
     _write_xnli(tmp_path)
-    info = glue.find_dataset("xnli", "sw", mode)
+    info = glue.xnli("sw", mode)
     examples = [
         reading.read_split(info, split, str(tmp_path), with_labels=True)[0]
         for (split,) in info.splits.values()
@@ -176,7 +176,7 @@ def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
 def test_each_language_of_xnli_has_its_rows(tmp_path):
     _write_xnli(tmp_path)
     for language in glue.XNLI_LANGUAGES:
-        info = glue.find_dataset("XNLI", language)
+        info = glue.xnli(language)
         (example,) = _read(info, "dev", tmp_path)
         assert example.text_a == f"dev {language}"
     message = "must be one of CoLA, .*, WNLI, XNLI; got 'snli'"
