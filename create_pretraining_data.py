@@ -166,12 +166,12 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 
 def _record_files(options, tokenizer):
-    from training import pretraining_records, records
+    from training import records
 
     made_with = options.made_with()
     if options.dynamic_masking:
         made_with[records.MASK_ID] = tokenizer.vocab["[MASK]"]
-    return pretraining_records.PretrainingRecords(
+    return records.PretrainingRecords(
         record_paths=options.output_files,
         made_with=records.Metadata(
             kind="pretraining",

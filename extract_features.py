@@ -27,6 +27,7 @@ from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
+from training import workers
 from vocab import tokenization
 
 _VECTORS = flags.Heading("Vectors")
@@ -168,10 +169,9 @@ def _vectors(
 
 
 def _load_model(options, config):
-    from modeling import bert, checkpoints
+    from modeling import bert
     from training import devices, initialization, prediction
 
-    checkpoints.find(options.init_checkpoint)
     strategy = devices.prepare(options)
     with strategy.scope():
         model = bert.BertModel(config)
@@ -183,8 +183,6 @@ def _load_model(options, config):
 
 
 def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
-    from training import workers
-
     if not workers.is_chief():
         # Only the chief writes the output of all workers.
         collections.deque(parts, maxlen=0)

@@ -25,7 +25,7 @@ from commands import program
 from files import paths, run_files, writing
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import model_folder, run_record
+from training import model_folder, run_record, workers
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -47,7 +47,6 @@ def run(options: Options) -> None:
     # After the checks, because TensorFlow takes seconds to import.
     from modeling import heads
     from training import (
-        checkpointing,
         devices,
         initialization,
         input_pipeline,
@@ -55,11 +54,10 @@ def run(options: Options) -> None:
         objectives,
         pretraining,
         steps,
-        workers,
     )
 
-    train_records, held_out_records = pretraining.open_records(options, config)
     strategy = devices.prepare(options)
+    train_records, held_out_records = pretraining.open_records(options, config)
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with strategy.scope():
@@ -72,37 +70,33 @@ def run(options: Options) -> None:
     communicator.barrier()
 
     evaluator = steps.Evaluator(strategy, objective)
-    held_out = input_pipeline.evaluation_dataset(
-        held_out_records,
-        batch_size=options.eval_batch_size,
-        num_batches=options.max_eval_steps,
-    )
 
     def evaluate() -> Mapping[str, float]:
+        held_out = input_pipeline.evaluation_batches(
+            strategy,
+            held_out_records,
+            batch_size=options.eval_batch_size,
+            num_batches=options.max_eval_steps,
+        )
         return loop.evaluate(evaluator, held_out)
 
-    results: Mapping[str, float] | None = None
+    metrics: Mapping[str, float] | None = None
     if options.do_train:
-        step, results = _train(
+        step, metrics = _train(
             strategy, objective, train_records, options, evaluate
         )
     else:
-        prefix = checkpointing.latest(options.output_dir)
-        step = initialization.load_for_evaluation(
-            strategy, model, prefix, options
-        )
+        step = initialization.load_for_evaluation(strategy, model, options)
     if options.do_eval:
-        results = {**(results or evaluate()), "global_step": step}
+        results = {**(metrics or evaluate()), "global_step": step}
         if workers.is_chief():
-            run_files.write_results(
-                os.path.join(options.output_dir, "eval_results.txt"), results
-            )
+            path = os.path.join(options.output_dir, "eval_results.txt")
+            run_files.write_results(path, results)
     if options.eval_all_checkpoints:
         pretraining.evaluate_checkpoints(
             strategy, model, options.output_dir, evaluate
         )
     communicator.barrier()
-    loop.warn_of_more_steps(step, options.num_train_steps)
 
 
 def check(options: Options) -> config_lib.BertConfig:
@@ -143,20 +137,23 @@ def _train(
     evaluate: Callable[[], Mapping[str, float]],
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains; returns the last step and its held-out metrics, if any."""
-    from training import devices, initialization, loop, pretraining, steps
+    from training import devices, initialization, loop, pretraining
 
+    plan = pretraining.plan(options, source, evaluate)
+    whole = devices.compiles_whole_steps(
+        strategy, options, plan.num_train_steps
+    )
     # The batch of a step is a function of the seed and the step.
-    batches = pretraining.training_batches(source, options, strategy)
-    plan = pretraining.plan(options, batches, evaluate)
-    # Optimizer, schedule and weights: those of the latest checkpoint, if any.
-    with strategy.scope():
-        state, step = initialization.initialize(objective, options, plan)
+    batches = pretraining.training_batches(
+        source, options, strategy.num_replicas_in_sync, jit_compile=whole
+    )
+    trainer = initialization.make_trainer(
+        strategy, objective, options, jit_compile=whole
+    )
+    # Weights, moments and step: those of the latest checkpoint, if any.
+    step = initialization.initialize(trainer, options, plan)
     if step < plan.end:
         pretraining.log_baselines(source)
-    whole = devices.compiles_whole_steps(
-        strategy, options, options.num_train_steps
-    )
-    trainer = steps.Trainer(strategy, state, jit_compile=whole)
     return loop.train(trainer, batches, options, plan, step)
 
 

@@ -64,22 +64,21 @@ def _training(strategy, objective, job, jit_compile):
     import tensorflow as tf
 
     with strategy.scope():
-        state = steps.TrainState(
-            objective=objective,
-            optimizer=optimization.AdamWeightDecayOptimizer(
+        trainer = steps.Trainer(
+            strategy,
+            objective,
+            optimization.AdamWeightDecayOptimizer(
                 checkpointing.weights(objective.model)
             ),
-            schedule=optimization.Schedule(init_lr=1e-4, num_train_steps=10**6),
-            loss_scale=steps.LossScale(active=False),
-            seed=1,
+            jit_compile=jit_compile,
         )
-    trainer = steps.Trainer(strategy, state, jit_compile=jit_compile)
     batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
 
     def step():
-        float(trainer.run(iterator, 0, 1)["gradient_norm"])
+        result = trainer.run(iterator, 0, np.float32(1e-4), seed=1)
+        float(result["gradient_norm"])
 
     return step
 

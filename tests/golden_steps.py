@@ -39,16 +39,10 @@ def model(golden, make):
 def train(golden, objective, batches):
     """Makes the steps; returns their results and the weights by name."""
     weights = checkpointing.weights(objective.model)
-    state = steps.TrainState(
-        objective=objective,
-        optimizer=optimization.AdamWeightDecayOptimizer(weights),
-        schedule=optimization.Schedule(
-            init_lr=golden["learning_rate"],
-            num_train_steps=golden["num_train_steps"],
-            num_warmup_steps=golden["num_warmup_steps"],
-        ),
-        loss_scale=steps.LossScale(active=False),
-        seed=1,
+    schedule = optimization.Schedule(
+        init_lr=golden["learning_rate"],
+        num_train_steps=golden["num_train_steps"],
+        num_warmup_steps=golden["num_warmup_steps"],
     )
     dataset = tf.data.Dataset.from_generator(
         lambda: iter(batches),
@@ -57,9 +51,16 @@ def train(golden, objective, batches):
             for name, value in batches[0].items()
         },
     )
-    trainer = steps.Trainer(tf.distribute.get_strategy(), state)
+    trainer = steps.Trainer(
+        tf.distribute.get_strategy(),
+        objective,
+        optimization.AdamWeightDecayOptimizer(weights),
+    )
     iterator = iter(dataset)
-    results = [trainer.run(iterator, i, 1) for i in range(len(batches))]
+    results = [
+        trainer.run(iterator, i, schedule.learning_rate(i), seed=1)
+        for i in range(len(batches))
+    ]
     return results, {name: v.numpy() for name, v in weights.items()}
 
 

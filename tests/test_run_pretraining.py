@@ -274,13 +274,12 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
 def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
     tmp_path, unbroken, caplog, monkeypatch
 ):
-    states = []
+    trainers = []
     initialize = initialization.initialize
 
-    def seen(objective, options, plan):
-        state, step = initialize(objective, options, plan)
-        states.append(state)
-        return state, step
+    def seen(trainer, options, plan):
+        trainers.append(trainer)
+        return initialize(trainer, options, plan)
 
     monkeypatch.setattr(initialization, "initialize", seen)
     shutil.copytree(unbroken / "out", tmp_path / "out")
@@ -292,12 +291,14 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
         "max_grad_norm": 0.0,
         "end_learning_rate": 0.005,
     }
-    toy.run(tmp_path, **_FLAGS | {"do_eval": False, **values})
-    (state,) = states
-    assert state.optimizer.options == optimization.AdamOptions(
+    with caplog.at_level("INFO"):
+        toy.run(tmp_path, **_FLAGS | {"do_eval": False, **values})
+    (trainer,) = trainers
+    assert trainer.optimizer.options == optimization.AdamOptions(
         weight_decay_rate=0.5, beta_1=0.8, beta_2=0.98, epsilon=0.1
     )
-    assert (state.clip_norm, state.schedule.end_lr) == (0.0, 0.005)
+    assert trainer._clip_norm == 0.0
+    assert "falling to 0.005 at step 13" in caplog.text
     for name, value in values.items():
         assert re.search(f"{name} was .* and is {value}", caplog.text), name
 

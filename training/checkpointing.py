@@ -22,7 +22,6 @@ from modeling import checkpoints, release_format
 from modeling import config as config_lib
 
 _NAME = "model.ckpt"
-_BEST = "best"
 # The files with which `model_folder` describes a model.
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
@@ -199,7 +198,7 @@ def best_or_latest(output_dir: str, *, best: bool) -> str | None:
 
 def best_folder(output_dir: str) -> str:
     """Names the folder of a run's best checkpoint."""
-    return os.path.join(output_dir, _BEST)
+    return os.path.join(output_dir, run_files.BEST)
 
 
 def remove_best(output_dir: str) -> None:

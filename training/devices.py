@@ -1,5 +1,6 @@
 """Devices, precision and seeds of a run."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -12,8 +13,8 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
+from training import checkpointing, workers
 from training import flags as training_flags
-from training import workers
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -66,14 +67,22 @@ def compiles_whole_steps(
     steps take 0.71 to 0.90 of the time (benchmarks/README.md). Compiling them
     takes 6 to 20 seconds more, again for each number of packed rows, which a
     short run does not regain. On a TPU TensorFlow always compiles with XLA.
+    A resumed run keeps the choice of its checkpoint, since another one rounds
+    differently.
 
     Args:
         strategy: runs the steps.
-        options: `jit_compile` is "true", "false" or "auto".
+        options: of the run; `jit_compile` is "true", "false" or "auto".
         num_train_steps: of the whole run.
     """
     if options.jit_compile != AUTO:
         return options.jit_compile == "true"
+    prefix = checkpointing.latest(options.output_dir)
+    # `initialization.initialize` reports a state that cannot be read.
+    with contextlib.suppress(ValueError):
+        saved = checkpointing.load_state(prefix) if prefix else None
+        if saved and "jit_compile" in saved:
+            return saved["jit_compile"]
     if _runs_on_gpus(strategy):
         return True
     cpu = cpu_flags()  # Empty if unknown.
@@ -92,7 +101,7 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 
     Call it before any other TensorFlow operation.
     """
-    kind = strategy_kind(options, workers.count())
+    kind = _strategy_kind(options)
     if kind == "tpu":
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=options.tpu_name or options.master or "",
@@ -130,23 +139,16 @@ def _warn_without_gpu(kind: str) -> None:
         )
 
 
-def strategy_kind(options: DeviceOptions, num_workers: int) -> str:
-    """Determines the kind of strategy from the options and `TF_CONFIG`.
+def _strategy_kind(options: DeviceOptions) -> str:
+    """Returns a value of `--distribution_strategy`.
 
-    Args:
-        options: the devices of the run.
-        num_workers: the number of workers of `TF_CONFIG`.
-
-    Returns:
-        One of the values of `--distribution_strategy`; "auto" if the devices
-        of this machine decide.
+    It is "auto" if the devices of this machine decide.
     """
     if options.use_tpu:
         return "tpu"
-    kind = options.distribution_strategy
-    if kind == "auto" and num_workers > 1:
+    if options.distribution_strategy == AUTO and workers.count() > 1:
         return "multi_worker_mirrored"
-    return kind
+    return options.distribution_strategy
 
 
 def _cpu_strategy(kind: str, num_devices: int) -> tf.distribute.Strategy:

@@ -20,7 +20,7 @@ from files import json_text, paths, run_files, writing
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import flags as training_flags
-from training import model_folder, reporting, run_record
+from training import model_folder, reporting, run_record, workers
 
 _Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 # Options of each trial, by the name of its folder.
@@ -149,8 +149,6 @@ def _summarize(
     task: task_lib.Task, planned: _Trials, results: _Results
 ) -> training_flags.FineTuningOptions:
     """Writes trials.json and logs a table; returns the best trial's options."""
-    from training import workers
-
     metric = task_lib.RESULTS_PREFIX[task_lib.EVAL] + f"_{task.metric}"
     if metric not in next(iter(results.values())):
         metric = task.metric  # SQuAD's names have no prefix.

@@ -84,7 +84,7 @@ class TpuOptions:
         8, "For compatibility: all cores of the TPU are used."
     )
     iterations_per_loop: int = flags.Group.TPU.count(
-        1000, "Maximum number of steps on a TPU between two checks by the host."
+        1000, "Accepted as in the release's commands; has no effect."
     )
 
 
@@ -241,8 +241,8 @@ class TrainingOptions(TpuOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingInput:
-    """The input and the length of pre-training."""
+class PretrainingOptions(TrainingOptions):
+    """The flags of run_pretraining.py."""
 
     input_file: str = flags.Group.FILES.required(
         "Record files: comma-separated names or globs."
@@ -262,12 +262,6 @@ class PretrainingInput:
         "falls over all --num_train_steps. A second command in the same folder "
         "may continue on other records. 0 for off.",
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingOptions(TrainingOptions, PretrainingInput):
-    """The flags of run_pretraining.py."""
-
     eval_all_checkpoints: bool = flags.Group.ACTIONS.switch(
         "With --do_eval: also evaluate every checkpoint in --output_dir and "
         "write metrics and perplexities to eval_checkpoints.jsonl."
@@ -311,9 +305,13 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Epochs:
-    """The length of fine-tuning."""
+class FineTuningOptions(TrainingOptions, TokenizerOptions):
+    """Options of all fine-tuning tasks, also of several runs of one."""
 
+    if TYPE_CHECKING:
+        max_seq_length: int  # Declared by each task.
+
+    do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
     num_train_epochs: float = flags.Group.TRAINING.flag(
         3.0,
         "Number of epochs; may be a fraction.",
@@ -325,16 +323,6 @@ class Epochs:
         lower_bound=0.0,
         upper_bound=1.0,
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions(TrainingOptions, Epochs, TokenizerOptions):
-    """Options of all fine-tuning tasks, also of several runs of one."""
-
-    if TYPE_CHECKING:
-        max_seq_length: int  # Declared by each task.
-
-    do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
     freeze_layers: int = flags.Group.TRAINING.whole(
         0,
         "Freeze the embeddings and this many of the first layers; 0 trains "

@@ -74,12 +74,10 @@ class Plan:
         new_variables: patterns of variables that may be missing from
             `--init_checkpoint` or have another shape there, such as the output
             layer of a task.
-        frozen_variables: patterns of variables that are not trained.
-        evaluate: returns held-out metrics; called every `eval_every_steps` and
-            at the end. None for no evaluation.
-        eval_every_steps: steps between evaluations; 0 for none.
-        best_metric: the held-out metric that selects the weights in `best/`;
-            None to keep none.
+        evaluate: returns held-out metrics.
+        eval_every_steps: steps between evaluations, of which the last one is at
+            the end; 0 for none.
+        best_metric: the held-out metric that selects the weights in `best/`.
         higher_is_better: False for losses.
         stop_at_step: the last step of this command, if it is before that of the
             run.
@@ -89,10 +87,9 @@ class Plan:
     num_warmup_steps: int = 0
     data: Mapping[str, object]
     new_variables: Sequence[str] = ()
-    frozen_variables: Sequence[str] = ()
-    evaluate: Callable[[], Mapping[str, float]] | None = None
+    evaluate: Callable[[], Mapping[str, float]]
     eval_every_steps: int = 0
-    best_metric: str | None = None
+    best_metric: str
     higher_is_better: bool = True
     stop_at_step: int = 0
 
@@ -100,18 +97,6 @@ class Plan:
     def end(self) -> int:
         """The step at which this command ends."""
         return min(self.stop_at_step or sys.maxsize, self.num_train_steps)
-
-    def schedule(
-        self, options: training_flags.TrainingOptions
-    ) -> optimization.Schedule:
-        """Returns the learning-rate schedule."""
-        return optimization.Schedule(
-            init_lr=options.learning_rate,
-            end_lr=options.end_learning_rate,
-            num_train_steps=self.num_train_steps,
-            num_warmup_steps=self.num_warmup_steps,
-            kind=options.lr_schedule,
-        )
 
 
 def run_state(
@@ -128,63 +113,31 @@ def run_state(
     return json.loads(json.dumps({"flags": flags, "data": data}))
 
 
-def initialize(
+def make_trainer(
+    strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     options: training_flags.TrainingOptions,
-    plan: Plan,
-    earlier: steps.TrainState | None = None,
-) -> tuple[steps.TrainState, int]:
-    """Makes the optimizer and loads the weights, moments and step.
-
-    Call it in the scope of the distribution strategy.
+    *,
+    jit_compile: bool = False,
+) -> steps.Trainer:
+    """Makes the optimizer and the steps of a model.
 
     Args:
-        objective: its model has new weights.
-        options: the flags of the run; a checkpoint in `output_dir` takes
-            precedence over `init_checkpoint`.
-        plan: the other settings of the run.
-        earlier: the state of a completed run of this objective; its optimizer
-            is reused.
-
-    Returns:
-        The state of the run and the first step to make.
+        strategy: holds the variables.
+        objective: the model and its losses.
+        options: the flags of the run.
+        jit_compile: whether XLA compiles the forward and backward pass.
     """
+    model = objective.model
     if options.recompute:
-        objective.model.bert.encoder.recompute = True
-    if earlier is None:
-        state = _new_state(objective, options, plan)
-    else:
-        state = earlier.renewed(plan.schedule(options), options.random_seed)
-    logging.info("Learning rate: %s.", state.schedule.describe())
-    if checkpointing.latest(options.output_dir):
-        now = run_state(options, plan, tf.distribute.get_strategy())
-        return state, _resume(state, options, now)
-    if options.init_checkpoint:
-        origin = config_lib.folder_of(options.init_checkpoint)
-        there = model_folder.read(origin)
-        here = model_folder.read(options.output_dir)
-        load_weights(
-            objective.model,
-            options.init_checkpoint,
-            new=plan.new_variables,
-            encoder_only=model_folder.outputs_differ(there, here),
-        )
-    elif isinstance(objective.model, heads.BertForPreTraining):
-        logging.info("Fresh run: the weights are random, nothing is loaded.")
-    elif isinstance(objective.model, heads.BertWithHead):
-        logging.warning(
-            "No --init_checkpoint is given: the whole model starts from random "
-            "weights. Fine-tuning needs a pre-trained checkpoint for good "
-            "results."
-        )
-    return state, 0
-
-
-def _new_state(objective, options, plan) -> steps.TrainState:
+        model.bert.encoder.recompute = True
+    # Only fine-tuning has this flag.
+    num_frozen = getattr(options, "freeze_layers", 0)
+    frozen = [*model.frozen_variables, *_first_layers(num_frozen)]
     trained = {
         name: variable
-        for name, variable in checkpointing.weights(objective.model).items()
-        if not _matches(name, plan.frozen_variables)
+        for name, variable in checkpointing.weights(model).items()
+        if not _matches(name, frozen)
     }
     adam = optimization.AdamOptions(
         weight_decay_rate=options.weight_decay,
@@ -194,31 +147,81 @@ def _new_state(objective, options, plan) -> steps.TrainState:
         bias_correction=options.adam_bias_correction,
         layer_adaptation=options.optimizer == "lamb",
     )
-    is_float16 = devices.precision_in_use() == "mixed_float16"
-    return steps.TrainState(
-        objective=objective,
-        optimizer=optimization.AdamWeightDecayOptimizer(trained, adam),
-        schedule=plan.schedule(options),
-        loss_scale=steps.LossScale(active=is_float16),
-        clip_norm=options.max_grad_norm,
-        seed=options.random_seed,
-    )
+    with strategy.scope():
+        return steps.Trainer(
+            strategy,
+            objective,
+            optimization.AdamWeightDecayOptimizer(trained, adam),
+            scales_loss=devices.precision_in_use() == "mixed_float16",
+            clip_norm=options.max_grad_norm,
+            jit_compile=jit_compile,
+        )
+
+
+def _first_layers(num_layers: int) -> tuple[str, ...]:
+    """Lists patterns of the embeddings and the first layers; 0 for nothing."""
+    if not num_layers:
+        return ()
+    numbers = "|".join(map(str, range(num_layers)))
+    return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
+
+
+def initialize(
+    trainer: steps.Trainer,
+    options: training_flags.TrainingOptions,
+    plan: Plan,
+) -> int:
+    """Loads the weights, moments and step of a run.
+
+    Args:
+        trainer: its model has new weights; it may have made another run.
+        options: the flags of the run; a checkpoint in `output_dir` takes
+            precedence over `init_checkpoint`.
+        plan: the other settings of the run.
+
+    Returns:
+        The first step to make.
+    """
+    trainer.reset()
+    with trainer.strategy.scope():
+        if checkpointing.latest(options.output_dir):
+            return _resume(trainer, options, plan)
+        model = trainer.objective.model
+        if options.init_checkpoint:
+            origin = config_lib.folder_of(options.init_checkpoint)
+            there = model_folder.read(origin)
+            here = model_folder.read(options.output_dir)
+            load_weights(
+                model,
+                options.init_checkpoint,
+                new=plan.new_variables,
+                encoder_only=model_folder.outputs_differ(there, here),
+            )
+        elif isinstance(model, heads.BertForPreTraining):
+            logging.info(
+                "Fresh run: the weights are random, nothing is loaded."
+            )
+        else:
+            logging.warning(
+                "No --init_checkpoint is given: the whole model starts from "
+                "random weights. Fine-tuning needs a pre-trained checkpoint "
+                "for good results."
+            )
+    return 0
 
 
 def load_for_evaluation(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
-    prefix: str | None,
     options: training_flags.TrainingOptions,
 ) -> int:
-    """Loads a model for evaluation without training.
+    """Loads a model for evaluation.
 
     Args:
         strategy: the scope of the variables.
         model: receives the weights.
-        prefix: the checkpoint in the run's folder; None for none.
-        options: `output_dir` and `init_checkpoint`, which is loaded if the
-            folder has no checkpoint.
+        options: of the run. The best or latest checkpoint in `output_dir` is
+            loaded, else `init_checkpoint`.
 
     Returns:
         The step of the folder's checkpoint; 0 for `init_checkpoint`, as
@@ -228,6 +231,9 @@ def load_for_evaluation(
         ValueError: there is no checkpoint, it lacks a weight, or a weight is
             not finite.
     """
+    prefix = checkpointing.best_or_latest(
+        options.output_dir, best=getattr(options, "use_best_checkpoint", False)
+    )
     path = prefix or options.init_checkpoint
     if not path:
         raise ValueError(
@@ -313,14 +319,18 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _resume(state: steps.TrainState, options, now) -> int:
+def _resume(
+    trainer: steps.Trainer,
+    options: training_flags.TrainingOptions,
+    plan: Plan,
+) -> int:
     """Restores the latest checkpoint; if it is damaged, the one before."""
     faults = []
     for prefix in checkpointing.newest_first(options.output_dir):
         try:
             saved = checkpointing.load_state(prefix)
-            checkpoints.load(state.objective.model, prefix)
-            checkpointing.load_slots(prefix, state.optimizer.slots())
+            checkpoints.load(trainer.objective.model, prefix)
+            checkpointing.load_slots(prefix, trainer.optimizer.slots())
             step = checkpointing.load_step(prefix)
         except (OSError, ValueError) as error:
             logging.warning("%s cannot be read: %s", prefix, error)
@@ -334,9 +344,12 @@ def _resume(state: steps.TrainState, options, now) -> int:
                     "its --output_dir. To start from these weights, pass them "
                     "as --init_checkpoint with another --output_dir."
                 )
+            now = run_state(options, plan, trainer.strategy)
             _warn_of_changes(prefix, saved, now)
-            state.loss_scale.restore(saved["loss_scale"])
+            trainer.loss_scale.restore(saved["loss_scale"])
         logging.info("Resumed from %s at step %d.", prefix, step)
+        if options.init_checkpoint:
+            logging.info("--init_checkpoint is not read when a run resumes.")
         return step
     raise faults[0]
 

@@ -7,6 +7,7 @@ on the number of devices.
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,7 +19,6 @@ from training import (
     dynamic_masking,
     objectives,
     record_files,
-    record_order,
     records,
 )
 from training import flags as training_flags
@@ -32,6 +32,13 @@ _OF_PYTHON = re.compile(
 )
 # The step of training lengths: each length is compiled separately.
 TRAINING_LENGTH_STEP = 16
+# Consecutive records form a block, and blocks a window, so that reading stays
+# within a part of the files that fits into the operating system's cache.
+_RECORDS_PER_BLOCK = 64
+_BLOCKS_PER_WINDOW = 2048
+# NumPy pads a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
+# draw the same numbers: each use has a different number above zero.
+_BLOCK_STREAM, _WINDOW_STREAM = 1, 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,6 +126,70 @@ class RecordSource:
         return np.concatenate([part[name] for part in parts])
 
 
+class RecordOrder:
+    """The order of the records in training: a stream of shuffled epochs.
+
+    It depends on the seed alone, never on the records read before.
+
+    Blocks of 64 consecutive records are shuffled over all data, then single
+    records within windows of 2,048 blocks. Up to 131,072 records fit into one
+    window: all their orders are then equally likely.
+
+    Args:
+        num_records: the number of records of one epoch.
+        seed: streams with the same seed are equal.
+    """
+
+    def __init__(self, num_records: int, seed: int):
+        if num_records < 1:
+            raise ValueError("There must be at least one record.")
+        self.num_records = num_records
+        self._seed = seed
+        self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
+        # Cached per object: a batch may span two epochs, and readers prefetch.
+        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
+        self._window = functools.lru_cache(maxsize=4)(self._make_window)
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        parts = []
+        start, end = step * batch_size, (step + 1) * batch_size
+        while start < end:
+            parts.append(self._some(start, end - start))
+            start += len(parts[-1])
+        return np.concatenate(parts)
+
+    def _some(self, start: int, count: int) -> np.ndarray:
+        """Lists at least one and at most `count` records from `start` on."""
+        epoch, place = divmod(start, self.num_records)
+        _, starts = self._epoch(epoch)
+        window = int(np.searchsorted(starts, place, side="right")) - 1
+        order = self._window(epoch, window)
+        return order[place - starts[window] :][:count]
+
+    def _make_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns an epoch's order of blocks, and where its windows start."""
+        rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
+        blocks = rng.permutation(self._num_blocks)
+        sizes = np.minimum(
+            self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
+        )
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
+
+    def _make_window(self, epoch: int, window: int) -> np.ndarray:
+        blocks, _ = self._epoch(epoch)
+        first = window * _BLOCKS_PER_WINDOW
+        chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
+        members = (
+            chosen[:, np.newaxis] * _RECORDS_PER_BLOCK
+            + np.arange(_RECORDS_PER_BLOCK)
+        ).ravel()
+        members = members[members < self.num_records]
+        rng = np.random.default_rng([self._seed, _WINDOW_STREAM, epoch, window])
+        return rng.permutation(members)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingBatches:
     """The batches of a training run, step by step.
@@ -126,14 +197,18 @@ class TrainingBatches:
     Attributes:
         source: the records.
         batch_size: the global batch size.
-        order: the records of each step.
-        seed: the seed of random draws for each row of each step.
+        seed: the seed of the order of the records, and of random draws for
+            each row of each step.
     """
 
     source: RecordSource
     batch_size: int
-    order: record_order.RecordOrder
-    seed: int = 0
+    seed: int
+
+    @functools.cached_property
+    def order(self) -> RecordOrder:
+        """The records of each step."""
+        return RecordOrder(len(self.source.files), self.seed)
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -168,7 +243,7 @@ class TrainingBatches:
                 )
             )
 
-        return iter(distributed(strategy, dataset))
+        return iter(_distributed(strategy, dataset))
 
     def describe(self, step: int) -> str:
         """Returns the names of a batch's records, for an error message."""
@@ -178,16 +253,18 @@ class TrainingBatches:
         return f"{shown} and {more} more" if more > 0 else shown
 
 
-def evaluation_dataset(
+def evaluation_batches(
+    strategy: tf.distribute.Strategy,
     source: RecordSource,
     *,
     batch_size: int,
     num_batches: int = 0,
     order: np.ndarray | None = None,
-) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
+) -> tf.data.Dataset | tf.distribute.DistributedDataset:
     """Creates batches of the records in file order.
 
     Args:
+        strategy: its replicas receive the batches.
         source: the records.
         batch_size: the global batch size, rounded up to a multiple of the
             number of replicas.
@@ -197,45 +274,37 @@ def evaluation_dataset(
             order.
 
     Returns:
-        A function, for `distributed`, from a worker's context to its dataset.
-        The elements are the batches of its replicas in turn, dicts of
-        `[batch_size / replicas, ...]` tensors. `example_weights`, `[batch_size
-        / replicas]` float32, is 0 for the padding rows of the last batch and 1
-        elsewhere.
+        Dicts of tensors; each replica gets `[batch_size / replicas, ...]`.
+        `example_weights`, `[batch_size / replicas]` float32, is 0 for the
+        padding rows of the last batch and 1 elsewhere.
     """
     num_records = len(source.files)
-    once = num_batches == 0
+    replicas = strategy.num_replicas_in_sync
+    whole = -(-batch_size // replicas) * replicas
+    count = num_batches or -(-num_records // whole)
 
-    def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        replicas = context.num_replicas_in_sync
-        whole = -(-batch_size // replicas) * replicas
+    def records_of(batch, rows):
+        indices = (batch * whole + rows) % num_records
+        if order is not None:
+            indices = order[indices]
+        return indices, evaluation_seeds(indices)
 
-        def records_of(batch, rows):
-            indices = (batch * whole + rows) % num_records
-            if order is not None:
-                indices = order[indices]
-            return indices, evaluation_seeds(indices)
+    def weights(batch, rows):
+        is_real = batch * whole + rows < num_records
+        return tf.cast(rows >= 0 if num_batches else is_real, tf.float32)
 
-        def weights(batch, rows):
-            is_real = batch * whole + rows < num_records
-            return tf.cast(is_real if once else rows >= 0, tf.float32)
-
-        batches = range(-(-num_records // whole) if once else num_batches)
-        return _dataset(context, source, whole, batches, records_of, weights)
-
-    return dataset
+    return _distributed(
+        strategy,
+        lambda context: _dataset(
+            context, source, whole, range(count), records_of, weights
+        ),
+    )
 
 
-def distributed(
+def _distributed(
     strategy: tf.distribute.Strategy,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """Distributes a dataset over the replicas of a strategy.
-
-    Args:
-        strategy: its replicas receive the batches.
-        dataset: as the result of `evaluation_dataset`.
-    """
     if strategy.num_replicas_in_sync == 1:
         return dataset(tf.distribute.InputContext())
     return strategy.distribute_datasets_from_function(dataset)

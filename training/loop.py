@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +14,7 @@ from training import (
     checkpointing,
     initialization,
     input_pipeline,
+    optimization,
     reporting,
     steps,
     workers,
@@ -57,73 +58,45 @@ def train(
         ValueError: a record is damaged.
     """
     communicator = workers.Communicator(trainer.strategy)
-    recorder = _Recorder(trainer, batches, options, plan, first_step)
-    step, parts = first_step, options.num_accumulation_steps
-    metrics = recorder.missed_evaluation(step)
-    is_over = recorder.is_over(step)
+    run = _Run(trainer, batches, options, plan, first_step)
+    step = first_step
+    metrics = run.missed_evaluation(step)
+    is_over = run.is_over(step)
     if step >= plan.end or is_over:
         logging.info("Training is already complete: step %d.", step)
     iterator = batches.iterator(trainer.strategy, step, plan.end)
     stopped_by = 0
     with Interruption() as stop:
-        while step < plan.end and not stopped_by and not is_over:
-            count = _steps_of_call(step, options, plan)
-            with _memory_advice(options):
-                result = trainer.run(
-                    iterator, step, count, num_accumulation_steps=parts
-                )
-            step += count
-            recorder.report.add(step, result, count)
+        while step < plan.end and not (is_over or stopped_by):
+            run.make_step(iterator, step)
+            step += 1
             stopped_by = communicator.all_reduce_max(stop.requested)
-            if _is_due(step, plan, options.log_every_steps):
-                recorder.report.training(step)
-            evaluates = recorder.evaluates_at(step) and not stopped_by
             # Before an evaluation, which may take long.
-            is_saved = evaluates or _is_due(step, plan, *_saves(options))
-            if is_saved or stopped_by:
-                recorder.save(step)
-            if evaluates:
-                metrics = recorder.evaluate(step)
-                is_over = recorder.is_over(step)
+            if run.saves_at(step) or stopped_by:
+                run.save(step)
+            if run.evaluates_at(step) and not stopped_by:
+                metrics = run.evaluate(step)
+                is_over = run.is_over(step)
                 stopped_by = communicator.all_reduce_max(stop.requested)
         # A signal may come in the last save.
         stopped_by = stopped_by or communicator.all_reduce_max(stop.requested)
-    recorder.report.close()
+    run.report.close()
     communicator.barrier()
     if stopped_by:
         _exit_by_signal(stopped_by, step)
+    if step > plan.num_train_steps:
+        logging.warning(
+            "The results are those of step %d, which an earlier run in this "
+            "folder made, although this command is for %d steps. For a shorter "
+            "run choose another --output_dir.",
+            step,
+            plan.num_train_steps,
+        )
     return step, metrics
 
 
-def _is_due(step: int, plan: initialization.Plan, *intervals: int) -> bool:
-    """Returns whether an event with these intervals, 0 for none, is due."""
-    return step == plan.end or any(step % n == 0 for n in intervals if n)
-
-
-def _steps_of_call(
-    step: int,
-    options: training_flags.TrainingOptions,
-    plan: initialization.Plan,
-) -> int:
-    """Returns the number of steps until the next event; 1 but on a TPU."""
-    most = 1
-    if training_flags.wants_tpu(options):
-        most = options.iterations_per_loop
-    intervals = (
-        options.log_every_steps,
-        plan.eval_every_steps,
-        *_saves(options),
-    )
-    to_events = [each - step % each for each in intervals if each]
-    return min(most, plan.end - step, *to_events)
-
-
-def _saves(options: training_flags.TrainingOptions) -> tuple[int, int]:
-    return options.save_checkpoints_steps, options.keep_checkpoint_every_n_steps
-
-
-class _Recorder:
-    """Reports, checkpoints and best weights of a run.
+class _Run:
+    """The steps, reports, checkpoints and best weights of a run.
 
     Only the chief writes files; all workers must call the same methods.
     """
@@ -136,14 +109,21 @@ class _Recorder:
         plan: initialization.Plan,
         first_step: int,
     ):
-        self._state, self._options, self._plan = trainer.state, options, plan
-        self._strategy = trainer.strategy
+        self._trainer, self._options, self._plan = trainer, options, plan
+        self._schedule = optimization.Schedule(
+            init_lr=options.learning_rate,
+            end_lr=options.end_learning_rate,
+            num_train_steps=plan.num_train_steps,
+            num_warmup_steps=plan.num_warmup_steps,
+            kind=options.lr_schedule,
+        )
+        logging.info("Learning rate: %s.", self._schedule.describe())
         self._communicator = workers.Communicator(trainer.strategy)
         output_dir, self._is_chief = options.output_dir, workers.is_chief()
         self._best = None
         if self._is_chief and first_step == 0:
             checkpointing.remove_best(output_dir)
-        if self._is_chief and plan.best_metric:
+        if self._is_chief and plan.eval_every_steps:
             self._best = checkpointing.BestCheckpoint(
                 output_dir,
                 plan.best_metric,
@@ -161,36 +141,66 @@ class _Recorder:
             sums=saved.get("unreported"),
         )
 
+    def make_step(self, iterator, step: int) -> None:
+        """Makes a step, and reports it if a report is due."""
+        options = self._options
+        with _memory_advice(options):
+            result = self._trainer.run(
+                iterator,
+                step,
+                self._schedule.learning_rate(step),
+                seed=options.random_seed,
+                num_accumulation_steps=options.num_accumulation_steps,
+            )
+        self.report.add(step + 1, result)
+        if self._is_due(step + 1, options.log_every_steps):
+            self.report.training(step + 1)
+
+    def _is_due(self, step: int, *intervals: int) -> bool:
+        """Returns whether an event with these intervals, 0 for none, is due."""
+        return step == self._plan.end or any(
+            step % each == 0 for each in intervals if each
+        )
+
+    def saves_at(self, step: int) -> bool:
+        """Returns whether a checkpoint is due."""
+        return self._is_due(
+            step,
+            self._options.save_checkpoints_steps,
+            self._options.keep_checkpoint_every_n_steps,
+            self._plan.eval_every_steps,
+        )
+
     def _weights(self) -> dict[str, tf.Variable]:
-        return checkpointing.weights(self._state.objective.model)
+        return checkpointing.weights(self._trainer.objective.model)
 
     def save(self, step: int) -> None:
         """Saves a checkpoint; checks the losses of the steps before it."""
         sums = self.report.sums()
         if not self._is_chief:
             return
+        trainer, options = self._trainer, self._options
         with self.report.pause():
             checkpointing.save(
-                self._options.output_dir,
+                options.output_dir,
                 step,
-                variables={**self._weights(), **self._state.optimizer.slots()},
+                variables={**self._weights(), **trainer.optimizer.slots()},
                 state={
                     **initialization.run_state(
-                        self._options, self._plan, self._strategy
+                        options, self._plan, trainer.strategy
                     ),
-                    "loss_scale": self._state.loss_scale.state(),
+                    "jit_compile": trainer.jit_compile,
+                    "loss_scale": trainer.loss_scale.state(),
                     "unreported": sums,
                 },
-                keep=self._options.keep_checkpoint_max,
-                keep_every=self._options.keep_checkpoint_every_n_steps,
+                keep=options.keep_checkpoint_max,
+                keep_every=options.keep_checkpoint_every_n_steps,
             )
 
     def evaluates_at(self, step: int) -> bool:
         """Returns whether an evaluation is due."""
         every = self._plan.eval_every_steps
-        return self._plan.evaluate is not None and _is_due(
-            step, self._plan, every
-        )
+        return every > 0 and self._is_due(step, every)
 
     def evaluate(self, step: int) -> Mapping[str, float]:
         """Evaluates, keeps the weights if best, and reports the metrics.
@@ -198,7 +208,7 @@ class _Recorder:
         The report is last: a run that is killed before it evaluates again.
         """
         with self.report.pause():
-            metrics = self._plan.evaluate()  # type: ignore[misc]
+            metrics = self._plan.evaluate()
             if self._best:
                 self._best.offer(step, metrics, self._weights())
         if not self.report.has_evaluation(step):
@@ -277,18 +287,6 @@ class Interruption:
             signal.signal(*self._before.popitem())
 
 
-def warn_of_more_steps(step: int, num_train_steps: int) -> None:
-    """Warns if results are of a longer run than the flags state."""
-    if step > num_train_steps:
-        logging.warning(
-            "The results are those of step %d, which an earlier run in this "
-            "folder made, although this command is for %d steps. For a shorter "
-            "run choose another --output_dir.",
-            step,
-            num_train_steps,
-        )
-
-
 def _exit_by_signal(number: int, step: int) -> None:
     """Ends the program with the exit status of a signal."""
     logging.warning(
@@ -303,15 +301,14 @@ def _exit_by_signal(number: int, step: int) -> None:
 @input_pipeline.reading_errors()
 def evaluate(
     evaluator: steps.Evaluator,
-    dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
+    batches: tf.data.Dataset | tf.distribute.DistributedDataset,
 ) -> dict[str, float]:
-    """Averages losses and metrics over all batches of a dataset.
+    """Averages losses and metrics over batches, as `evaluation_batches` makes.
 
     Returns:
         `loss`, the mean of the losses of the batches, as released; and each
         metric, a weighted mean over all batches.
     """
-    batches = input_pipeline.distributed(evaluator.strategy, dataset)
     batch_losses = []
     sums: dict[str, np.ndarray] = {}
     for batch in batches:

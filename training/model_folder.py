@@ -180,12 +180,14 @@ def describe(
     vocab_file: str | None = None,
     *,
     is_training: bool,
+    start: str | None = None,
 ) -> None:
     """Describes a model whose training starts, or compares the description.
 
     If the folder has a checkpoint, it must be of the same model. Dropout and
-    the initialization may differ. Without training, only a folder that another
-    program wrote is described: this run says what it cannot say.
+    the initialization may differ. Otherwise the weights to start from must fit,
+    see `check_start`. Without training, only a folder that another program
+    wrote is described: this run says what it cannot say.
 
     Args:
         folder: of the run or the trial, created if missing.
@@ -193,10 +195,11 @@ def describe(
         description: the contents of `task.json`: `task` is one of `TASKS`.
         vocab_file: the vocabulary; None to leave that of the folder.
         is_training: whether the model is trained.
+        start: the `init_checkpoint` of the run.
 
     Raises:
-        ValueError: the folder has a checkpoint of another model; the message
-            names what differs.
+        ValueError: the folder has a checkpoint of another model, or the weights
+            do not fit; the message names what differs.
     """
     if is_training and ("[" in folder or "\\" in folder):
         raise ValueError(
@@ -210,6 +213,10 @@ def describe(
         _check_same(folder, config, description, is_ours=is_ours)
         if vocab_file is not None:
             check_vocabulary(folder, vocab_file)
+    elif start:
+        check_start(
+            start, description, vocab_file, with_outputs=not is_training
+        )
     if is_training or (has_checkpoint and not is_ours):
         write(folder, config, description, vocab_file)
 

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
-from files import messages
 from modeling import heads, losses
 from tasks import task
 
@@ -22,7 +21,6 @@ PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 # Their further input, if the texts of the batch are packed.
 PACKED = "packed"
 _NO_LOGIT = -1e30
-PRETRAINING_INPUTS = (*PIECE_INPUTS, "masked_lm_positions", "masked_lm_ids")
 
 Tensors = Mapping[str, tf.Tensor]
 Seed: TypeAlias = tf.Tensor | None  # Of dropout.
@@ -48,10 +46,21 @@ class Objective(abc.ABC):
 
     Args:
         model: the encoder with its output layer.
+
+    Attributes:
+        inputs: the features that are inputs of the model, besides `PACKED`.
     """
+
+    inputs: Sequence[str] = PIECE_INPUTS
 
     def __init__(self, model: keras.Model):
         self.model = model
+
+    def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
+        """Runs the model; without a dropout seed in evaluation mode."""
+        more = [PACKED] if PACKED in features else []
+        inputs = {name: features[name] for name in (*self.inputs, *more)}
+        return self.model(**inputs, dropout_seed=dropout_seed)
 
     @abc.abstractmethod
     def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
@@ -76,6 +85,8 @@ class Pretraining(Objective):
             the original text from the preceding ones.
     """
 
+    inputs = (*PIECE_INPUTS, "masked_lm_positions", "masked_lm_ids")
+
     def __init__(self, model: heads.BertForPreTraining, objective: str):
         super().__init__(model)
         self._objective = objective
@@ -93,9 +104,7 @@ class Pretraining(Objective):
         self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         targets = self._targets(features)
-        more = [PACKED] if PACKED in features else []
-        inputs = {name: targets[name] for name in (*PRETRAINING_INPUTS, *more)}
-        outputs = self.model(**inputs, dropout_seed=dropout_seed)
+        outputs = self.outputs(targets, dropout_seed)
         weights = targets["masked_lm_weights"]
         metrics = {
             "masked_lm_accuracy": weighted(
@@ -161,19 +170,7 @@ def _next_tokens(features: Tensors) -> Tensors:
 
 
 class FineTuning(Objective):
-    """Base class of the objectives of tasks that predict.
-
-    Attributes:
-        inputs: the features that are inputs of the model, besides `PACKED`.
-    """
-
-    inputs: Sequence[str] = PIECE_INPUTS
-
-    def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
-        """Runs the model; without a dropout seed in evaluation mode."""
-        more = [PACKED] if PACKED in features else []
-        inputs = {name: features[name] for name in (*self.inputs, *more)}
-        return self.model(**inputs, dropout_seed=dropout_seed)
+    """Base class of the objectives of tasks that predict."""
 
     @abc.abstractmethod
     def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
@@ -246,7 +243,6 @@ class Classification(PerExample):
         problem_type: str,
         class_weights: Sequence[float] = (),
     ):
-        messages.check_choice("problem_type", problem_type, task.PROBLEM_TYPES)
         super().__init__(model)
         self._problem_type = problem_type
         self._class_weights = tuple(class_weights)

@@ -6,11 +6,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
-
-from files import messages
-
-SCHEDULES = ("release", "continuous")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,8 +17,7 @@ class Schedule:
     Source: optimization.py of the release; Devlin et al. 2019, App. A.2.
 
     Attributes:
-        init_lr: the peak rate; a `[]` float32 tensor inside a compiled
-            function.
+        init_lr: the peak rate.
         num_train_steps: the step from which the rate is `end_lr`.
         num_warmup_steps: the steps of the warm-up; 0 for none.
         kind: "release" starts the decay at step 0, so that the rate drops from
@@ -30,26 +26,11 @@ class Schedule:
         end_lr: the rate at the end of the decay, 0 in the release.
     """
 
-    init_lr: float | tf.Tensor
+    init_lr: float
     num_train_steps: int
     num_warmup_steps: int = 0
     kind: str = "release"
     end_lr: float = 0.0
-
-    def __post_init__(self):
-        messages.check_choice(
-            "The learning-rate schedule", self.kind, SCHEDULES
-        )
-        if self.num_train_steps <= 0:
-            raise ValueError(
-                "Must specify a number of training steps > 0; "
-                f"got {self.num_train_steps}."
-            )
-
-    @property
-    def without_peak(self) -> "Schedule":
-        """The constants of a compiled step, which takes the peak as input."""
-        return dataclasses.replace(self, init_lr=0.0)
 
     def describe(self) -> str:
         """Describes the rates of a run in words."""
@@ -62,32 +43,34 @@ class Schedule:
         fall = f"{first:.3g} falling to {end}"
         return f"{rise}, then {fall}" if warmup else fall
 
-    def learning_rate(self, step: tf.Tensor | int) -> tf.Tensor:
-        """Computes the rate of a step, counted from 0.
+    def learning_rate(self, step: np.ndarray | int) -> np.ndarray:
+        """Computes the rates of steps, counted from 0.
 
         As released: with a warm-up rate(0) is 0, and rate(warmup) is below the
         peak (google-research/bert#193).
 
         Args:
-            step: `[]` integer.
+            step: `[...]` integer.
 
         Returns:
-            `[]` float32.
+            `[...]` float32. As in a graph of TensorFlow, constant divisors are
+            inverted first.
         """
-        step = tf.cast(step, tf.float32)
-        total = tf.constant(self.num_train_steps, tf.float32)
-        warmup = tf.constant(self.num_warmup_steps, tf.float32)
-        peak = tf.convert_to_tensor(self.init_lr, tf.float32)
-        fall = peak - self.end_lr
+        float32 = np.float32
+        one, step = float32(1), np.asarray(step, float32)
+        total, warmup = map(
+            float32, (self.num_train_steps, self.num_warmup_steps)
+        )
+        peak, end = float32(self.init_lr), float32(self.end_lr)
         if self.kind == "release":
-            decayed = fall * (1.0 - tf.minimum(step, total) / total)
+            share = np.minimum(step, total) * (one / total)
+            decayed = (peak - end) * (one - share) + end
         else:
-            left = tf.maximum(total - step, 0.0)
-            decayed = fall * left / tf.maximum(total - warmup, 1.0)
-        decayed += self.end_lr
+            slope = (peak - end) * (one / np.maximum(total - warmup, one))
+            decayed = slope * np.maximum(total - step, 0) + end
         if not self.num_warmup_steps:
             return decayed
-        return tf.where(step < warmup, peak * (step / warmup), decayed)
+        return np.where(step < warmup, peak * (step * (one / warmup)), decayed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

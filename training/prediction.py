@@ -3,8 +3,7 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
@@ -68,13 +67,6 @@ class CastKernels:
             yield
 
 
-def _of_any_length(
-    function: Callable[[Any], Any],
-) -> tf.types.experimental.PolymorphicFunction:
-    """Compiles a function once for batches of all lengths."""
-    return tf.function(function, autograph=False, reduce_retracing=True)
-
-
 def _max_lengths(num_batches: float = math.inf) -> int:
     """Returns the number of lengths that batches may have; 0 for any.
 
@@ -120,7 +112,10 @@ class Predictor:
         self._strategy = strategy
         self._objective = objective
         self._kernels = CastKernels(strategy, objective.model)
-        self._compiled = _of_any_length(self._step)
+        # Once for batches of all lengths.
+        self._compiled = tf.function(
+            self._step, autograph=False, reduce_retracing=True
+        )
 
     def predict(
         self,
@@ -147,11 +142,8 @@ class Predictor:
         if by_length:
             num_batches = len(source.files) / batch_size
             source, order = longest_first(source, _max_lengths(num_batches))
-        batches = input_pipeline.distributed(
-            self._strategy,
-            input_pipeline.evaluation_dataset(
-                source, batch_size=batch_size, order=order
-            ),
+        batches = input_pipeline.evaluation_batches(
+            self._strategy, source, batch_size=batch_size, order=order
         )
         # Otherwise the first batch would be traced with its own length.
         self._compiled.get_concrete_function(batches.element_spec)
@@ -269,7 +261,10 @@ class HiddenLayers:
         self._embeddings_first = embeddings_first
         self._kernels = CastKernels(strategy, model)
         self._kernels.refresh()
-        self._compiled = _of_any_length(self._step)
+        # Once for batches of all lengths.
+        self._compiled = tf.function(
+            self._step, autograph=False, reduce_retracing=True
+        )
 
     def compute(
         self,

@@ -11,19 +11,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, messages, paths, writing
 from modeling import checkpoints, heads, packing
 from modeling import config as config_lib
 from training import (
     checkpointing,
-    devices,
     dynamic_masking,
     initialization,
     input_pipeline,
     model_folder,
-    pretraining_records,
     record_files,
-    record_order,
     records,
     workers,
 )
@@ -55,22 +52,54 @@ def open_records(
         ValueError: the records do not fit the flags, the model or each other.
     """
     sources = []
-    sidecars: dict[str, records.Metadata | None] = {}
+    hashes: dict[str, str] = {}
     for patterns in filter(None, (options.input_file, options.eval_input_file)):
         files = record_files.RecordFiles(paths.expand(patterns))
         logging.info(
             "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
         )
-        found = pretraining_records.check(
-            files,
-            max_seq_length=options.max_seq_length,
-            max_predictions_per_seq=options.max_predictions_per_seq,
-            vocab_size=config.vocab_size,
+        sidecars = {path: records.read_metadata(path) for path in files.paths}
+        for path, metadata in sidecars.items():
+            if metadata is not None:
+                _check_sidecar(path, metadata, options, config.vocab_size)
+                hashes.setdefault(metadata.vocab_sha256, path)
+        sources.append(_source(files, sidecars, options, config.vocab_size))
+    if len(hashes) > 1:
+        raise ValueError(
+            "All records must be created with the same vocabulary; these "
+            "differ: " + ", ".join(hashes.values())
         )
-        sidecars |= found
-        sources.append(_source(files, found, options, config.vocab_size))
-    pretraining_records.check_same_vocabulary(sidecars)
     return sources[0], sources[-1]
+
+
+def _check_sidecar(
+    path: str,
+    metadata: records.Metadata,
+    options: training_flags.PretrainingOptions,
+    vocab_size: int,
+) -> None:
+    """Checks that records fit the flags and the model."""
+    if metadata.kind != "pretraining":
+        raise ValueError(
+            f"{path} must hold pre-training records; got records for "
+            f"{metadata.kind!r}."
+        )
+    for name in ("max_seq_length", "max_predictions_per_seq"):
+        made_with, length = getattr(metadata, name), getattr(options, name)
+        if made_with != length:
+            raise ValueError(
+                f"{path} was created with --{name}={made_with}, but this "
+                f"run has --{name}={length}. Pass the same value, or "
+                "create the records again."
+            )
+    if metadata.vocab_size > vocab_size:
+        raise ValueError(
+            f"{path} was created with a vocabulary of "
+            f"{metadata.vocab_size} entries, but the model's vocab_size "
+            f"is {vocab_size}. Use the vocabulary that belongs to this "
+            "configuration, or a configuration whose vocab_size is that "
+            "of the vocabulary."
+        )
 
 
 def _source(
@@ -90,12 +119,23 @@ def _source(
             options.max_seq_length,
             do_whole_word_mask=masking.options.do_whole_word_mask,
         )
-    return input_pipeline.RecordSource(
+    source = input_pipeline.RecordSource(
         files=files,
         features=features,
         vocab_size=vocab_size,
         masking=masking,
     )
+    try:
+        source.parse(tf.constant(files.read([0])), tf.zeros([1, 2], tf.int64))
+    except tf.errors.InvalidArgumentError as error:
+        # Files without a sidecar are not checked before.
+        raise ValueError(
+            f"{files.name(0)} does not fit this run: "
+            f"{messages.truncate(error.message)} Check --max_seq_length, "
+            "--max_predictions_per_seq and the model's vocab_size. Records of "
+            "--dynamic_masking need their .meta.json file."
+        ) from error
+    return source
 
 
 def describe(
@@ -141,41 +181,52 @@ def describe(
         description,
         vocab_file,
         is_training=options.do_train,
+        start=options.init_checkpoint,
     )
-    if options.init_checkpoint:
-        model_folder.check_start(
-            options.init_checkpoint, description, vocab_file
-        )
 
 
 def training_batches(
     source: input_pipeline.RecordSource,
     options: training_flags.PretrainingOptions,
-    strategy: tf.distribute.Strategy,
+    num_replicas: int,
+    *,
+    jit_compile: bool,
 ) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: all are shuffled in each epoch."""
+    """Orders the records of a run: all are shuffled in each epoch.
+
+    With `--packing`, the pairs of each micro-batch are packed. Where each
+    number of rows is compiled for long, they all have a number that hardly any
+    micro-batch exceeds: eight standard deviations above the mean.
+
+    Args:
+        source: the records.
+        options: the flags of the run.
+        num_replicas: the number of replicas.
+        jit_compile: whether XLA compiles whole steps.
+    """
+    num_parts = options.num_accumulation_steps
     if options.packing:
-        source = _packed(source, options, strategy)
+        uses_tpu = training_flags.wants_tpu(options)
+        num_rows = 0
+        if uses_tpu or jit_compile:
+            num_rows = _most_rows(source, options, num_replicas * num_parts)
+        source = dataclasses.replace(
+            source,
+            packed_length=options.max_seq_length,
+            num_parts=num_parts,
+            packed_rows=num_rows,
+            has_fixed_rows=uses_tpu,
+        )
     return input_pipeline.TrainingBatches(
         source=source,
         batch_size=options.train_batch_size,
-        order=record_order.RecordOrder(len(source.files), options.random_seed),
         seed=options.random_seed,
     )
 
 
-def _packed(
-    source: input_pipeline.RecordSource,
-    options: training_flags.PretrainingOptions,
-    strategy: tf.distribute.Strategy,
-) -> input_pipeline.RecordSource:
-    """Packs the pairs of each micro-batch.
-
-    Where each number of rows is compiled for long, they all have a number that
-    hardly any micro-batch exceeds: eight standard deviations above the mean.
-    """
-    parts = strategy.num_replicas_in_sync * options.num_accumulation_steps
-    num_pairs = options.train_batch_size // parts
+def _most_rows(source, options, num_micro_batches: int) -> int:
+    """Estimates the most rows of a packed micro-batch from a sample."""
+    num_pairs = options.train_batch_size // num_micro_batches
     (mask,) = (f for f in source.features if f.name == "input_mask")
     serialized = tf.constant(source.files.read(_sample(source)))
     masks = records.parse(serialized, [mask])["input_mask"].numpy()
@@ -185,29 +236,16 @@ def _packed(
         len(packing.pack(rng.choice(lengths, num_pairs), width))
         for _ in range(_NUM_PACKED)
     ]
-    uses_tpu = training_flags.wants_tpu(options)
-    most = 0
-    if uses_tpu or devices.compiles_whole_steps(
-        strategy, options, options.num_train_steps
-    ):
-        most = math.ceil(float(np.mean(counts)) + 8 * float(np.std(counts)))
-        most = min(most, num_pairs)
-    return dataclasses.replace(
-        source,
-        packed_length=width,
-        num_parts=options.num_accumulation_steps,
-        packed_rows=most,
-        has_fixed_rows=uses_tpu,
-    )
+    most = math.ceil(float(np.mean(counts)) + 8 * float(np.std(counts)))
+    return min(most, num_pairs)
 
 
 def plan(
     options: training_flags.PretrainingOptions,
-    batches: input_pipeline.TrainingBatches,
+    source: input_pipeline.RecordSource,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> initialization.Plan:
     """Returns the settings of a run that its flags and records determine."""
-    source = batches.source
     masking = source.masking.identity() if source.masking else None
     return initialization.Plan(
         num_train_steps=options.num_train_steps,
@@ -219,9 +257,9 @@ def plan(
             "masking": masking,
         },
         new_variables=_new_heads(options.init_checkpoint),
-        evaluate=evaluate if options.eval_every_steps else None,
+        evaluate=evaluate,
         eval_every_steps=options.eval_every_steps,
-        best_metric="loss" if options.eval_every_steps else None,
+        best_metric="loss",
         higher_is_better=False,
     )
 

@@ -28,10 +28,6 @@ _LEARNING_RATE, _SPEED = "learning_rate", "examples_per_second"
 # Values that do not show the quality of a run.
 _NOT_DRAWN = {"step", _SPEED, "input_wait", "gradient_norm", "skipped_steps"}
 
-# One line of `metrics.jsonl`: `step`, then metrics by name, all numbers; None
-# for infinity and NaN.
-Record = Mapping[str, Any]
-
 
 class NonFiniteLossError(RuntimeError):
     """The loss of a step was infinite or not a number."""
@@ -63,42 +59,40 @@ class Reporter:
         describe: Callable[[int], str],
         sums: Mapping[str, Any] | None = None,
     ):
-        self._output_dir = output_dir
         self._total = num_train_steps
         self._batch_size = batch_size
         self._describe = describe
         # Since the last report: the sums over processed steps, and the results
-        # of later ones; the steps, seconds and waits for batches of calls that
-        # include no compilation.
+        # of later ones; the seconds, and the waits for batches, of the steps
+        # after the first, which includes compilation.
         self._sums = dict(sums or {})
-        self._results: list[tuple[int, Any]] = []
-        self._steps, self._seconds = 0, 0.0
+        self._results: list[Any] = []
+        self._seconds = 0.0
         self._waits: list[Any] = []
-        # Calls of one step and of several are compiled separately.
-        self._compiled: set[bool] = set()
+        self._is_compiled = False
         self._started = self._lapped = time.monotonic()
         self._is_first_line_due = True
         self._bar = progress.bar(
             num_train_steps, initial=first_step, title="training"
         )
+        self._path = output_dir and os.path.join(output_dir, METRICS_FILE)
         self._writer = None
-        if output_dir:
+        if self._path:
             import tensorflow as tf
 
             self._writer = tf.summary.create_file_writer(output_dir)
-            remove_later_metrics(metrics_path(output_dir), first_step)
+            remove_later_metrics(self._path, first_step)
 
-    def add(self, step: int, result: dict[str, Any], count: int) -> None:
-        """Adds the result of `Trainer.run`, the `count` steps before `step`."""
+    def add(self, step: int, result: dict[str, Any]) -> None:
+        """Adds the result of `Trainer.run`, of the step before `step`."""
         wait = result.pop("input_seconds")
-        self._results.append((count, result))
-        seconds, is_single = self._lap(), count == 1
-        if is_single in self._compiled:
+        self._results.append(result)
+        seconds = self._lap()
+        if self._is_compiled:
             self._waits.append(wait)
-            self._steps += count
             self._seconds += seconds
-        self._compiled.add(is_single)
-        self._bar.update(count)
+        self._is_compiled = True
+        self._bar.update()
         late = time.monotonic() - self._started > _FIRST_LINE_SECONDS
         if self._is_first_line_due and late:
             self._show(step, *self._values(step))
@@ -121,8 +115,7 @@ class Reporter:
                 self._sums["steps"],
             )
         self._record(step, values)
-        self._sums, self._waits = {}, []
-        self._steps, self._seconds = 0, 0.0
+        self._sums, self._waits, self._seconds = {}, [], 0.0
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
@@ -132,10 +125,10 @@ class Reporter:
 
     def has_evaluation(self, step: int) -> bool:
         """Returns whether this worker has reported an evaluation of a step."""
-        return self._output_dir is not None and any(
+        return self._path is not None and any(
             record["step"] == step
             and any(n.startswith(HELD_OUT) for n in record)
-            for record in read_metrics(metrics_path(self._output_dir))
+            for record in read_metrics(self._path)
         )
 
     def sums(self) -> dict[str, Any]:
@@ -146,7 +139,7 @@ class Reporter:
         """
         import tensorflow as tf
 
-        for count, result in self._results:
+        for result in self._results:
             values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
             step = values.pop("first_bad_step")
             if step >= 0:
@@ -156,25 +149,25 @@ class Reporter:
                     f"{self._describe(step)}. Try a lower learning rate or a "
                     "longer warm-up; instead of mixed_float16, mixed_bfloat16."
                 )
-            self._sums = _plus(self._sums, {"steps": count, **values})
+            self._sums = _plus(self._sums, {"steps": 1, **values})
         self._results = []
         return self._sums
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
         """Excludes the time of a block from the speed."""
-        self._seconds += self._lap() if self._steps else 0.0
+        self._seconds += self._lap() if self._waits else 0.0
         yield
         self._lap()
 
     def close(self) -> None:
         """Ends the reports; plots them, unless all are of one step."""
         self._bar.close()
-        if self._writer is None or self._output_dir is None:
+        if self._writer is None or self._path is None:
             return
         self._writer.close()
-        records = read_metrics(metrics_path(self._output_dir))
-        path = os.path.join(self._output_dir, PLOT_FILE)
+        records = read_metrics(self._path)
+        path = os.path.join(os.path.dirname(self._path), PLOT_FILE)
         if len({record["step"] for record in records}) > 1:
             draw_curves(records, path)
         else:
@@ -188,14 +181,15 @@ class Reporter:
     def _values(self, step: int) -> tuple[dict[str, float], float | None]:
         """Returns the means since the last report, and the seconds left."""
         values = _means(self.sums())
-        if not self._steps:
+        num_steps = len(self._waits)
+        if not num_steps:
             self._lap()  # It was of compilation.
             return values, None
         self._seconds = seconds = max(self._seconds + self._lap(), 1e-9)
-        values[_SPEED] = self._steps * self._batch_size / seconds
+        values[_SPEED] = num_steps * self._batch_size / seconds
         waited = sum(float(wait) for wait in self._waits)
         values["input_wait"] = 100 * waited / seconds
-        return values, (self._total - step) * seconds / self._steps
+        return values, (self._total - step) * seconds / num_steps
 
     def _show(
         self,
@@ -218,7 +212,7 @@ class Reporter:
         values: Mapping[str, float],
         is_evaluation: bool = False,
     ) -> None:
-        if self._writer is None or self._output_dir is None:
+        if self._writer is None or self._path is None:
             return
         import tensorflow as tf
 
@@ -232,7 +226,7 @@ class Reporter:
                     float(f"{value:.7g}") if is_float else value
                 )
         self._writer.flush()
-        with tf.io.gfile.GFile(metrics_path(self._output_dir), "a") as file:
+        with tf.io.gfile.GFile(self._path, "a") as file:
             file.write(json.dumps(json_text.finite(rounded)) + "\n")
 
 
@@ -292,16 +286,12 @@ def _means(sums: Mapping) -> dict[str, float]:
     return values
 
 
-def metrics_path(folder: str) -> str:
-    """Returns the path of `metrics.jsonl` in a run's folder."""
-    return os.path.join(folder, METRICS_FILE)
-
-
 def read_metrics(path: str) -> list[dict[str, Any]]:
     """Reads all reports; lines that are none are left out.
 
     Returns:
-        The reports; an empty list if there is no file.
+        The reports; an empty list if there is no file. Each has `step`, then
+        metrics by name, all numbers; None for infinity and NaN.
     """
     if not paths.exists(path):
         return []
@@ -326,19 +316,18 @@ def remove_later_metrics(path: str, step: int) -> None:
             file.write(content)
 
 
-def draw_curves(records: Sequence[Record], path: str) -> None:
+def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
     """Plots every metric against the step, in training and held out.
 
-    Each metric has a panel: losses first, the learning rate last.
-
     Args:
-        records: the reports, at least one.
+        records: the reports, at least one, as `read_metrics` returns them.
         path: the PNG file to write.
     """
     from matplotlib.backends import backend_agg
     from matplotlib.figure import Figure
 
-    names = _panels(records)
+    found = (name.removeprefix(HELD_OUT) for each in records for name in each)
+    names = [name for name in dict.fromkeys(found) if name not in _NOT_DRAWN]
     width, height = _PANEL_INCHES
     figure = Figure((width, height * len(names)), layout="constrained")
     axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
@@ -363,17 +352,3 @@ def draw_curves(records: Sequence[Record], path: str) -> None:
     backend_agg.FigureCanvasAgg(figure)
     with writing.whole_file(path, "wb") as file:
         writing.save_png(figure, file)
-
-
-def _panels(records: Sequence[Record]) -> list[str]:
-    """Lists the metrics to plot: losses, then others, then the rate."""
-    names = {
-        name.removeprefix(HELD_OUT) for record in records for name in record
-    } - _NOT_DRAWN
-
-    def place(name: str) -> tuple[object, ...]:
-        is_rate, is_loss = name == _LEARNING_RATE, name.endswith("loss")
-        # The total loss comes before its terms.
-        return is_rate, name != "loss", not is_loss, name
-
-    return sorted(names, key=place)

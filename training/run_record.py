@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from files import json_text, paths, writing
+from training import workers
 
 FILE = "run.jsonl"
 # Packages whose versions affect results and speed.
@@ -56,19 +57,11 @@ def recorded(run: Callable[[Any], None]) -> Callable[[Any], None]:
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[None]:
     """Locks the folder of a run; the chief locks it for all workers."""
-    if not _is_chief():
+    if not workers.is_chief():
         yield
         return
     with writing.lock_folder(folder, f"--output_dir={folder}"):
         yield
-
-
-def _is_chief() -> bool:
-    if "TF_CONFIG" not in os.environ:
-        return True
-    from training import workers  # Late: it imports TensorFlow.
-
-    return workers.is_chief()
 
 
 def write_start(options: Any) -> None:
@@ -101,7 +94,7 @@ def write_end(options: Any, outcome: str) -> None:
 
 
 def _append(folder: str, values: dict[str, Any]) -> None:
-    if not _is_chief():
+    if not workers.is_chief():
         return
     line = json.dumps(json_text.finite(values)) + "\n"
     path = os.path.join(folder, FILE)

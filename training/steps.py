@@ -1,9 +1,9 @@
 """Training and evaluation steps on any number of replicas."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from modeling import compilation
@@ -61,64 +61,42 @@ class LossScale:
         self.finite_steps.assign(tf.where(grow, none, finite_steps))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainState:
-    """The state that a training step reads or changes.
-
-    Attributes:
-        objective: the model and its losses.
-        optimizer: the trainable weights and their moments.
-        schedule: the learning rate by step.
-        loss_scale: for float16.
-        clip_norm: the norm to which gradients are clipped; 0 for no clipping.
-            Source: run_pretraining.py and optimization.py of the release.
-        seed: the seed of the run; dropout depends on it, the step and the
-            replica.
-    """
-
-    objective: objectives.Objective
-    optimizer: optimization.AdamWeightDecayOptimizer
-    schedule: optimization.Schedule
-    loss_scale: LossScale
-    clip_norm: float = 1.0
-    seed: int
-
-    def renewed(
-        self, schedule: optimization.Schedule, seed: int
-    ) -> "TrainState":
-        """Returns the state of a new run with the same variables.
-
-        The caller sets the weights.
-        """
-        self.optimizer.reset()
-        self.loss_scale.reset()
-        return dataclasses.replace(self, schedule=schedule, seed=seed)
-
-
 class Trainer:
-    """Training steps compiled for a distribution strategy.
+    """The state of training, and its steps, compiled for a strategy.
+
+    Construct it in the strategy's scope.
 
     Args:
         strategy: holds the variables.
-        state: the state of training, created in the strategy's scope. It may be
-            replaced by a `renewed` one whose schedule differs in its peak
-            alone; the compiled steps are reused.
+        objective: the model and its losses.
+        optimizer: the trainable weights and their moments.
+        scales_loss: whether to scale the loss, for float16.
+        clip_norm: the norm to which gradients are clipped; 0 for no clipping.
+            Source: run_pretraining.py and optimization.py of the release.
         jit_compile: whether XLA compiles the forward and backward pass.
+
+    Attributes:
+        strategy, objective, optimizer, jit_compile: those given.
+        loss_scale: for float16.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        state: TrainState,
+        objective: objectives.Objective,
+        optimizer: optimization.AdamWeightDecayOptimizer,
         *,
+        scales_loss: bool = False,
+        clip_norm: float = 1.0,
         jit_compile: bool = False,
     ):
         self.strategy = strategy
-        self.state = state
-        self._jit_compile = jit_compile
+        self.objective, self.optimizer = objective, optimizer
+        self.loss_scale = LossScale(active=scales_loss)
+        self.jit_compile = jit_compile
+        self._clip_norm = clip_norm
         # Without AutoGraph, here as elsewhere: no Python control flow depends
         # on a tensor, and the conversion takes 2.5 s of a program's start.
-        self._compiled_steps = tf.function(self._steps, autograph=False)
         self._compiled_step = tf.function(self._step, autograph=False)
         # The sum over replicas and the update are not compiled by XLA. Without
         # XLA too, this is a function, which is traced once for a loop over
@@ -127,70 +105,48 @@ class Trainer:
             self._gradients, autograph=False, jit_compile=jit_compile or None
         )
 
+    def reset(self) -> None:
+        """Sets the moments and the loss scale of a new run."""
+        self.optimizer.reset()
+        self.loss_scale.reset()
+
     def run(
         self,
         iterator,
-        first_step: int,
-        count: int,
+        step: int,
+        learning_rate: np.ndarray | np.floating,
         *,
+        seed: int,
         num_accumulation_steps: int = 1,
     ) -> dict:
-        """Runs `count` steps on the next batches.
+        """Runs a step on the next batch.
 
         Args:
             iterator: over a distributed training dataset.
-            first_step: the number of the first step, from 0.
-            count: the number of steps.
+            step: its number, from 0.
+            learning_rate: `[]` float32.
+            seed: of the run; dropout depends on it, the step and the replica.
             num_accumulation_steps: micro-batches per update, which must divide
                 the rows of a replica.
 
         Returns:
-            Float32 sums over the steps, as tensors: `losses` and `metrics` by
-            name (a metric is a sum and a weight), `gradient_norm` before
-            clipping, over steps where it is finite, and `skipped_steps`, the
-            number of steps whose float16 gradients overflowed. Also
-            `input_seconds`, `[]` float64, the time spent waiting for batches.
-            Not summed: `learning_rate` of the last step, and `first_bad_step`,
-            the first step whose loss was not finite, or whose gradient was not
-            and was applied; -1 if there is none.
+            Float32 tensors: `losses` and `metrics` by name (a metric is a sum
+            and a weight); `gradient_norm` before clipping, 0 if it is not
+            finite; `skipped_steps`, 1 if float16 gradients overflowed, else 0;
+            and `learning_rate`. `first_bad_step` is the step if its loss was
+            not finite, or its gradient was not and was applied, else -1. Also
+            `input_seconds`, `[]` float64, the time spent waiting for the batch.
         """
-        step = tf.constant(first_step, tf.int64)
-        run = (
-            tf.constant(self.state.schedule.init_lr, tf.float32),
-            tf.constant(devices.seed_words(self.state.seed)),
+        return self._compiled_step(
+            iterator,
+            tf.constant(step, tf.int64),
+            tf.constant(learning_rate),
+            tf.constant(devices.seed_words(seed)),
             num_accumulation_steps,
         )
-        if count == 1:
-            return self._compiled_step(iterator, step, *run)
-        count = tf.constant(count, tf.int64)
-        return self._compiled_steps(iterator, step, count, *run)
 
-    def _steps(self, iterator, first_step, count, *run):
-        # The sums start as zeros, so that the graph has one copy of the step.
-        one_step = self._compiled_step.get_concrete_function(
-            iterator, first_step, *run
-        )
-        sums = tf.nest.map_structure(
-            lambda spec: tf.zeros(spec.shape, spec.dtype),
-            one_step.structured_outputs,
-        )
-        sums["first_bad_step"] -= 1
-
-        def one_more(offset, sums):
-            step = self._compiled_step(iterator, first_step + offset, *run)
-            return offset + 1, _add(sums, step)
-
-        _, sums = tf.while_loop(
-            lambda offset, _: offset < count,
-            one_more,
-            (tf.constant(0, tf.int64), sums),
-        )
-        return sums
-
-    def _step(self, iterator, step, peak, seed, num_parts):
+    def _step(self, iterator, step, learning_rate, seed, num_parts):
         batch, input_seconds = _timed_next(iterator)
-        schedule = dataclasses.replace(self.state.schedule, init_lr=peak)
-        learning_rate = schedule.learning_rate(step)
         # Otherwise, on one core, the step runs before the time is measured.
         with tf.control_dependencies([input_seconds]):
             result = _first_replica(
@@ -201,9 +157,9 @@ class Trainer:
                 ),
             )
         finite = result.pop("finite")
-        self.state.loss_scale.update(finite)
+        self.loss_scale.update(finite)
         bad = ~tf.math.is_finite(tf.add_n(list(result["losses"].values())))
-        if not self.state.loss_scale.active:
+        if not self.loss_scale.active:
             bad = bad | ~finite
         return {
             **result,
@@ -215,14 +171,13 @@ class Trainer:
 
     def _replica_step(self, features, step, learning_rate, seed, num_parts):
         context = tf.distribute.get_replica_context()
-        state = self.state
         denominators = _sum_over_replicas(
-            context, state.objective.denominators(features)
+            context, self.objective.denominators(features)
         )
         seed = devices.dropout_seed(
             seed, step, context.replica_id_in_sync_group
         )
-        scale = tf.convert_to_tensor(state.loss_scale.scale)
+        scale = tf.convert_to_tensor(self.loss_scale.scale)
 
         def part(index):
             if num_parts == 1:
@@ -237,18 +192,18 @@ class Trainer:
             )
 
         gradients, sums = sum_over_parts(part, num_parts)
-        if state.loss_scale.active:
+        if self.loss_scale.active:
             gradients = {name: x / scale for name, x in gradients.items()}
         summed = _sum_over_replicas(context, list(gradients.values()))
-        factor, norm = optimization.clipping_factor(summed, state.clip_norm)
+        factor, norm = optimization.clipping_factor(summed, self._clip_norm)
         finite = tf.math.is_finite(norm)
-        state.optimizer.apply_gradients(
+        self.optimizer.apply_gradients(
             dict(zip(gradients, summed, strict=True)),
             learning_rate=learning_rate,
             step=step,
             factor=factor,
             # A step whose float16 gradients overflowed changes nothing.
-            only_if=finite if state.loss_scale.active else None,
+            only_if=finite if self.loss_scale.active else None,
         )
         # The norm is of the summed gradients: the same on every replica.
         return {
@@ -264,12 +219,11 @@ class Trainer:
             The scaled dense gradients by the names of their variables, which
             omits variables without one; and the losses and metrics of the rows.
         """
-        variables = self.state.optimizer.variables
-        objective = self.state.objective
-        with compilation.pieces(not self._jit_compile):
+        variables = self.optimizer.variables
+        with compilation.pieces(not self.jit_compile):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(list(variables.values()))
-                outcome = objective.outcome(features, denominators, seed)
+                outcome = self.objective.outcome(features, denominators, seed)
                 total = tf.add_n(list(outcome.losses.values())) * scale
             found = tape.gradient(total, list(variables.values()))
         gradients = {
@@ -329,10 +283,7 @@ def part_of(
         num_parts: the number of micro-batches.
 
     Returns:
-        `[B / num_parts, ...]` each.
-
-    Raises:
-        ValueError: B is not a multiple of `num_parts`.
+        `[B / num_parts, ...]` each; B is a multiple of `num_parts`.
     """
 
     def rows_of(value):
@@ -340,11 +291,6 @@ def part_of(
         if num_rows is None:  # Packed rows.
             size = tf.shape(value)[0] // num_parts
             return value[index * size : (index + 1) * size]
-        if num_rows % num_parts:
-            raise ValueError(
-                "The rows of a replica must divide among the accumulation "
-                f"steps; got {num_rows} and {num_parts}."
-            )
         size = num_rows // num_parts
         rows = value[index * size : (index + 1) * size]
         return tf.ensure_shape(rows, [size, *value.shape[1:]])
@@ -406,8 +352,8 @@ def _first_replica(strategy, values):
 def _timed_next(iterator):
     """Returns the next batch and the seconds spent waiting for it.
 
-    With several steps per call, or on an accelerator, the wait may overlap with
-    the previous step: it is an upper bound on the idle time of devices.
+    On an accelerator the wait may overlap with the previous step: it is an
+    upper bound on the idle time of devices.
     """
     start = tf.timestamp()
     with tf.control_dependencies([start]):
@@ -416,15 +362,3 @@ def _timed_next(iterator):
         tf.nest.flatten(batch, expand_composites=True)
     ):
         return batch, tf.timestamp() - start
-
-
-def _add(total, step):
-    """Adds the result of one more step to those before it."""
-    first_bad = total["first_bad_step"]
-    return {
-        **tf.nest.map_structure(tf.add, total, step),
-        "learning_rate": step["learning_rate"],
-        "first_bad_step": tf.where(
-            first_bad >= 0, first_bad, step["first_bad_step"]
-        ),
-    }

@@ -14,7 +14,6 @@ from files import paths, run_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
-    checkpointing,
     devices,
     initialization,
     input_pipeline,
@@ -22,7 +21,6 @@ from training import (
     model_folder,
     prediction,
     record_files,
-    record_order,
     records,
     steps,
     workers,
@@ -73,25 +71,6 @@ class TaskModel:
             "bilstm_head": getattr(options, "bilstm_head", False),
         }
 
-    def _describe(self, options: training_flags.FineTuningOptions) -> None:
-        """Describes the model in the folder of a trial, or compares it."""
-        config, description = self._config.to_dict(), self._description
-        start, vocab_file = options.init_checkpoint, options.vocab_file
-        if start and not run_files.checkpoints_in(options.output_dir):
-            model_folder.check_start(
-                start,
-                description,
-                vocab_file,
-                with_outputs=not options.do_train,
-            )
-        model_folder.describe(
-            options.output_dir,
-            config,
-            description,
-            vocab_file,
-            is_training=options.do_train,
-        )
-
     # ----------------------------------------------------------------- Records
 
     def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
@@ -126,17 +105,16 @@ class TaskModel:
 
     def _metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
         """Returns the expected sidecar of the records of a data set."""
-        description, flags = self._description, dict(data_set.made_from)
-        if description["strip_accents"] != description["do_lower_case"]:
-            flags["strip_accents"] = description["strip_accents"]
+        options, tokenizer = self._options, self._task.tokenizer
         return records.Metadata(
             kind=data_set.kind,
-            max_seq_length=self._options.max_seq_length,
-            vocab_size=self._task.tokenizer.vocab_size,
-            vocab_sha256=description["vocab_sha256"],
-            do_lower_case=self._options.do_lower_case,
+            max_seq_length=options.max_seq_length,
+            vocab_size=tokenizer.vocab_size,
+            vocab_sha256=records.vocab_sha256(tokenizer.vocab),
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strips_accents,
             num_records=0,  # Filled in when they are written.
-            flags=flags,
+            flags=data_set.made_from,
         )
 
     # ---------------------------------------------------------------- Training
@@ -149,7 +127,14 @@ class TaskModel:
                 was trained with other text options.
         """
         if workers.is_chief():
-            self._describe(options)
+            model_folder.describe(
+                options.output_dir,
+                self._config.to_dict(),
+                self._description,
+                options.vocab_file,
+                is_training=options.do_train,
+                start=options.init_checkpoint,
+            )
         self._communicator.barrier()
         devices.set_seed(
             options.random_seed, deterministic=options.deterministic
@@ -178,63 +163,41 @@ class TaskModel:
         """
         (train,) = data[task_lib.TRAIN]
         plan = self._plan(options, train, data)
-        with self._strategy.scope():
-            state, first_step = initialization.initialize(
-                self._objective,
-                options,
-                plan,
-                self._trainer.state if self._trainer else None,
+        whole = devices.compiles_whole_steps(
+            self._strategy, options, plan.num_train_steps
+        )
+        # The trials share the compiled steps.
+        if self._trainer is None or self._trainer.jit_compile != whole:
+            self._trainer = initialization.make_trainer(
+                self._strategy, self._objective, options, jit_compile=whole
             )
-        self._trainer = self._trainer_of(state)
+        first_step = initialization.initialize(self._trainer, options, plan)
         batches = training_batches(train.source, options)
-        step, _ = loop.train(self._trainer, batches, options, plan, first_step)
-        loop.warn_of_more_steps(step, plan.num_train_steps)
+        loop.train(self._trainer, batches, options, plan, first_step)
 
     def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
-        run = length(num_examples(train), options)
+        count = num_examples(train)
+        num_train_steps = count_steps(count, options)
         every = options.eval_every_steps
         if options.eval_every_epoch:
-            every = run.steps_per_epoch
-        evaluates = options.evaluates_while_training
+            # Rounded up, so that the last epoch ends with the run.
+            every = -(-count // options.train_batch_size)
 
         def evaluate() -> Mapping[str, float]:
             held_out = data[task_lib.EVAL][0]
             return self._task.metrics(held_out, self._answer(held_out))
 
         return initialization.Plan(
-            num_train_steps=run.num_train_steps,
-            num_warmup_steps=run.num_warmup_steps,
+            num_train_steps=num_train_steps,
+            num_warmup_steps=int(num_train_steps * options.warmup_proportion),
             data={
                 "num_records": len(train.source.files),
                 "records_fingerprint": train.source.files.fingerprint(),
             },
             new_variables=(_OUTPUT_LAYER,),
-            frozen_variables=(
-                *self._objective.model.frozen_variables,
-                *frozen_variables(options.freeze_layers),
-            ),
-            evaluate=evaluate if evaluates else None,
+            evaluate=evaluate,
             eval_every_steps=every,
-            best_metric=self._task.metric if evaluates else None,
-        )
-
-    def _trainer_of(self, state: steps.TrainState) -> steps.Trainer:
-        """Returns compiled steps; the same if schedules differ in their peak.
-
-        The length of a run is compiled into its steps.
-        """
-        trainer, constants = self._trainer, state.schedule.without_peak
-        if trainer and trainer.state.schedule.without_peak == constants:
-            trainer.state = state
-            return trainer
-        return steps.Trainer(
-            self._strategy,
-            state,
-            jit_compile=devices.compiles_whole_steps(
-                self._strategy,
-                self._options,
-                state.schedule.num_train_steps,
-            ),
+            best_metric=self._task.metric,
         )
 
     # -------------------------------------------------------------- Evaluation
@@ -258,7 +221,9 @@ class TaskModel:
         """
         if not splits:
             return {}
-        step = self._restore(options)
+        step = initialization.load_for_evaluation(
+            self._strategy, self._objective.model, options
+        )
         results: dict[str, float] = {}
         answers: dict[str, Any] = {}  # By data set.
         for split in splits:
@@ -283,15 +248,6 @@ class TaskModel:
             results |= scores
         return results
 
-    def _restore(self, options: training_flags.FineTuningOptions) -> int:
-        """Loads the weights; returns their step, 0 for `init_checkpoint`."""
-        prefix = checkpointing.best_or_latest(
-            options.output_dir, best=options.use_best_checkpoint
-        )
-        return initialization.load_for_evaluation(
-            self._strategy, self._objective.model, prefix, options
-        )
-
     def _answer(self, data: task_lib.Data) -> Any:
         """Answers a data set with the current weights."""
         batch_flag = "predict_batch_size"
@@ -309,14 +265,6 @@ class TaskModel:
 def _copy_weights(source: keras.Model, target: keras.Model) -> None:
     for theirs, ours in zip(source.variables, target.variables, strict=True):
         ours.assign(theirs)
-
-
-def frozen_variables(num_layers: int) -> tuple[str, ...]:
-    """Lists patterns of the embeddings and the first layers; 0 for nothing."""
-    if not num_layers:
-        return ()
-    numbers = "|".join(map(str, range(num_layers)))
-    return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
 
 
 # --------------------------------------------------------------------- Records
@@ -367,18 +315,9 @@ def _write_records(
 # ------------------------------------------------------------ Steps and batches
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Length:
-    """The length of a run in steps, as the release counts it."""
-
-    num_train_steps: int
-    num_warmup_steps: int
-    steps_per_epoch: int
-
-
-def length(
+def count_steps(
     num_examples: int, options: training_flags.FineTuningOptions
-) -> Length:
+) -> int:
     """Counts the steps of a run.
 
     As released: fractions of a training step and of a warm-up step are dropped.
@@ -399,12 +338,7 @@ def length(
             f"{num_train_epochs:g} epochs make less than one step. Choose a "
             "smaller --train_batch_size or a larger --num_train_epochs."
         )
-    return Length(
-        num_train_steps=num_train_steps,
-        num_warmup_steps=int(num_train_steps * options.warmup_proportion),
-        # Rounded up, so that the last epoch ends with the run.
-        steps_per_epoch=-(-num_examples // batch_size),
-    )
+    return num_train_steps
 
 
 def num_examples(train: task_lib.Data) -> int:
@@ -429,5 +363,5 @@ def training_batches(
     return input_pipeline.TrainingBatches(
         source=source,
         batch_size=options.train_batch_size,
-        order=record_order.RecordOrder(len(source.files), options.random_seed),
+        seed=options.random_seed,
     )

@@ -5,22 +5,34 @@ workers and its own index. Only the chief writes to the shared folder:
 
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
+
+Importing this module does not import TensorFlow.
 """
 
-import tensorflow as tf
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # In the order of their ranks.
 _KINDS = ("chief", "worker")
-_resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver
+
+
+def _config() -> dict[str, Any]:
+    return json.loads(os.environ.get("TF_CONFIG") or "{}")
 
 
 def _members() -> list[tuple[str, int]]:
     """Lists the kind and index of every worker, the chief first."""
-    spec = _resolver().cluster_spec().as_dict()
+    cluster = _config().get("cluster", {})
     return [
         (kind, index)
         for kind in _KINDS
-        for index in range(len(spec.get(kind, ())))
+        for index in range(len(cluster.get(kind, ())))
     ]
 
 
@@ -31,10 +43,10 @@ def count() -> int:
 
 def is_chief() -> bool:
     """Returns whether this process is the chief, which writes all files."""
-    members, resolver = _members(), _resolver()
+    members, own = _members(), _config().get("task", {})
     return not members or members[0] == (
-        resolver.task_type,
-        resolver.task_id,
+        own.get("type"),
+        int(own.get("index", 0)),
     )
 
 
@@ -48,28 +60,30 @@ class Communicator:
         strategy: the distribution strategy of the run.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy):
-        self._strategy = strategy
+    def __init__(self, strategy: "tf.distribute.Strategy"):
+        import tensorflow as tf
+
         self._has_others = count() > 1 and isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._gather = tf.function(self._gathered, autograph=False)
+
+        def gather(number):
+            context = tf.distribute.get_replica_context()
+            return context.all_gather(number, axis=0)  # [replicas]
+
+        @tf.function(autograph=False)
+        def gathered(number):
+            results = strategy.run(gather, args=(number,))
+            return strategy.experimental_local_results(results)[0]
+
+        self._gathered = gathered
 
     def all_reduce_max(self, number: int) -> int:
         """Returns the largest of the workers' numbers."""
         if not self._has_others:
             return number
-        return int(self._gather(tf.constant(number, tf.int64)).numpy().max())
+        return int(self._gathered(np.array([number])).numpy().max())
 
     def barrier(self) -> None:
         """Returns when every worker has called it."""
         self.all_reduce_max(0)
-
-    def _gathered(self, number):
-        def gather():
-            context = tf.distribute.get_replica_context()
-            return context.all_gather(number[tf.newaxis], axis=0)
-
-        return self._strategy.experimental_local_results(
-            self._strategy.run(gather)
-        )[0]  # [replicas]

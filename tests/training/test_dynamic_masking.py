@@ -16,7 +16,6 @@ from training import (
     dynamic_masking,
     input_pipeline,
     record_files,
-    record_order,
     records,
 )
 
@@ -367,10 +366,7 @@ def _rows(batches):
 def _trained_on(source, steps, worker=0, workers=1, replicas=1, seed=5):
     context = tf.distribute.InputContext(workers, worker, replicas)
     batches = input_pipeline.TrainingBatches(
-        source=source,
-        batch_size=8,
-        order=record_order.RecordOrder(20, seed),
-        seed=seed,
+        source=source, batch_size=8, seed=seed
     )
     iterator = batches.iterator(toy.OneWorker(context), *steps)
     count = (steps[1] - steps[0]) * (replicas // workers)
@@ -399,9 +395,9 @@ def test_masks_do_not_depend_on_the_replicas(source):
 
 def test_evaluation_masks_a_record_always_alike(source):
     def evaluated(replicas=1, **options):
-        make = input_pipeline.evaluation_dataset(source, **options)
-        context = tf.distribute.InputContext(1, 0, replicas)
-        return {number: rest for number, *rest in _rows(make(context))}
+        worker = toy.OneWorker(tf.distribute.InputContext(1, 0, replicas))
+        batches = input_pipeline.evaluation_batches(worker, source, **options)
+        return {number: rest for number, *rest in _rows(batches)}
 
     once = evaluated(batch_size=8)
     assert sorted(once) == list(range(20))

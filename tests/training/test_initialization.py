@@ -8,6 +8,7 @@ import types
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
@@ -16,11 +17,14 @@ from tests import toy_pretraining as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
+    devices,
     flags,
     initialization,
     model_folder,
     objectives,
 )
+
+_STRATEGY = tf.distribute.get_strategy()
 
 
 @pytest.fixture
@@ -37,36 +41,42 @@ def _start(
 ):
     keras.config.set_dtype_policy("mixed_float16" if scale_loss else "float32")
     try:
-        return initialization.initialize(
-            objective,
-            flags.TrainingOptions(
-                output_dir=str(folder),
-                bert_config_file="",
-                init_checkpoint=init_checkpoint,
-            ),
-            initialization.Plan(
-                **{
-                    "num_train_steps": 9,
-                    "data": {"num_records": 7},
-                    **changes,
-                }
-            ),
-        )
+        options = _training_options(folder, init_checkpoint)
+        trainer = initialization.make_trainer(_STRATEGY, objective, options)
+        plan = _plan(**{"data": {"num_records": 7}, **changes})
+        return trainer, initialization.initialize(trainer, options, plan)
     finally:
         keras.config.set_dtype_policy("float32")
 
 
-def _save(objective, state, folder, step=4, **saved):
-    for number, slot in enumerate(state.optimizer.slots().values()):
+def _plan(**changes):
+    values = {
+        "num_train_steps": 9,
+        "data": {},
+        "evaluate": dict,
+        "best_metric": "loss",
+        **changes,
+    }
+    return initialization.Plan(**values)
+
+
+def _training_options(folder, path):
+    return flags.TrainingOptions(
+        output_dir=str(folder), bert_config_file="", init_checkpoint=path
+    )
+
+
+def _save(objective, trainer, folder, step=4, **saved):
+    for number, slot in enumerate(trainer.optimizer.slots().values()):
         slot.assign(np.full(slot.shape, number, np.float32))
     variables = {
         **checkpointing.weights(objective.model),
-        **state.optimizer.slots(),
+        **trainer.optimizer.slots(),
     }
     beside = {
         "flags": {"learning_rate": 5e-5},
         "data": {"num_records": 7},
-        "loss_scale": state.loss_scale.state(),
+        "loss_scale": trainer.loss_scale.state(),
         **saved,
     }
     return checkpointing.save(str(folder), step, variables, beside, 0)
@@ -79,11 +89,11 @@ def _values(objective):
 
 def test_a_fresh_run_starts_at_step_0_with_empty_moments(objective, tmp_path):
     before = _values(objective)
-    state, step = _start(objective, tmp_path)
+    trainer, step = _start(objective, tmp_path)
     assert step == 0
     after = _values(objective)
     assert all((after[name] == value).all() for name, value in before.items())
-    assert all(not s.numpy().any() for s in state.optimizer.slots().values())
+    assert all(not s.numpy().any() for s in trainer.optimizer.slots().values())
 
 
 def test_fine_tuning_of_random_weights_is_warned_of(
@@ -100,31 +110,32 @@ def test_fine_tuning_of_random_weights_is_warned_of(
 def test_a_checkpoint_in_the_folder_goes_before_another(
     objective, tmp_path, caplog
 ):
-    state, _ = _start(objective, tmp_path)
-    prefix = _save(objective, state, tmp_path)
+    trainer, _ = _start(objective, tmp_path)
+    prefix = _save(objective, trainer, tmp_path)
     saved = checkpoints.read(prefix)
     for variable in objective.model.weights:
         variable.assign(np.full(variable.shape, 7.0))
     with caplog.at_level("INFO"):
-        state, step = _start(objective, tmp_path, init_checkpoint="elsewhere")
+        trainer, step = _start(objective, tmp_path, init_checkpoint="elsewhere")
     assert step == 4
-    held = {**_values(objective), **state.optimizer.slots()}
+    held = {**_values(objective), **trainer.optimizer.slots()}
     for name, value in held.items():
         np.testing.assert_array_equal(value, saved[name], err_msg=name)
-    assert f"Resumed from {prefix} at step 4" in caplog.text
+    assert f"Resumed from {prefix} at step 4." in caplog.text
+    assert "--init_checkpoint is not read" in caplog.text
 
 
 def test_another_checkpoint_gives_weights_only(objective, tmp_path):
-    state, _ = _start(objective, tmp_path)
-    prefix = _save(objective, state, tmp_path / "other")
+    trainer, _ = _start(objective, tmp_path)
+    prefix = _save(objective, trainer, tmp_path / "other")
     saved = checkpoints.read(prefix)
     for variable in objective.model.weights:
         variable.assign(np.full(variable.shape, 7.0))
-    state, step = _start(objective, tmp_path / "new", init_checkpoint=prefix)
+    trainer, step = _start(objective, tmp_path / "new", init_checkpoint=prefix)
     assert step == 0
     for name, value in _values(objective).items():
         np.testing.assert_array_equal(value, saved[name], err_msg=name)
-    assert all(not s.numpy().any() for s in state.optimizer.slots().values())
+    assert all(not s.numpy().any() for s in trainer.optimizer.slots().values())
 
 
 def test_variables_may_be_missing_only_where_named_as_new(objective, tmp_path):
@@ -143,17 +154,27 @@ def test_variables_may_be_missing_only_where_named_as_new(objective, tmp_path):
     )
 
 
+def test_a_resumed_run_keeps_how_its_steps_are_compiled(tmp_path):
+    options = _training_options(tmp_path, None)
+    for choice in (True, False):
+        checkpointing.save(str(tmp_path), 4, {}, {"jit_compile": choice}, 0)
+        for num_steps in (20, 10**6):
+            assert choice == devices.compiles_whole_steps(
+                _STRATEGY, options, num_steps
+            )
+
+
 def test_the_loss_scale_is_taken_up(objective, tmp_path):
-    state, _ = _start(objective, tmp_path, scale_loss=True)
-    state.loss_scale.restore({"loss_scale": 64.0, "finite_steps": 3})
-    _save(objective, state, tmp_path)
-    state, _ = _start(objective, tmp_path, scale_loss=True)
-    assert state.loss_scale.state() == {"loss_scale": 64.0, "finite_steps": 3}
+    trainer, _ = _start(objective, tmp_path, scale_loss=True)
+    trainer.loss_scale.restore({"loss_scale": 64.0, "finite_steps": 3})
+    _save(objective, trainer, tmp_path)
+    trainer, _ = _start(objective, tmp_path, scale_loss=True)
+    assert trainer.loss_scale.state() == {"loss_scale": 64.0, "finite_steps": 3}
 
 
 def test_other_flags_and_data_are_one_warning(objective, tmp_path, caplog):
-    state, _ = _start(objective, tmp_path)
-    _save(objective, state, tmp_path)
+    trainer, _ = _start(objective, tmp_path)
+    _save(objective, trainer, tmp_path)
     _start(objective, tmp_path)
     assert "other settings" not in caplog.text
     path = tmp_path / "model.ckpt-4.state.json"
@@ -172,11 +193,11 @@ def test_other_flags_and_data_are_one_warning(objective, tmp_path, caplog):
 def test_the_loss_scale_of_another_precision_is_not_taken_up(
     objective, tmp_path, scale_loss
 ):
-    state, _ = _start(objective, tmp_path, scale_loss=not scale_loss)
+    trainer, _ = _start(objective, tmp_path, scale_loss=not scale_loss)
     expected = _start(objective, tmp_path / "fresh", scale_loss=scale_loss)[0]
-    _save(objective, state, tmp_path)
-    state, _ = _start(objective, tmp_path, scale_loss=scale_loss)
-    assert state.loss_scale.state() == expected.loss_scale.state()
+    _save(objective, trainer, tmp_path)
+    trainer, _ = _start(objective, tmp_path, scale_loss=scale_loss)
+    assert trainer.loss_scale.state() == expected.loss_scale.state()
 
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -184,13 +205,6 @@ _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _CONFIG = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
 _CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
 _HEAD = ("output_weights", "output_bias")
-
-
-class _Objective:
-    """Has a model, which is all that loading asks for."""
-
-    def __init__(self, model):
-        self.model = model
 
 
 def _convert(source, target, output_format, **options):
@@ -219,12 +233,6 @@ def _encoder_is_that_of(model, path):
     )
 
 
-def _training_options(folder, path):
-    return flags.TrainingOptions(
-        output_dir=str(folder), bert_config_file="", init_checkpoint=path
-    )
-
-
 def _words(text):
     """Joins the lines of a message."""
     return " ".join(text.split())
@@ -233,11 +241,8 @@ def _words(text):
 def test_training_starts_from_any_form(tmp_path, caplog):
     path = _convert(_CHECKPOINT, tmp_path / "hf", "huggingface")
     model = heads.BertForPreTraining(_CONFIG)
-    _, step = initialization.initialize(
-        objectives.Pretraining(model, "mlm_nsp"),
-        _training_options(tmp_path / "run", path),
-        initialization.Plan(num_train_steps=9, data={}),
-    )
+    objective = objectives.Pretraining(model, "mlm_nsp")
+    _, step = _start(objective, tmp_path / "run", path)
     assert step == 0
     want = checkpoints.read(_CHECKPOINT)
     for key, variable in checkpoints.variables_by_name(model).items():
@@ -275,15 +280,8 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
     ):
         (run / "task.json").write_text(json.dumps(there | changes))
         model = heads.BertForTokenClassification(_CONFIG, num_labels=2)
-        initialization.initialize(
-            _Objective(model),
-            _training_options(run, prefix),
-            initialization.Plan(
-                num_train_steps=9,
-                new_variables=_HEAD,
-                data={},
-            ),
-        )
+        objective = objectives.Tagging(model)
+        _start(objective, run, prefix, new_variables=_HEAD)
         assert _encoder_is_that_of(model, prefix)
         is_same = np.array_equal(model.output_weights, tagger.output_weights)
         assert is_same == is_kept

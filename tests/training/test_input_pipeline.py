@@ -3,7 +3,6 @@ import itertools
 import os
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import tensorflow as tf
 from modeling import packing
 from tests import toy_pretraining as toy
 from training import flags as training_flags
-from training import input_pipeline, record_files, record_order, records
+from training import input_pipeline, record_files, records
 
 _FEATURES = records.pretraining_features(10, 2)
 
@@ -49,9 +48,8 @@ def _context(pipeline=0, pipelines=1, replicas=1):
 
 
 def _training_rows(source, batch_size, steps, context=None):
-    order = record_order.RecordOrder(len(source.files), 5)
     batches = input_pipeline.TrainingBatches(
-        source=source, batch_size=batch_size, order=order
+        source=source, batch_size=batch_size, seed=5
     )
     return _rows_of_steps(batches, steps, context or _context())
 
@@ -68,7 +66,7 @@ def _rows_of_steps(batches, steps, context):
 
 
 def test_step_takes_the_records_of_its_order_wherever_a_run_starts(source):
-    order = record_order.RecordOrder(11, 5)
+    order = input_pipeline.RecordOrder(11, 5)
     for first, end in ((0, 7), (3, 7), (7, 7)):
         rows = _training_rows(source, 4, (first, end))
         steps = range(first, end)
@@ -114,25 +112,36 @@ def test_a_batch_must_divide_among_the_replicas(num_replicas, options, got):
 
 
 def test_the_records_of_a_step_are_named(source):
-    order = types.SimpleNamespace(batch=lambda step, size: np.arange(size))
     batches = input_pipeline.TrainingBatches(
-        source=source, batch_size=6, order=order
+        source=source, batch_size=6, seed=5
     )
-    a, b = source.files.paths
-    assert batches.describe(0) == (
-        f"{a} record 0, {a} record 1, {a} record 2, {a} record 3 and 2 more"
-    )
+    names = [source.files.name(i) for i in batches.order.batch(1, 6)]
+    assert batches.describe(1) == f"{', '.join(names[:4])} and 2 more"
     few = dataclasses.replace(batches, batch_size=1)
-    assert few.describe(0) == f"{a} record 0"
+    assert few.describe(0) == source.files.name(few.order.batch(0, 1)[0])
+    a, b = source.files.paths
+    assert source.files.name(3) == f"{a} record 3"
     assert source.files.name(4) == f"{b} record 0"
 
 
 def _evaluation(source, context=None, **options):
-    make = input_pipeline.evaluation_dataset(source, **options)
+    worker = toy.OneWorker(context or _context())
     return [
         (_rows(batch), batch["example_weights"].numpy().tolist())
-        for batch in make(context or _context())
+        for batch in input_pipeline.evaluation_batches(
+            worker, source, **options
+        )
     ]
+
+
+def _first_batch(source, batch_size):
+    return next(
+        iter(
+            input_pipeline.evaluation_batches(
+                toy.OneWorker(_context()), source, batch_size=batch_size
+            )
+        )
+    )
 
 
 def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
@@ -187,9 +196,8 @@ def test_an_id_out_of_range_is_refused(tmp_path, name, bad):
         features=_FEATURES,
         vocab_size=31,
     )
-    make = input_pipeline.evaluation_dataset(source, batch_size=4)
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        list(make(_context()))
+        _evaluation(source, batch_size=4)
     assert f"{name} must be at least 0 and less than" in str(caught.value)
     assert f"[{bad}]" in str(caught.value)
 
@@ -211,8 +219,7 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
     )
     lengths = {}
     for size in (2, 3):
-        make = input_pipeline.evaluation_dataset(source, batch_size=size)
-        batch = next(iter(make(_context())))
+        batch = _first_batch(source, size)
         lengths[size] = batch["input_ids"].shape[1]
         np.testing.assert_array_equal(
             batch["input_ids"],
@@ -265,8 +272,7 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
     )
     assert source.lengths().tolist() == [3, 5]
     for size, length in ((1, 4), (2, 8)):
-        make = input_pipeline.evaluation_dataset(source, batch_size=size)
-        batch = next(iter(make(_context())))
+        batch = _first_batch(source, size)
         np.testing.assert_array_equal(
             batch["input_ids"], 7 * masks[:size, :, :length]
         )
@@ -275,17 +281,14 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
 _TAKE_FOR_THREE_SECONDS = """
 import sys, time
 import tensorflow as tf
-from training import input_pipeline, record_files, record_order, records
+from training import input_pipeline, record_files, records
 
 source = input_pipeline.RecordSource(
     files=record_files.RecordFiles(sys.argv[1:]),
     features=records.pretraining_features(10, 2),
     vocab_size=31,
 )
-order = record_order.RecordOrder(len(source.files), 5)
-batches = input_pipeline.TrainingBatches(
-    source=source, batch_size=4, order=order
-)
+batches = input_pipeline.TrainingBatches(source=source, batch_size=4, seed=5)
 strategy = tf.distribute.OneDeviceStrategy("cpu:0")
 iterator = batches.iterator(strategy, 0, 15)
 for _ in range(15):
@@ -312,3 +315,75 @@ def test_batches_end_at_once_on_one_thread(source):
         check=True,
     )
     assert float(made.stdout) < 0.5
+
+
+def _first(order, count):
+    """Lists the first records of a stream, one by one."""
+    return np.array([order.batch(step, 1)[0] for step in range(count)])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Makes blocks of 3 records and windows of 4 blocks."""
+    monkeypatch.setattr(input_pipeline, "_RECORDS_PER_BLOCK", 3)
+    monkeypatch.setattr(input_pipeline, "_BLOCKS_PER_WINDOW", 4)
+
+
+# One window; several, with a short last block; several with a full one.
+@pytest.mark.parametrize("num_records", [1, 7, 38, 48])
+def test_every_epoch_takes_each_record_once(small_blocks, num_records):
+    order = input_pipeline.RecordOrder(num_records, seed=3)
+    for epoch in range(3):
+        taken = order.batch(epoch, num_records)
+        assert sorted(taken) == list(range(num_records))
+
+
+def test_order_differs_between_epochs_and_seeds(small_blocks):
+    order = input_pipeline.RecordOrder(38, seed=3)
+    first, second = order.batch(0, 38), order.batch(1, 38)
+    other = input_pipeline.RecordOrder(38, seed=4).batch(0, 38)
+    again = input_pipeline.RecordOrder(38, seed=3).batch(0, 38)
+    assert (first != second).any()
+    assert (first != other).any()
+    np.testing.assert_array_equal(first, again)
+
+
+@pytest.mark.parametrize("size", [1, 5, 38, 50])
+def test_order_does_not_depend_on_how_it_is_asked_for(small_blocks, size):
+    whole = _first(input_pipeline.RecordOrder(38, seed=3), 150)
+    order = input_pipeline.RecordOrder(38, seed=3)
+    # Backwards, so that what is remembered of other places cannot help.
+    for step in reversed(range(150 // size)):
+        np.testing.assert_array_equal(
+            order.batch(step, size), whole[step * size : (step + 1) * size]
+        )
+
+
+def test_records_of_a_window_stay_together(small_blocks):
+    order = input_pipeline.RecordOrder(48, seed=3).batch(0, 48)
+    for window in order.reshape(4, 12):
+        blocks = set(window // 3)
+        assert len(blocks) == 4
+        # Not block by block.
+        assert any(len(set(part // 3)) > 1 for part in window.reshape(4, 3))
+
+
+def test_first_place_is_as_likely_for_any_record():
+    firsts = [
+        input_pipeline.RecordOrder(200, seed).batch(0, 1)[0]
+        for seed in range(2000)
+    ]
+    # Binomial(2000, 1/4): four standard deviations are 78.
+    counts = np.histogram(firsts, bins=4, range=(0, 200))[0]
+    assert (abs(counts - 500) < 78).all(), counts
+
+
+def test_blocks_and_windows_are_shuffled_by_different_numbers():
+    # Were both drawn from one stream, record 0 would come first too often
+    # when its block does: here in 1/128 of all orders.
+    firsts = [
+        input_pipeline.RecordOrder(128, seed).batch(0, 2)
+        for seed in range(3000)
+    ]
+    same_block = np.mean([a // 64 == b // 64 for a, b in firsts])
+    assert abs(same_block - 63 / 127) < 4 * 0.5 / np.sqrt(3000)

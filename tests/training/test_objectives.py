@@ -207,8 +207,6 @@ def test_class_weights_of_several_labels_weigh_those_that_hold():
     plain, _ = _trained_on("single_label", (), logits, labels)
     equal, _ = _trained_on("single_label", (3.0, 3.0), logits, labels)
     np.testing.assert_allclose(equal, plain, rtol=1e-6)
-    with pytest.raises(ValueError, match="one of single_label, multi_label"):
-        objectives.Classification(_Fixed([[0.0]]), "ranking")
 
 
 # ------------------------------------------------------------------- Tagging

@@ -68,7 +68,7 @@ def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
     schedule = optimization.Schedule(
         init_lr=2.0, num_train_steps=10, num_warmup_steps=warmup, kind=kind
     )
-    found = [schedule.learning_rate(step).numpy() for step in steps]
+    found = schedule.learning_rate(np.array(steps))
     np.testing.assert_allclose(found, rates, rtol=1e-6)
 
 
@@ -87,14 +87,6 @@ def test_the_rate_may_fall_to_another_end_than_zero():
         found = [schedule.learning_rate(step) for step in (0, 1, 4, 10, 12)]
         np.testing.assert_allclose(found, rates, rtol=1e-6)
         assert schedule.describe().endswith("falling to 0.5 at step 10")
-
-
-def test_unknown_schedule_and_no_steps_are_refused():
-    with pytest.raises(ValueError, match=r"must be one of .*got 'cosine'"):
-        optimization.Schedule(init_lr=1.0, num_train_steps=1, kind="cosine")
-    for steps in (0, -1):
-        with pytest.raises(ValueError, match=f"steps > 0; got {steps}"):
-            optimization.Schedule(init_lr=1.0, num_train_steps=steps)
 
 
 def test_ten_updates_are_those_of_the_release():

@@ -29,7 +29,7 @@ def _reporter(folder, first_step=0, **changes):
 
 
 def _report(reporter, step, loss):
-    reporter.add(step, _result(loss), 1)
+    reporter.add(step, _result(loss))
     reporter.training(step)
 
 
@@ -49,7 +49,7 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
     reporter = _reporter(tmp_path)
     for step, seconds in ((1, 100.0), (2, 1.0), (3, 3.0)):
         now[0] += seconds
-        reporter.add(step, _result(loss=float(step)), 1)
+        reporter.add(step, _result(loss=float(step)))
     with reporter.pause():
         now[0] += 50.0
     reporter.training(3)
@@ -76,7 +76,7 @@ def test_a_first_line_comes_soon_and_changes_no_report(
     reporter = _reporter(tmp_path)
     for step in range(1, 6):
         now[0] += 12.0
-        reporter.add(step, _result(loss=float(step)), 1)
+        reporter.add(step, _result(loss=float(step)))
     assert [line.split("  ")[:2] for line in caplog.messages] == [
         ["step 3/10 30%", "loss 2"]
     ]
@@ -87,9 +87,9 @@ def test_a_first_line_comes_soon_and_changes_no_report(
 
 def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(tmp_path):
     reporter = _reporter(tmp_path)
-    reporter.add(1, _result(), 1)
+    reporter.add(1, _result())
     assert reporter.sums()["steps"] == 1
-    reporter.add(2, _result(first_bad_step=1), 1)
+    reporter.add(2, _result(first_bad_step=1))
     with pytest.raises(reporting.NonFiniteLossError, match="batch: rows of 1"):
         reporter.sums()
 
@@ -97,12 +97,12 @@ def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(tmp_path):
 def test_sums_of_an_earlier_run_belong_to_the_next_report(tmp_path):
     whole, first = _reporter(tmp_path / "a"), _reporter(tmp_path / "b")
     for step in (1, 2, 3):
-        whole.add(step, _result(float(step)), 1)
-    first.add(1, _result(1.0), 1)
+        whole.add(step, _result(float(step)))
+    first.add(1, _result(1.0))
     sums = json.loads(json.dumps(first.sums()))
     resumed = _reporter(tmp_path / "b", 1, sums=sums)
     for step in (2, 3):
-        resumed.add(step, _result(float(step)), 1)
+        resumed.add(step, _result(float(step)))
     assert json.loads(json.dumps(whole.sums())) == resumed.sums()
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import types
+import unittest.mock
 import weakref
 
 import keras
@@ -172,18 +173,27 @@ def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
 def test_steps_are_counted_as_released(
     tmp_path, args, steps, warmup, per_epoch
 ):
-    def length(num_examples, batch_size, num_epochs, warmup_proportion):
-        options = _options(
-            tmp_path,
-            train_batch_size=batch_size,
-            num_train_epochs=num_epochs,
-            warmup_proportion=warmup_proportion,
+    def plan(num_examples, batch_size, num_epochs, warmup_proportion):
+        flags = {
+            "train_batch_size": batch_size,
+            "num_train_epochs": num_epochs,
+            "warmup_proportion": warmup_proportion,
+            "eval_every_epoch": True,
+        }
+        files = unittest.mock.MagicMock()
+        files.__len__.return_value = num_examples
+        train = types.SimpleNamespace(
+            data_set=types.SimpleNamespace(counts_examples=False),
+            source=types.SimpleNamespace(files=files),
         )
-        return task_models.length(num_examples, options)
+        options = _options(tmp_path, **flags)
+        return _model(tmp_path, **flags)._plan(options, train, {})
 
-    assert dataclasses.astuple(length(*args)) == (steps, warmup, per_epoch)
+    found = plan(*args)
+    assert (found.num_train_steps, found.num_warmup_steps) == (steps, warmup)
+    assert found.eval_every_steps == per_epoch
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
-        length(3, 8, 2.0, 0.1)
+        plan(3, 8, 2.0, 0.1)
 
 
 @dataclasses.dataclass(frozen=True)

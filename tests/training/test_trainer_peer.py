@@ -100,19 +100,11 @@ def _train_here(start, rows):
     )
     checkpoints.load(model, start)
     weights = checkpointing.weights(model)
-    state = steps.TrainState(
-        objective=objectives.Classification(model, task.SINGLE_LABEL),
-        optimizer=optimization.AdamWeightDecayOptimizer(
-            weights, optimization.AdamOptions(bias_correction=True)
-        ),
-        schedule=optimization.Schedule(
-            init_lr=_RATE,
-            num_train_steps=_STEPS,
-            num_warmup_steps=_WARMUP,
-            kind="continuous",
-        ),
-        loss_scale=steps.LossScale(active=False),
-        seed=1,
+    schedule = optimization.Schedule(
+        init_lr=_RATE,
+        num_train_steps=_STEPS,
+        num_warmup_steps=_WARMUP,
+        kind="continuous",
     )
     names = ("input_ids", "input_mask", "segment_ids")
     dataset = tf.data.Dataset.from_tensor_slices(
@@ -121,9 +113,18 @@ def _train_here(start, rows):
             "label_ids": np.array([[r["label_id"]] for r in rows], np.int32),
         }
     ).batch(_BATCH)
-    trainer = steps.Trainer(tf.distribute.get_strategy(), state)
+    trainer = steps.Trainer(
+        tf.distribute.get_strategy(),
+        objectives.Classification(model, task.SINGLE_LABEL),
+        optimization.AdamWeightDecayOptimizer(
+            weights, optimization.AdamOptions(bias_correction=True)
+        ),
+    )
     iterator = iter(dataset)
-    log = [trainer.run(iterator, i, 1) for i in range(_STEPS)]
+    log = [
+        trainer.run(iterator, i, schedule.learning_rate(i), seed=1)
+        for i in range(_STEPS)
+    ]
     return log, {name: v.numpy() for name, v in weights.items()}
 
 
