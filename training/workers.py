@@ -69,7 +69,7 @@ class Communicator:
 
         def gather(number):
             context = tf.distribute.get_replica_context()
-            return context.all_gather(number, axis=0)  # [replicas]
+            return context.all_gather(number[tf.newaxis], axis=0)  # [replicas]
 
         @tf.function(autograph=False)
         def gathered(number):
@@ -82,7 +82,7 @@ class Communicator:
         """Returns the largest of the workers' numbers."""
         if not self._has_others:
             return number
-        return int(self._gathered(np.array([number])).numpy().max())
+        return int(self._gathered(np.array(number)).numpy().max())
 
     def barrier(self) -> None:
         """Returns when every worker has called it."""
