@@ -162,7 +162,7 @@ def make_shard(
         return report
     instances = masked_pairs.create_instances(
         corpus,
-        encoded_corpus.vocabulary(tokenizer.vocab),
+        tokenizer.vocab,
         recipe.options,
         random.Random(recipe.options.random_seed + number),
         on_progress,

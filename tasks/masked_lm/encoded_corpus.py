@@ -4,52 +4,18 @@ import array
 import dataclasses
 import itertools
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from files import lines
 from vocab import tokenization, word_memory
 
-_CONTINUATION = "##"
 # In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
 # in the uncased ones none.
 _CASED_VOCAB_SHARE = 0.01
 # A vocabulary with fewer letters that have a case does not show its casing.
 _LEAST_LETTERED_TOKENS = 500
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Vocabulary:
-    """Properties of a vocabulary of `V` distinct tokens for masking.
-
-    Attributes:
-        ids: `[V]` int32, the ids of the tokens in order. As released, each may
-            be a random replacement, including [PAD], [CLS] and [unused1].
-        continues: `[max id + 1]` bool, whether the token of an id continues a
-            word.
-        cls_id, sep_id, mask_id: of the special tokens.
-    """
-
-    ids: np.ndarray
-    continues: np.ndarray
-    cls_id: int
-    sep_id: int
-    mask_id: int
-
-
-def vocabulary(vocab: Mapping[str, int]) -> Vocabulary:
-    """Creates a `Vocabulary` from token -> id with the special tokens."""
-    continues = np.zeros(max(vocab.values()) + 1, bool)
-    for token, index in vocab.items():
-        continues[index] = token.startswith(_CONTINUATION)
-    return Vocabulary(
-        ids=np.array(list(vocab.values()), np.int32),
-        continues=continues,
-        cls_id=vocab["[CLS]"],
-        sep_id=vocab["[SEP]"],
-        mask_id=vocab["[MASK]"],
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -146,20 +146,23 @@ class Instances:
 
     Args:
         corpus: the source of A and B.
-        vocabulary: of the corpus.
+        vocab: token -> id, with the special tokens.
         options: for creating instances.
     """
 
     def __init__(
         self,
-        *,
         corpus: encoded_corpus.Corpus,
-        vocabulary: encoded_corpus.Vocabulary,
+        vocab: Mapping[str, int],
         options: InstanceOptions,
     ):
         self._corpus = corpus
-        self._vocabulary = vocabulary
+        self._vocab = vocab
         self._options = options
+        # As released, each may be a random replacement, including [PAD], [CLS]
+        # and [unused1].
+        self._ids = np.array(list(vocab.values()), np.int32)
+        self._continues = _continuations(vocab)
         self._rows = array.array("q")
         # The first is of no instance: it fills rows with fewer predictions.
         self._places = array.array("i", [0])
@@ -229,7 +232,7 @@ class Instances:
         }
         if self._options.dynamic_masking:
             if self._options.do_whole_word_mask:
-                starts = ~self._vocabulary.continues[input_ids]
+                starts = ~self._continues[input_ids]
                 features["word_starts"] = starts * input_mask
             return features
         positions, replacements, weights = self._masked(rows)
@@ -238,10 +241,8 @@ class Instances:
         labels = np.where(is_masked, labels, 0)  # [B, P]
         hidden = np.where(
             replacements == MASK,
-            self._vocabulary.mask_id,
-            np.where(
-                replacements == SAME, labels, self._vocabulary.ids[replacements]
-            ),
+            self._vocab["[MASK]"],
+            np.where(replacements == SAME, labels, self._ids[replacements]),
         )  # [B, P]
         rows, _ = np.nonzero(is_masked)
         input_ids[rows, positions[is_masked]] = hidden[is_masked]
@@ -268,9 +269,9 @@ class Instances:
         )  # [B, T]
         np.clip(place, 0, len(self._corpus.ids) - 1, out=place)
         input_ids = self._corpus.ids[place] * is_token
-        input_ids[:, 0] = self._vocabulary.cls_id
+        input_ids[:, 0] = self._vocab["[CLS]"]
         for sep in (first_sep, last_sep):
-            np.put_along_axis(input_ids, sep, self._vocabulary.sep_id, axis=1)
+            np.put_along_axis(input_ids, sep, self._vocab["[SEP]"], axis=1)
         return (
             input_ids,
             is_token.view(np.uint8),
@@ -305,7 +306,7 @@ class Instances:
 
 def create_instances(
     corpus: encoded_corpus.Corpus,
-    vocabulary: encoded_corpus.Vocabulary,
+    vocab: Mapping[str, int],
     options: InstanceOptions,
     rng: random.Random,
     on_progress: Callable[[float], None] = lambda share: None,
@@ -316,14 +317,14 @@ def create_instances(
 
     Args:
         corpus: at least one document.
-        vocabulary: of the corpus.
+        vocab: token -> id, with the special tokens.
         options: for creating instances.
         rng: source of all random draws.
         on_progress: called with the fraction done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
     draws.shuffle(order, rng)
-    creator = _Creator(corpus, vocabulary, options, rng, order)
+    creator = _Creator(corpus, vocab, options, rng, order)
     num_rounds = options.dupe_factor * len(order)
     for number in range(num_rounds):
         creator.create_instances_from_document(number % len(order))
@@ -335,16 +336,14 @@ def create_instances(
 class _Creator:
     """The instances of `[D]` shuffled documents, by random draws."""
 
-    def __init__(self, corpus, vocabulary, options, rng, order):
-        self.instances = Instances(
-            corpus=corpus, vocabulary=vocabulary, options=options
-        )
+    def __init__(self, corpus, vocab, options, rng, order):
+        self.instances = Instances(corpus, vocab, options)
         self._options = options
         self._rng = rng
         self._order = order
         self._starts = corpus.sentence_starts
         self._document_starts = corpus.document_starts
-        self._num_words = len(vocabulary.ids)
+        self._num_words = len(vocab)
         self._max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
         # By the number of tokens of A and B, precomputed.
         self._places = list(range(self._max_num_tokens))
@@ -354,7 +353,7 @@ class _Creator:
         ]
         self._continues = b""
         if options.do_whole_word_mask:
-            self._continues = vocabulary.continues[corpus.ids].tobytes()
+            self._continues = _continuations(vocab)[corpus.ids].tobytes()
 
     def create_instances_from_document(self, place: int) -> None:
         """Splits the document at a place of `order` into pairs."""
@@ -450,6 +449,14 @@ class _Creator:
             else draws.below(self._num_words, rng)
             for _ in chosen
         ]
+
+
+def _continuations(vocab: Mapping[str, int]) -> np.ndarray:
+    # Whether the token of each id continues a word, `[max id + 1]` bool.
+    found = np.zeros(max(vocab.values()) + 1, bool)
+    for token, index in vocab.items():
+        found[index] = token.startswith("##")
+    return found
 
 
 def truncate_pair_at_random_ends(

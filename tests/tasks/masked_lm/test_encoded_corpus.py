@@ -59,14 +59,6 @@ def test_documents_end_to_end():
     assert nothing.ids.shape == (0,)
 
 
-def test_vocabulary_of_a_file_with_a_repeated_line():
-    vocab = {"[CLS]": 3, "[SEP]": 1, "[MASK]": 2, "a": 5, "##b": 4}
-    described = encoded_corpus.vocabulary(vocab)
-    assert described.ids.tolist() == [3, 1, 2, 5, 4]
-    assert described.continues.tolist() == [False] * 4 + [True, False]
-    assert (described.cls_id, described.sep_id, described.mask_id) == (3, 1, 2)
-
-
 _INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
 
 

@@ -334,9 +334,7 @@ def _made(documents, vocab, options, rng):
         [[" ".join(sentence) for sentence in part] for part in documents],
         lambda texts: _Encoded(vocab, texts),
     )
-    return masked_pairs.create_instances(
-        corpus, encoded_corpus.vocabulary(vocab), options, rng
-    )
+    return masked_pairs.create_instances(corpus, vocab, options, rng)
 
 
 def _arrays(instances):
