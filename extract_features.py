@@ -157,7 +157,7 @@ def _vectors(
             report("lines", num_lines + len(part))
         num_lines += len(part)
         num_cut_words += sum(
-            start == end for line in window for start, end in line.spans
+            place < 0 for line in window for place in line.first_tokens
         )
         yield sorted(part, key=operator.attrgetter("index"))
     if num_cut_words:

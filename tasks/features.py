@@ -24,8 +24,6 @@ _WORD = re.compile(r"[\S\x0b\x0c\x1c-\x1f\x85]+")
 
 _SCALE = 10**6  # As released: numbers in JSON lines have six decimals.
 
-Span = tuple[int, int]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
@@ -38,8 +36,8 @@ class Line:
         segment_ids: `T`, 0 for the first text and 1 for the second.
         words: `W` words of both texts, split at white space; None if not
             requested.
-        spans: for each word its first token and one past its last; equal for a
-            word without a token in this line.
+        first_tokens: the place of the first token of each word; -1 for a word
+            without a token in this line.
     """
 
     index: int
@@ -47,7 +45,7 @@ class Line:
     input_ids: tuple[int, ...]
     segment_ids: tuple[int, ...]
     words: tuple[str, ...] | None = None
-    spans: tuple[Span, ...] = ()
+    first_tokens: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,9 +151,9 @@ def prepare(
     ((kept_a, kept_b),) = sentence_pairs.fit(tokens_a, tokens_b, truncation)
     tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
     first_b = 2 + len(kept_a)  # after [CLS], the first text and [SEP]
-    spans = (
-        *_spans(pieces[0], 1, 1 + len(kept_a)),
-        *_spans(pieces[1], first_b, first_b + len(kept_b)),
+    first_tokens = (
+        *_first_tokens(pieces[0], 1, 1 + len(kept_a)),
+        *_first_tokens(pieces[1], first_b, first_b + len(kept_b)),
     )
     return Line(
         index=index,
@@ -163,18 +161,16 @@ def prepare(
         input_ids=tuple(tokenizer.convert_tokens_to_ids(tokens)),
         segment_ids=tuple(segment_ids),
         words=tuple(words[0] + words[1]) if with_words else None,
-        spans=spans if with_words else (),
+        first_tokens=first_tokens if with_words else (),
     )
 
 
-def _spans(
+def _first_tokens(
     pieces: Iterable[Sequence[str]], start: int, stop: int
-) -> Iterator[Span]:
-    """Yields the token span of each word, truncated at `stop`."""
+) -> Iterator[int]:
     for word in pieces:
-        end = min(start + len(word), stop)
-        yield start, end
-        start = end
+        yield start if word and start < stop else -1
+        start += len(word)
 
 
 def reduce(line: Line, values: np.ndarray, pooling: str) -> Vectors:
@@ -207,11 +203,9 @@ def reduce(line: Line, values: np.ndarray, pooling: str) -> Vectors:
         # A copy, because a view would keep the padding of the whole batch.
         names, vectors = line.tokens, values.copy()
     else:
-        names = line.words
-        vectors = np.full((len(names), *values.shape[1:]), np.nan, np.float32)
-        for word, (start, end) in enumerate(line.spans):
-            if start < end:
-                vectors[word] = values[start]
+        names, places = line.words, np.array(line.first_tokens, int)
+        vectors = values[places]
+        vectors[places < 0] = np.nan
     return Vectors(index=line.index, names=names, values=vectors)
 
 

@@ -268,16 +268,6 @@ def split_labels(
             these are the words of all sentences, in order.
         sentences: the tagged sentences.
         labels: names by id.
-
-    Raises:
-        ValueError: the number of positions differs from that of words.
     """
-    found = label_ids[label_mask > 0]
-    lengths = [len(sentence.words) for sentence in sentences]
-    if len(found) != sum(lengths):
-        raise ValueError(
-            f"There must be a label for each of {sum(lengths)} words; got "
-            f"{len(found)}."
-        )
-    names = iter([labels[number] for number in found.tolist()])
-    return [tuple(itertools.islice(names, length)) for length in lengths]
+    names = iter([labels[i] for i in label_ids[label_mask > 0].tolist()])
+    return [tuple(itertools.islice(names, len(s.words))) for s in sentences]

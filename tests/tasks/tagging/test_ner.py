@@ -179,12 +179,6 @@ def test_labels_are_split_into_sentences():
     assert tags == [("B-A", "I-A", "O"), ("B-A",)]
 
 
-def test_missing_labels_are_refused():
-    labels, mask = np.zeros((1, 2), int), np.array([[0, 1]])
-    with pytest.raises(ValueError, match="each of 2 words; got 1"):
-        ner.split_labels(labels, mask, _sentences(["a b"]), ("O",))
-
-
 def _options(**named):
     return programs.parse(ner.NerOptions, **named)
 
