@@ -32,8 +32,7 @@ NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
 TRIES_FOR_ANOTHER_DOCUMENT = 10
-# Replacements of a predicted token that are not an index of a token.
-MASK, SAME = -1, -2
+_SAME = -1  # In place of the id that a predicted token is replaced by.
 _BATCH_INSTANCES = 512
 # The columns of `Instances`: begin and end of A and of B in the corpus, whether
 # the next is random, and begin and end of its predictions.
@@ -159,14 +158,11 @@ class Instances:
         self._corpus = corpus
         self._vocab = vocab
         self._options = options
-        # As released, each may be a random replacement, including [PAD], [CLS]
-        # and [unused1].
-        self._ids = np.array(list(vocab.values()), np.int32)
         self._continues = _continuations(vocab)
         self._rows = array.array("q")
         # The first is of no instance: it fills rows with fewer predictions.
         self._places = array.array("i", [0])
-        self._replacements = array.array("i", [SAME])
+        self._replacements = array.array("i", [_SAME])
         self._order = array.array("q")
 
     def __len__(self) -> int:
@@ -184,7 +180,7 @@ class Instances:
             spans: begin and end of A, of B, and whether the next is random.
             places: the predicted tokens, in any order, counted from the first
                 of A to the last of B.
-            replacements: for each `MASK`, `SAME` or the index of a token.
+            replacements: for each the id that is shown, or -1 for its own.
         """
         begin = len(self._places)
         self._places.fromlist(places)
@@ -239,13 +235,9 @@ class Instances:
         is_masked = weights > 0  # [B, P]
         labels = np.take_along_axis(input_ids, positions, axis=1)
         labels = np.where(is_masked, labels, 0)  # [B, P]
-        hidden = np.where(
-            replacements == MASK,
-            self._vocab["[MASK]"],
-            np.where(replacements == SAME, labels, self._ids[replacements]),
-        )  # [B, P]
+        shown = np.where(replacements == _SAME, labels, replacements)  # [B, P]
         rows, _ = np.nonzero(is_masked)
-        input_ids[rows, positions[is_masked]] = hidden[is_masked]
+        input_ids[rows, positions[is_masked]] = shown[is_masked]
         return {
             **features,
             "masked_lm_positions": positions,
@@ -343,7 +335,10 @@ class _Creator:
         self._order = order
         self._starts = corpus.sentence_starts
         self._document_starts = corpus.document_starts
-        self._num_words = len(vocab)
+        # As released, any token may be a random replacement, including [PAD],
+        # [CLS] and [unused1].
+        self._ids = list(vocab.values())
+        self._mask_id = vocab["[MASK]"]
         self._max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
         # By the number of tokens of A and B, precomputed.
         self._places = list(range(self._max_num_tokens))
@@ -442,11 +437,11 @@ class _Creator:
         mask_prob, same_prob = options.draw_probs
         draw = rng.random
         return chosen, [
-            MASK
+            self._mask_id
             if draw() < mask_prob
-            else SAME
+            else _SAME
             if draw() < same_prob
-            else draws.below(self._num_words, rng)
+            else self._ids[draws.below(len(self._ids), rng)]
             for _ in chosen
         ]
 
