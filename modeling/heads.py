@@ -28,8 +28,9 @@ class MaskedLanguageModel(layers.BertLayer):
         is_training: whether the losses may be computed in the compute type.
 
     Returns:
-        `[B, P, V]` float32 logits. If `ids` are given, instead the cross
-        entropy of the ids, and 1 where the id has the highest logit, each
+        A dict: `masked_lm_logits` `[B, P, V]` float32. If `ids` are given,
+        instead `masked_lm_losses`, the cross entropy of the ids, and
+        `masked_lm_correct`, 1 where the id has the highest logit, each
         `[B, P]` float32.
     """
 
@@ -66,11 +67,15 @@ class MaskedLanguageModel(layers.BertLayer):
                 hidden, word_embeddings, self.output_bias
             )
             sizes = [*ops.shape(positions), self.config.vocab_size]
-            return tf.reshape(logits, sizes)
+            return {"masked_lm_logits": tf.reshape(logits, sizes)}
         parts = losses.tied_cross_entropy(
             hidden, word_embeddings, self.output_bias, tf.reshape(ids, [-1])
         )
-        return tuple(tf.reshape(part, ops.shape(ids)) for part in parts)
+        names = ("masked_lm_losses", "masked_lm_correct")
+        return {
+            name: tf.reshape(part, ops.shape(ids))
+            for name, part in zip(names, parts, strict=True)
+        }
 
 
 def layer_numbers(features: str, num_hidden_layers: int) -> tuple[int, ...]:
@@ -362,13 +367,7 @@ class BertForPreTraining(BertWithHead):
             is_training=others.get("dropout_seed") is not None,
         )
         pairs = self.seq_relationship(outputs["pooled_output"])
-        if masked_lm_ids is None:
-            return {"masked_lm_logits": words, "next_sentence_logits": pairs}
-        return {
-            "masked_lm_losses": words[0],
-            "masked_lm_correct": words[1],
-            "next_sentence_logits": pairs,
-        }
+        return {**words, "next_sentence_logits": pairs}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "objective": self.objective}
