@@ -71,11 +71,10 @@ def _row(record: Mapping[str, Any], source: Any = None) -> Row:
 
 
 def _encode_texts(example: Example, model: models.Model) -> list[Row]:
-    texts = sentence_pairs.InputExample(**example)
-    records = sentence_pairs.example_records(
-        texts, 0, model.truncation, model.tokenizer
-    )
-    return [_row(record) for record in records]
+    tokenize = model.tokenizer.tokenize
+    pair = tokenize(example["text_a"]), tokenize(example.get("text_b", ""))
+    rows = sentence_pairs.encode([pair], model.truncation, model.tokenizer)
+    return [_row(row) for row in rows]
 
 
 def _decode_labels(

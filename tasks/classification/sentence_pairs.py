@@ -213,38 +213,6 @@ def encode(
     return rows
 
 
-def example_records(
-    example: InputExample,
-    label_id: labels.LabelId,
-    truncation: Truncation,
-    tokenizer: tokenization.FullTokenizer,
-    cuts: Cuts | None = None,
-) -> list[dict[str, list[int] | list[float]]]:
-    """Converts an example to records: one, or one per window.
-
-    Args:
-        example: the example.
-        label_id: its encoded label.
-        truncation: how its texts are fitted into `T` tokens.
-        tokenizer: of the model.
-        cuts: counts the example.
-
-    Returns:
-        `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: an
-        integer for a class (as released), a float for a score, `K` floats, each
-        0 or 1, for several labels; `is_real_example`, always 1, for readers of
-        the release's records.
-    """
-    tokens_a = tokenizer.tokenize(example.text_a)
-    # As released: an empty or blank second text makes a single sentence.
-    tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
-    label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
-    return [
-        {**row, "label_ids": label_ids, "is_real_example": [1]}
-        for row in encode([(tokens_a, tokens_b)], truncation, tokenizer, cuts)
-    ]
-
-
 def records(
     examples: Iterable[InputExample],
     label_set: labels.LabelSet,
@@ -255,11 +223,35 @@ def records(
     """Yields the records of each example, in order; logs how many were cut.
 
     If an example can have several (`windows`), `predictions.pool_windows` needs
-    their number. `name` is that of the data set.
+    their number.
+
+    Args:
+        examples: the examples.
+        label_set: their labels.
+        truncation: how their texts are fitted into `T` tokens.
+        tokenizer: of the model.
+        name: that of the data set.
+
+    Yields:
+        `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: an
+        integer for a class (as released), a float for a score, `K` floats, each
+        0 or 1, for several labels; `is_real_example`, always 1, for readers of
+        the release's records.
     """
     cuts = Cuts()
     for example in examples:
+        # As released: an empty or blank second text makes a single sentence.
+        pair = (
+            tokenizer.tokenize(example.text_a),
+            tokenizer.tokenize(example.text_b or ""),
+        )
         label_id = label_set.encode(example.label)
-        yield example_records(example, label_id, truncation, tokenizer, cuts)
+        label_ids = (
+            list(label_id) if isinstance(label_id, tuple) else [label_id]
+        )
+        yield [
+            {**row, "label_ids": label_ids, "is_real_example": [1]}
+            for row in encode([pair], truncation, tokenizer, cuts)
+        ]
     flags = "--max_seq_length and --long_text"
     cuts.log(name, truncation.max_seq_length, flags)

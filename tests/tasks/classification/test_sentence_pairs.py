@@ -216,10 +216,9 @@ def test_cut_texts_are_counted_with_what_they_lose(caplog, long_text):
 
 
 def test_more_padding_changes_nothing_before_it():
-    example = sentence_pairs.InputExample(text_a="u v", text_b="w")
     tokenizer = _Words()
     (short,), (long,) = (
-        sentence_pairs.example_records(example, 1, _truncation(n), tokenizer)
+        sentence_pairs.encode([(["u", "v"], ["w"])], _truncation(n), tokenizer)
         for n in (7, 11)
     )
     for name in ("input_ids", "input_mask", "segment_ids"):
@@ -227,12 +226,19 @@ def test_more_padding_changes_nothing_before_it():
 
 
 @pytest.mark.parametrize(
-    ("label_id", "expected"), [(2, [2]), (1.5, [1.5]), ((0.0, 1.0), [0.0, 1.0])]
+    ("problem_type", "label", "expected"),
+    [
+        ("single_label", "z", [2]),
+        ("regression", 1.5, [1.5]),
+        ("multi_label", ("y", "z"), [0.0, 1.0, 1.0]),
+    ],
 )
-def test_record_has_the_names_of_the_release(label_id, expected):
-    example = sentence_pairs.InputExample(text_a="u")
-    (record,) = sentence_pairs.example_records(
-        example, label_id, _truncation(4), _Words()
+def test_record_has_the_names_of_the_release(problem_type, label, expected):
+    names = () if problem_type == "regression" else ("x", "y", "z")
+    label_set = labels.LabelSet(problem_type=problem_type, names=names)
+    example = sentence_pairs.InputExample(text_a="u", label=label)
+    ((record,),) = sentence_pairs.records(
+        [example], label_set, _truncation(4), _Words(), "train.tsv"
     )
     assert record == {
         "input_ids": [101, 3, 102, 0],
