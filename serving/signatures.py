@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from serving import answers, graph_tokenizer, models, token_rows
+from serving import answers, graph_tokenizer, models
 from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 from training import model_folder
@@ -18,7 +18,8 @@ DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
 _TEXTS, _LISTS = [None], [None, None]  # Shapes.
 
 Signatures = dict[str, Any]
-_Rows = token_rows.Rows
+# The inputs of a network by name, each `[R, T]` int32.
+_Rows = dict[str, tf.Tensor]
 _Network = Callable[..., Mapping[str, tf.Tensor]]
 _Tokenizer = graph_tokenizer.GraphTokenizer
 
@@ -144,6 +145,137 @@ def _of_one_or_two(
     return {DEFAULT: single, PAIRS: pairs}
 
 
+# ------------------------------------------------------------ Rows of tokens
+
+
+def _repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
+    # Counts `[R]` -> `[R, (tokens)]`.
+    values = tf.fill([tf.reduce_sum(counts)], token)
+    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+
+
+def _slices(
+    tokens: tf.RaggedTensor,
+    rows: tf.Tensor,
+    starts: tf.Tensor,
+    lengths: tf.Tensor,
+) -> tf.RaggedTensor:
+    # `[R, (tokens)]`, possibly several slices of one row of `[N, (tokens)]`: of
+    # each its row, its first token there and its length, `[R]` int64.
+    first = tf.gather(tokens.row_starts(), rows) + starts  # [R]
+    places = tf.ragged.range(first, first + lengths)  # [R, (tokens)]
+    return places.with_values(tf.gather(tokens.values, places.values))
+
+
+def _joined(
+    tokens_a: tf.RaggedTensor, tokens_b: tf.RaggedTensor, tokenizer: _Tokenizer
+) -> _Rows:
+    """Makes rows of [CLS] A [SEP] B [SEP], as long as the longest.
+
+    Without B there is no second part. `input_mask` is 1 for a token, 0 for
+    padding; `segment_ids` is 1 for the second text and its [SEP].
+    """
+    begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    once = tf.ones_like(len_a)
+    ids = tf.concat(
+        [
+            _repeated(begin, once),
+            tokens_a,
+            _repeated(end, once),
+            tokens_b,
+            _repeated(end, tf.minimum(len_b, 1)),
+        ],
+        axis=1,
+    )
+    dense = ids.to_tensor()  # [R, longest]
+    # At least one position, so that a batch without rows has a first one too.
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
+    places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
+    is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
+    is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)
+    return {
+        "input_ids": dense,
+        "input_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+    }
+
+
+def fit(
+    tokens_a: tf.RaggedTensor,
+    tokens_b: tf.RaggedTensor,
+    truncation: sentence_pairs.Truncation,
+    tokenizer: _Tokenizer,
+) -> tuple[_Rows, tf.Tensor]:
+    """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
+
+    Args:
+        tokens_a: `[N, (tokens)]` int32.
+        tokens_b: `[N, (tokens)]` int32; empty for a single text.
+        truncation: the rule.
+        tokenizer: has the ids of [CLS] and [SEP].
+
+    Returns:
+        The `R` rows; and `[R]` int64, ascending, the text or pair of each.
+    """
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    num_special = 2 + tf.minimum(len_b, 1)
+    budget = truncation.max_seq_length - num_special  # [N]
+    if truncation.long_text == sentence_pairs.WINDOWS:
+        return _windows(tokens_a, tokens_b, budget, tokenizer)
+    # `sentence_pairs.truncated_lengths` without a loop: a text
+    # shorter than half of the budget stays complete; two longer ones get half
+    # each, A the odd token.
+    half = (budget + 1) // 2
+    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
+    kept_b = tf.minimum(len_b, budget - kept_a)
+    is_head = truncation.long_text == sentence_pairs.HEAD
+    keep = _head if is_head else _head_tail
+    rows = _joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
+    return rows, tf.range(tokens_a.nrows())
+
+
+def _head(tokens, lengths):
+    rows = tf.range(tokens.nrows())
+    return _slices(tokens, rows, tf.zeros_like(lengths), lengths)
+
+
+def _head_tail(tokens, lengths):
+    count = tokens.row_lengths()
+    head = tf.where(
+        count > lengths,
+        lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS,
+        lengths,
+    )
+    tail = lengths - head
+    last = _slices(tokens, tf.range(tokens.nrows()), count - tail, tail)
+    return tf.concat([_head(tokens, head), last], axis=1)
+
+
+def _windows(tokens_a, tokens_b, budget, tokenizer):
+    # A window moves over the longer text, with the complete shorter one.
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
+    fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
+    size = budget - fixed
+    step = tf.maximum(size // 2, 1)
+    counts = -(-tf.maximum(longer - size + step, 1) // step)
+    order = tf.ragged.range(counts)  # [N, (windows)]
+    text = order.value_rowids()  # [R]
+    starts = order.values * tf.gather(step, text)
+    slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
+    slides_a = tf.gather(len_a > len_b, text)
+    fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
+
+    def part(tokens, slides):
+        first = tf.where(slides, starts, zero)
+        return _slices(tokens, text, first, tf.where(slides, slid, fixed))
+
+    parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
+    return _joined(*parts, tokenizer), text
+
+
 # ------------------------------------------------------------------ By task
 
 
@@ -164,7 +296,7 @@ def _classifier(
         return {"label": label, "probabilities": probabilities}
 
     def of_tokens(tokens_a, tokens_b):
-        rows, text = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows, text = fit(tokens_a, tokens_b, truncation, tokenizer)
         outputs = network(**rows)
         if truncation.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
@@ -200,7 +332,7 @@ def _chooser(
         # The same pieces as of both texts with a space between them.
         ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
         tokens_b = tf.concat([begun, ended], axis=1)
-        rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows, _ = fit(tokens_a, tokens_b, truncation, tokenizer)
         shape = [-1, count, tf.shape(rows["input_ids"])[1]]
         found = answer({k: tf.reshape(v, shape) for k, v in rows.items()})
         ending = tf.gather(endings, found["choice"], batch_dims=1)
@@ -224,9 +356,9 @@ def _answerer(
         windows = answers.cut_windows(
             query.row_lengths(), num_pieces, model.windows
         )
-        rows = token_rows.joined(
+        rows = _joined(
             tf.gather(query, windows.question),
-            token_rows.slices(
+            _slices(
                 pieces["ids"], windows.question, windows.starts, windows.lengths
             ),
             tokenizer,
@@ -266,11 +398,9 @@ def _tagger(
         words = tf.strings.split(graph_tokenizer.drop_invalid_utf8(text))
         pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-        pieces = tf.concat(
-            [pieces, token_rows.repeated(unknown, is_empty)], axis=1
-        )
+        pieces = tf.concat([pieces, _repeated(unknown, is_empty)], axis=1)
         tokens = words.with_values(pieces).merge_dims(1, 2)  # [B, (tokens)]
-        rows = token_rows.joined(tokens, tokens[:, :0], tokenizer)
+        rows = _joined(tokens, tokens[:, :0], tokenizer)
         tf.debugging.assert_less_equal(
             tf.shape(rows["input_ids"])[1],
             model.max_seq_length,
@@ -322,7 +452,7 @@ def _embedder(
         }
 
     def of_tokens(tokens_a, tokens_b):
-        rows, _ = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows, _ = fit(tokens_a, tokens_b, truncation, tokenizer)
         tokens = tf.gather(names, rows["input_ids"])
         tokens = tf.where(rows["input_mask"] > 0, tokens, "")
         return {"tokens": tokens, **answer(rows)}

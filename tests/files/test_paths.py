@@ -1,5 +1,7 @@
 """Globs, lists of files, remote names."""
 
+import os
+
 import pytest
 
 from files import paths
@@ -68,3 +70,9 @@ def test_errors_of_remote_files_are_those_of_the_system(tmp_path):
     for use in (paths.open_to_read, paths.exists, paths.expand):
         with pytest.raises(OSError, match="scheme 'nowhere' not implemented"):
             use("nowhere://bucket/x")
+
+
+def test_a_pipe_is_not_hashed(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe must be a regular file"):
+        paths.sha256(str(tmp_path / "pipe"))
