@@ -105,19 +105,11 @@ def layer_numbers(features: str, num_hidden_layers: int) -> tuple[int, ...]:
     return tuple(range(first, end + 1))
 
 
-def bidirectional_lstm(
+def _bidirectional_lstm(
     num_units: int, *, name: str, inner_name: str
 ) -> keras.layers.Layer:
-    """Creates a bidirectional LSTM.
-
-    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
-    `[B, S, 2 * num_units]`: forwards, then backwards.
-
-    Args:
-        num_units: of each LSTM.
-        name: of the layer.
-        inner_name: the end of the names of the LSTMs.
-    """
+    # `[B, S, D]`, with a `mask` `[B, S]` -> `[B, S, 2 * num_units]`: forwards,
+    # then backwards.
     lstm = keras.layers.LSTM(
         num_units,
         return_sequences=True,
@@ -160,7 +152,7 @@ class WordLstm(layers.BertLayer):
         self.numbers = layer_numbers(features, config.num_hidden_layers)
         self.is_sum = features.startswith("sum")
         self.stack = [
-            bidirectional_lstm(
+            _bidirectional_lstm(
                 config.hidden_size,
                 name=f"bidirectional_{number}",
                 inner_name=f"lstm_{number}",
@@ -245,7 +237,7 @@ class BertWithHead(bert.Network):
         self.bert = bert.BertModel(self.config, causal=self.causal)
         width = self.config.hidden_size
         if self.bilstm_head:
-            self.bilstm = bidirectional_lstm(
+            self.bilstm = _bidirectional_lstm(
                 width, name="bilstm", inner_name="lstm"
             )
             self.bilstm.build((None, None, width))
