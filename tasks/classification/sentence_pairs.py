@@ -71,12 +71,9 @@ def truncated_lengths(
     random.
     As released: on a tie the second text is shortened.
     """
-    while len_a + len_b > max_length:
-        if len_a > len_b:
-            len_a -= 1
-        else:
-            len_b -= 1
-    return len_a, len_b
+    # A text of at most half of the tokens is kept.
+    kept_a = min(len_a, max(max_length - len_b, (max_length + 1) // 2))
+    return kept_a, min(len_b, max_length - kept_a)
 
 
 def join(

@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -175,18 +175,6 @@ def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
     return orig_text[places[first] : places[last] + 1]
 
 
-def make_basic_text(
-    basic_tokenizer: tokenization.BasicTokenizer,
-) -> Callable[[Iterable[str]], str]:
-    """Returns a function that joins the basic tokens of words by spaces."""
-
-    @functools.cache
-    def text_of(word: str) -> str:
-        return " ".join(basic_tokenizer.tokenize(word))
-
-    return lambda words: " ".join(filter(None, map(text_of, words)))
-
-
 def join_pieces(pieces: Sequence[str]) -> str:
     """Joins word pieces to words with one space between them."""
     text = " ".join(pieces).replace(" ##", "").replace("##", "")
@@ -250,7 +238,6 @@ def rank_answers(
     Raises:
         ValueError: a logit is not finite.
     """
-    basic_text = make_basic_text(basic_tokenizer)
     ranked = []
     for example, windows in zip(examples, features, strict=True):
         if not windows:  # The paragraph is empty.
@@ -260,7 +247,7 @@ def rank_answers(
             ranked.append(_ranked(example.qas_id, [answer], odds))
             continue
         values = window_logits(windows, logits, without_padding=without_padding)
-        ranked.append(_rank(example, windows, values, options, basic_text))
+        ranked.append(_rank(example, windows, values, options, basic_tokenizer))
     return ranked
 
 
@@ -269,13 +256,13 @@ def _rank(
     windows: Sequence[squad_features.SquadFeatures],
     logits: np.ndarray,
     options: AnswerOptions,
-    basic_text: Callable[[Iterable[str]], str],
+    basic_tokenizer: tokenization.BasicTokenizer,
 ) -> RankedAnswers:
     entries: dict[str, tuple[str, float, float]] = {}  # By text, "" for null.
     for window, start, end in ranked_spans(windows, logits, options):
         text = ""
         if start > 0:
-            text = _text(example, windows[window], start, end, basic_text)
+            text = _text(example, windows[window], start, end, basic_tokenizer)
         if text not in entries:
             start_logit, end_logit = logits[window, [0, 1], [start, end]]
             entries[text] = (text, float(start_logit), float(end_logit))
@@ -331,12 +318,12 @@ def _text(
     feature: squad_features.SquadFeatures,
     start: int,
     end: int,
-    basic_text: Callable[[Iterable[str]], str],
+    basic_tokenizer: tokenization.BasicTokenizer,
 ) -> str:
     first, last = feature.token_to_orig_map[[start, end]]
-    words = example.doc_tokens[first : last + 1]
-    pieces = feature.tokens[start : end + 1]
-    return final_text(join_pieces(pieces), " ".join(words), basic_text(words))
+    words = " ".join(example.doc_tokens[first : last + 1])
+    pieces = join_pieces(feature.tokens[start : end + 1])
+    return final_text(pieces, words, " ".join(basic_tokenizer.tokenize(words)))
 
 
 # ------------------------------------------------------------------ Ensembles

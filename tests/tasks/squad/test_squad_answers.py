@@ -327,10 +327,8 @@ def _text_cases():
 
 
 def _final_text(pred_text, orig_text, do_lower_case=True):
-    basic_text = squad_answers.make_basic_text(
-        tokenization.BasicTokenizer(do_lower_case)
-    )
-    tok_text = basic_text(orig_text.split(" "))
+    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    tok_text = " ".join(tokenizer.tokenize(orig_text))
     return squad_answers.final_text(pred_text, orig_text, tok_text)
 
 
@@ -347,20 +345,6 @@ def test_pieces_join_to_words():
     assert squad_answers.join_pieces(pieces) == "unaffable , # [UNK]s"
     assert squad_answers.join_pieces(["##able", "."]) == "able ."
     assert squad_answers.join_pieces([]) == ""
-
-
-@given(
-    st.lists(
-        st.text(st.characters(exclude_characters=" "), min_size=1), max_size=8
-    ),
-    st.booleans(),
-)
-def test_words_tokenized_alone_are_those_of_the_text(words, do_lower_case):
-    tokenizer = tokenization.BasicTokenizer(do_lower_case)
-    basic_text = squad_answers.make_basic_text(tokenizer)
-    expected = " ".join(tokenizer.tokenize(" ".join(words)))
-    assert basic_text(words) == expected
-    assert basic_text(words) == expected  # From memory.
 
 
 # ------------------------------------------------------------------ Ensembles
