@@ -224,9 +224,8 @@ def fit(
     budget = truncation.max_seq_length - num_special  # [N]
     if truncation.long_text == sentence_pairs.WINDOWS:
         return _windows(tokens_a, tokens_b, budget, tokenizer)
-    # `sentence_pairs.truncated_lengths` without a loop: a text
-    # shorter than half of the budget stays complete; two longer ones get half
-    # each, A the odd token.
+    # As in `sentence_pairs.truncated_lengths`: a text shorter than half of the
+    # budget stays complete; two longer ones get half each, A the odd token.
     half = (budget + 1) // 2
     kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
     kept_b = tf.minimum(len_b, budget - kept_a)

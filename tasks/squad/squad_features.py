@@ -267,16 +267,13 @@ def document_spans(
     num_pieces: int, max_pieces: int, doc_stride: int
 ) -> list[tuple[int, int]]:
     """Splits a paragraph into overlapping parts: (first piece, length) each."""
-    spans = []
-    start = 0
-    while start < num_pieces:
-        length = min(num_pieces - start, max_pieces)
-        spans.append((start, length))
-        if start + length == num_pieces:
-            break
-        # As released: a stride beyond the part is limited to its length.
-        start += min(length, doc_stride)
-    return spans
+    # As released: a stride beyond the part is limited to its length.
+    step = min(max_pieces, doc_stride)
+    # The last part is the first one that ends with the paragraph.
+    starts = range(0, max(num_pieces - max_pieces, 0) + step, step)
+    if not num_pieces:
+        return []
+    return [(start, min(num_pieces - start, max_pieces)) for start in starts]
 
 
 def max_context_spans(
