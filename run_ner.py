@@ -52,14 +52,6 @@ class Options(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Tagged:
-    """A column file and the IOB2 tags of its sentences, if any."""
-
-    file: conll.ColumnFile
-    gold: Sequence[tuple[str, ...]] | None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Answers:
     """Predicted tags of each sentence, and the loss per word."""
 
@@ -102,13 +94,12 @@ class Tagging(task.Task):
 
         file, options = self._files[split], self.options
         ids = {label: number for number, label in enumerate(self._names)}
-        gold = None
-        if file.has_tags or split != task.PREDICT:
-            gold = entities.convert_file(file, self._scheme, self._names)
-        tags: Sequence[Sequence[str]] = gold or [
-            [entities.OUTSIDE] * len(s.words) for s in file.sentences
+        if file.tags or split != task.PREDICT:
+            file = entities.convert_file(file, self._scheme, self._names)
+        label_ids = [
+            [ids[tag] for tag in s.tags or [entities.OUTSIDE] * len(s.words)]
+            for s in file.sentences
         ]
-        label_ids = [[ids[tag] for tag in sentence] for sentence in tags]
         return [
             task.DataSet(
                 split=split,
@@ -123,8 +114,8 @@ class Tagging(task.Task):
                 },
                 features=records.tagging_features(options.max_seq_length),
                 examples=lambda: self._records(file, label_ids),
-                has_labels=gold is not None,
-                content=_Tagged(file=file, gold=gold),
+                has_labels=bool(file.tags),
+                content=file,
             )
         ]
 
@@ -151,7 +142,7 @@ class Tagging(task.Task):
         tags = ner.split_labels(
             outputs["label_ids"],
             outputs["label_mask"],
-            data.data_set.content.file.sentences,
+            data.data_set.content.sentences,
             self._names,
         )
         num_words = sum(map(len, tags))
@@ -160,11 +151,11 @@ class Tagging(task.Task):
         )
 
     def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
-        scores = entities.score(data.data_set.content.gold, answers.tags)
+        scores = entities.score(data.data_set.content.tags, answers.tags)
         return {**scores.metrics(by_type=False), "loss": answers.loss}
 
     def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
-        scores = entities.score(data.data_set.content.gold, answers.tags)
+        scores = entities.score(data.data_set.content.tags, answers.tags)
         split = data.data_set.split
         results = {
             f"{task.RESULTS_PREFIX[split]}_{name}": value
@@ -177,21 +168,19 @@ class Tagging(task.Task):
     def write_answers(
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
-        tagged, prefix = (
-            data.data_set.content,
-            task.RESULTS_PREFIX[data.data_set.split],
-        )
-        if tagged.gold is None:
+        file: conll.ColumnFile = data.data_set.content
+        prefix = task.RESULTS_PREFIX[data.data_set.split]
+        if not file.tags:
             # Beside the scores of labelled test data, which stay.
-            prefix = os.path.splitext(os.path.basename(tagged.file.path))[0]
+            prefix = os.path.splitext(os.path.basename(file.path))[0]
         files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
-                tagged.file.sentences, tagged.gold, answers.tags
+                file.sentences, answers.tags
             )
         }
-        if tagged.gold is not None:
-            report = entities.score(tagged.gold, answers.tags).report()
-            logging.info("%s\n%s", tagged.file.path, report)
+        if file.tags:
+            report = entities.score(file.tags, answers.tags).report()
+            logging.info("%s\n%s", file.path, report)
             files[f"{prefix}_report.txt"] = [report]
         writing.write_files(output_dir, files)
 
@@ -205,7 +194,7 @@ def _find_scheme(
     """
     if options.scheme != entities.AUTO:
         return options.scheme
-    tagged = [file for file in files.values() if file.has_tags]
+    tagged = [file for file in files.values() if file.tags]
     return entities.detect(tagged[0]) if tagged else entities.IOB
 
 
@@ -220,7 +209,7 @@ def _find_labels(
             f"{known['folder']} does not say the labels of its model. Add them "
             f'to its task.json: {{"labels": ["O", ...]}}.'
         )
-    found = entities.labels_of(entities.convert_file(train, scheme))
+    found = entities.labels_of(entities.convert_file(train, scheme).tags)
     if found == (entities.OUTSIDE,):
         raise ValueError(
             f"{train.path}: expected at least one entity; every tag is O. "

@@ -51,9 +51,9 @@ class ColumnFile:
     has_documents: bool
 
     @property
-    def has_tags(self) -> bool:
-        """Whether words have tags."""
-        return self.sentences[0].tags is not None
+    def tags(self) -> list[tuple[str, ...]]:
+        """The tags of each sentence; none without a tag column."""
+        return [s.tags for s in self.sentences if s.tags is not None]
 
 
 def parse_columns(text: str) -> Columns:
@@ -130,20 +130,18 @@ def read(
 
 def prediction_lines(
     sentences: Sequence[Sentence],
-    gold: Sequence[Sequence[str]] | None,
     predicted: Sequence[Sequence[str]],
 ) -> Iterator[str]:
     """Formats predictions for the evaluation script of CoNLL.
 
-    Each line has the word, its IOB2 tag if known, and the predicted tag; an
+    Each line has the word, its tag if known, and the predicted tag; an
     empty line follows each sentence. Columns are separated by one space, as in
     CoNLL-2003, or by a tab if a word contains a space.
     """
-    for number, sentence in enumerate(sentences):
-        columns: list[Sequence[str]] = [sentence.words]
-        if gold is not None:
-            columns.append(gold[number])
-        columns.append(predicted[number])
+    for sentence, tags in zip(sentences, predicted, strict=True):
+        columns = [sentence.words, tags]
+        if sentence.tags is not None:
+            columns.insert(1, sentence.tags)
         for row in zip(*columns, strict=True):
             separator = "\t" if any(" " in cell for cell in row) else " "
             yield separator.join(row) + "\n"

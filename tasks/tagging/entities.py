@@ -53,7 +53,7 @@ def detect(file: conll.ColumnFile) -> str:
     Raises:
         ValueError: only some of the tags have a letter and a type.
     """
-    tags = sorted({tag for tags in _tags(file) for tag in tags} - {OUTSIDE})
+    tags = sorted({tag for tags in file.tags for tag in tags} - {OUTSIDE})
     typed = [tag for tag in tags if _TYPED.fullmatch(tag)]
     if typed and typed != tags:
         raise ValueError(
@@ -113,23 +113,25 @@ def convert_file(
     file: conll.ColumnFile,
     scheme: str,
     known: Sequence[str] = (),
-) -> list[tuple[str, ...]]:
+) -> conll.ColumnFile:
     """Converts the tags of a file to IOB2.
 
     Args:
-        file: a file with tags.
+        file: the file.
         scheme: `IOB` or `RAW`.
         known: the labels of the model; none to accept all.
 
-    Returns:
-        The tags of each sentence.
-
     Raises:
-        ValueError: a tag is not in the scheme, or unknown; names the file and
-            the line.
+        ValueError: the file has no tags, or one that is not in the scheme, or
+            unknown; names the file and the line.
     """
-    converted = []
-    for sentence, given in zip(file.sentences, _tags(file), strict=True):
+    if not file.tags:
+        raise ValueError(
+            f"{file.path}: must have a column of tags; its rows have only a "
+            "word. See --columns."
+        )
+    sentences = []
+    for sentence, given in zip(file.sentences, file.tags, strict=True):
         tags = to_iob2(given, scheme)
         for place, tag in enumerate(given):
             where = f"{file.path}, line {sentence.lines[place]}"
@@ -146,18 +148,8 @@ def convert_file(
                     "not one that the model was trained on; those are "
                     f"{', '.join(known)} (in IOB2)."
                 )
-        converted.append(tags)
-    return converted
-
-
-def _tags(file: conll.ColumnFile) -> list[tuple[str, ...]]:
-    found = [s.tags for s in file.sentences if s.tags is not None]
-    if not found:
-        raise ValueError(
-            f"{file.path}: must have a column of tags; its rows have only a "
-            "word. See --columns."
-        )
-    return found
+        sentences.append(dataclasses.replace(sentence, tags=tags))
+    return dataclasses.replace(file, sentences=tuple(sentences))
 
 
 def _joined(letter: str, kind: str) -> str:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from tasks.tagging import conll
@@ -24,7 +26,8 @@ def _read(tmp_path, text, columns=None):
 
 def test_sentences_words_tags_lines_and_documents(tmp_path):
     file = _read(tmp_path, _CONLL_2003)
-    assert file.has_documents and file.has_tags
+    assert file.has_documents
+    assert file.tags == [("B-ORG", "O"), ("B-PER",), ("B-LOC",)]
     assert file.sentences == (
         conll.Sentence(
             words=("EU", "rejects"),
@@ -74,8 +77,8 @@ def _columns(word, tag=-1):
 
 
 def test_rows_of_a_word_alone_have_no_tags(tmp_path):
-    assert not _read(tmp_path, "a\nb\n").has_tags
-    assert not _read(tmp_path, "a x\n", _columns(0, None)).has_tags
+    assert not _read(tmp_path, "a\nb\n").tags
+    assert not _read(tmp_path, "a x\n", _columns(0, None)).tags
 
 
 @pytest.mark.parametrize(
@@ -139,10 +142,13 @@ def test_predictions_are_read_again(tmp_path):
         for words in (("a", "b"), ("c d",))
     )
     tags = [("O", "O"), ("B-A",)]
-    lines = list(conll.prediction_lines([first, second], None, tags))
+    lines = list(conll.prediction_lines([first, second], tags))
     assert lines == ["a O\n", "b O\n", "\n", "c d\tB-A\n", "\n"]
     file = _read(tmp_path, "".join(lines))
     assert [s.words for s in file.sentences] == [("a", "b"), ("c d",)]
-    gold = [("O", "B-A"), ("O",)]
-    lines = conll.prediction_lines([first, second], gold, tags)
+    sentences = [
+        dataclasses.replace(first, tags=("O", "B-A")),
+        dataclasses.replace(second, tags=("O",)),
+    ]
+    lines = conll.prediction_lines(sentences, tags)
     assert "".join(lines) == "a O O\nb B-A O\n\nc d\tO\tB-A\n\n"

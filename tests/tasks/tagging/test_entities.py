@@ -96,7 +96,7 @@ def _file(*sentences):
 
 def test_wrong_tag_names_file_and_line():
     file = _file("S-A B-A E-A", "B-A I-A E-A")
-    assert entities.convert_file(file, "iob") == [
+    assert entities.convert_file(file, "iob").tags == [
         ("B-A", "B-A", "I-A"),
         ("B-A", "I-A", "I-A"),
     ]
