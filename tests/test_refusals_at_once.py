@@ -113,6 +113,7 @@ _TABLES = {
 --do_train --input_file=empty --max_seq_length=33 | up to sequence length 32
 --do_eval --input_file=empty | There is nothing to evaluate
 --do_train --input_file=empty --num_train_steps=-3 | positive
+--do_train --input_file=empty --packing --use_tpu | needs a fixed shape
 """,
     _EXTRACT: """
 --layers=-9                | it has no layer -9. Choose others

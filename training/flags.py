@@ -233,6 +233,16 @@ class TrainingOptions(TpuOptions):
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
 
+    def __post_init__(self):
+        if self.packing and (
+            self.use_tpu or self.distribution_strategy == "tpu"
+        ):
+            raise ValueError(
+                "--packing creates batches of different shapes; a TPU needs a "
+                "fixed shape. Pass one of --packing and --use_tpu (or "
+                "--distribution_strategy=tpu)."
+            )
+
     @property
     def is_causal(self) -> bool:
         """Whether each token attends only to itself and preceding tokens."""
@@ -298,6 +308,7 @@ class PretrainingOptions(TrainingOptions):
             )
         if self.eval_all_checkpoints and not self.do_eval:
             raise ValueError("--eval_all_checkpoints needs --do_eval.")
+        super().__post_init__()
 
     @property
     def is_causal(self) -> bool:
@@ -305,7 +316,7 @@ class PretrainingOptions(TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions(TrainingOptions, TokenizerOptions):
+class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
     """Options of all fine-tuning tasks, also of several runs of one."""
 
     if TYPE_CHECKING:
@@ -334,9 +345,6 @@ class FineTuningOptions(TrainingOptions, TokenizerOptions):
     eval_every_epoch: bool = flags.Group.EVALUATION.switch(
         "Evaluate after each epoch while training."
     )
-    use_best_checkpoint: bool = flags.redeclare(
-        RunOptions, "use_best_checkpoint"
-    )
     num_trials: int = flags.Group.TRIALS.count(
         1,
         "Number of runs with different seeds, each in its own folder; the best "
@@ -359,12 +367,7 @@ class FineTuningOptions(TrainingOptions, TokenizerOptions):
                 "At least one of `do_train`, `do_eval` or `do_predict` must be "
                 "True."
             )
-        if self.packing and wants_tpu(self):
-            raise ValueError(
-                "--packing creates batches of different shapes; a TPU needs a "
-                "fixed shape. Pass one of --packing and --use_tpu (or "
-                "--distribution_strategy=tpu)."
-            )
+        super().__post_init__()
         if self.has_several_runs and not self.do_eval:
             raise ValueError(
                 "Several runs (--num_trials, --learning_rates and the like) "
@@ -506,8 +509,3 @@ class AblationOptions:
             "causal": self.attention == CAUSAL,
             "bilstm_head": self.bilstm_head,
         }
-
-
-def wants_tpu(options: TrainingOptions) -> bool:
-    """Returns whether the options request a TPU."""
-    return options.use_tpu or options.distribution_strategy == "tpu"

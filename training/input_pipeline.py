@@ -56,7 +56,6 @@ class RecordSource:
             least that of the longest text; 0 to keep them apart.
         num_parts: the number of micro-batches, which are packed separately.
         packed_rows: the least number of rows of a packed micro-batch.
-        has_fixed_rows: whether it is their exact number, as a TPU needs it.
     """
 
     files: record_files.RecordFiles
@@ -67,7 +66,6 @@ class RecordSource:
     packed_length: int = 0
     num_parts: int = 1
     packed_rows: int = 0
-    has_fixed_rows: bool = False
 
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
@@ -101,10 +99,7 @@ class RecordSource:
             [lengths],
             tf.int32,
         )
-        num_rows = None
-        if self.has_fixed_rows:
-            num_rows = self.num_parts * self.packed_rows
-        rows = tf.ensure_shape(rows, [num_rows, mask.shape[-1]])
+        rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
         return {**batch, objectives.PACKED: rows}
 
     def lengths(self) -> np.ndarray:

@@ -325,8 +325,8 @@ def check_start(
             f"The model of {checkpoint} does not fit: {'; '.join(differing)}. "
             "Pass the values there, or choose another checkpoint."
         )
-    if with_outputs and outputs_differ(there, description):
-        differing = _differences(there, description, _OUTPUTS)
+    differing = _differences(there, description, _OUTPUTS)
+    if with_outputs and differing:
         raise ValueError(
             f"The output layer of {checkpoint} is another one: "
             f"{'; '.join(differing)}. Evaluate it with the script and the "

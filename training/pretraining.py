@@ -204,18 +204,15 @@ def training_batches(
         num_replicas: the number of replicas.
         jit_compile: whether XLA compiles whole steps.
     """
-    num_parts = options.num_accumulation_steps
+    num_parts, num_rows = options.num_accumulation_steps, 0
     if options.packing:
-        uses_tpu = training_flags.wants_tpu(options)
-        num_rows = 0
-        if uses_tpu or jit_compile:
+        if jit_compile:
             num_rows = _most_rows(source, options, num_replicas * num_parts)
         source = dataclasses.replace(
             source,
             packed_length=options.max_seq_length,
             num_parts=num_parts,
             packed_rows=num_rows,
-            has_fixed_rows=uses_tpu,
         )
     return input_pipeline.TrainingBatches(
         source=source,

@@ -176,7 +176,9 @@ class TaskModel:
         loop.train(self._trainer, batches, options, plan, first_step)
 
     def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
-        count = num_examples(train)
+        count = len(train.source.files)
+        if train.data_set.counts_examples:
+            count = len(train.rows_per_example)
         num_train_steps = count_steps(count, options)
         every = options.eval_every_steps
         if options.eval_every_epoch:
@@ -339,13 +341,6 @@ def count_steps(
             "smaller --train_batch_size or a larger --num_train_epochs."
         )
     return num_train_steps
-
-
-def num_examples(train: task_lib.Data) -> int:
-    """Counts the examples of an epoch."""
-    if train.data_set.counts_examples:
-        return len(train.rows_per_example)
-    return len(train.source.files)
 
 
 def training_batches(
