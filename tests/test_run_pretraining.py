@@ -68,6 +68,9 @@ def test_a_run_writes_what_the_manual_says(unbroken):
     held_out = [line["step"] for line in lines if "eval_loss" in line]
     assert training == [2, 4, 6, 8, 10, 12, 13]
     assert held_out == [4, 8, 12, 13]
+    # A resumed run keeps this choice of `--jit_compile=auto`.
+    state = json.loads((out / "model.ckpt-13.state.json").read_text())
+    assert state["jit_compile"] is False
 
 
 def test_results_have_the_layout_of_the_release(unbroken):
