@@ -1,5 +1,6 @@
 """Model configurations: `bert_config.json`, and those of checkpoints."""
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -164,18 +165,6 @@ class BertConfig:
         return cls.from_dict(values, origin=path)
 
     @classmethod
-    def find(cls, checkpoint: str) -> Self | None:
-        """Reads the configuration of a checkpoint's folder, if there is one.
-
-        Args, raises: as `from_checkpoint`.
-        """
-        folder = folder_of(checkpoint)
-        for name in (FILE, huggingface_config.CONFIG):
-            if paths.exists(path := os.path.join(folder, name)):
-                return cls.from_json_file(path)
-        return None
-
-    @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
         """Reads the configuration of a checkpoint's folder.
 
@@ -187,8 +176,10 @@ class BertConfig:
             FileNotFoundError: the folder has no configuration.
             ValueError: it is broken, or not of BERT.
         """
-        if config := cls.find(checkpoint):
-            return config
+        folder = folder_of(checkpoint)
+        for name in (FILE, huggingface_config.CONFIG):
+            if paths.exists(path := os.path.join(folder, name)):
+                return cls.from_json_file(path)
         raise FileNotFoundError(
             f"There must be a {FILE}, or Hugging Face's "
             f"{huggingface_config.CONFIG}, next to {checkpoint!r}."
@@ -210,7 +201,9 @@ class BertConfig:
             ValueError: the number of attention heads differs, which changes
                 the computation with the same weights.
         """
-        held = BertConfig.find(checkpoint)
+        held = None
+        with contextlib.suppress(FileNotFoundError):
+            held = BertConfig.from_checkpoint(checkpoint)
         heads = num_attention_heads or (held and held.num_attention_heads)
         if heads not in (None, self.num_attention_heads):
             raise ValueError(

@@ -28,7 +28,6 @@ _OUTPUT_WEIGHTS = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _CAUSAL = "causal"
 _POOLER = "bert/pooler/dense/kernel"
-_NUM_CANDIDATES = 5  # Of each mask.
 _TASK_OF_OUTPUTS = {
     "cls/squad/output_weights": model_folder.QUESTION_ANSWERING,
     "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
@@ -302,26 +301,5 @@ def outputs_of(
         if activation is None:
             return {"score": outputs["logits"][:, 0]}
         return {"probabilities": activation(outputs["logits"])}
-
-    return compute
-
-
-def masked_words(network: Any) -> Callable[..., Mapping]:
-    """Returns a pre-trained network as a function of ids and positions.
-
-    Its arguments are `ID_NAMES`, and the positions of masks `[R, P]`. Its
-    outputs are the five most probable `ids` `[R, P, 5]` int32, best first, and
-    their `probabilities`.
-
-    Args:
-        network: of `load`.
-    """
-
-    def compute(*inputs):
-        logits = network(*inputs)["masked_lm_logits"]  # [R, P, V]
-        most = min(_NUM_CANDIDATES, logits.shape[-1])
-        # Of equal ones, the first in the vocabulary is first.
-        values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
-        return {"ids": ids, "probabilities": values}
 
     return compute

@@ -26,6 +26,7 @@ SEPARATOR = " ||| "
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 _POSITIONS = "masked_lm_positions"
+_NUM_CANDIDATES = 5  # Of each mask.
 
 Example = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -312,7 +313,7 @@ class Predictor:
         self._batch_size = batch_size
         self._compute: Callable[..., Mapping[str, tf.Tensor]]
         if model.task == model_folder.PRETRAINING:
-            self._compute = models.masked_words(network)
+            self._compute = _masked_words(network)
         else:
             self._compute = models.outputs_of(model, network)
 
@@ -366,6 +367,18 @@ class Predictor:
             # `itertools.batched` is of Python 3.12.
             while batch := list(itertools.islice(group, self._batch_size)):
                 yield batch
+
+
+def _masked_words(network: Any) -> Callable[..., Mapping[str, tf.Tensor]]:
+    # The most probable words at positions `[R, P]`, best first.
+    def compute(*inputs):
+        logits = network(*inputs)["masked_lm_logits"]  # [R, P, V]
+        most = min(_NUM_CANDIDATES, logits.shape[-1])
+        # Of equal ones, the first in the vocabulary is first.
+        values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
+        return {"ids": ids, "probabilities": values}
+
+    return compute
 
 
 def _stacked(values: Sequence[np.ndarray]) -> np.ndarray:

@@ -158,7 +158,7 @@ def test_a_config_json_means_one_network_however_it_is_read(prefix, mark):
     _put_beside(prefix, "config.json", hidden_dropout_prob=0.3, **mark)
     path = str(pathlib.Path(prefix).parent / "config.json")
     config = config_lib.BertConfig.from_json_file(path)
-    assert config == config_lib.BertConfig.find(prefix)
+    assert config == config_lib.BertConfig.from_checkpoint(prefix)
     assert config.hidden_act == "gelu_exact"
     assert config.classifier_dropout_prob == 0.3
 

@@ -102,8 +102,8 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
     task = {"task": "pretraining", "do_lower_case": True, "vocab_sha256": "x"}
     (tmp_path / "task.json").write_text(json.dumps(task))
     start = _extend(options, tmp_path).parent
-    config = config_lib.BertConfig.find(str(tmp_path))
-    assert config_lib.BertConfig.find(str(start)) == config
+    config = config_lib.BertConfig.from_checkpoint(str(tmp_path))
+    assert config_lib.BertConfig.from_checkpoint(str(start)) == config
     vocab_file = start / "vocab.txt"
     assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
     vocab = tokenization.load_vocab(str(vocab_file))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from serving import models, predicting
+from serving import predicting
 from tests import serving_client
 from tools import predict
 
@@ -192,7 +192,7 @@ def test_masks_are_filled_in_any_batch(masks):
 
 
 def test_candidates_are_all_of_the_vocabulary_at_most(masks, monkeypatch):
-    monkeypatch.setattr(models, "_NUM_CANDIDATES", 9999)
+    monkeypatch.setattr(predicting, "_NUM_CANDIDATES", 9999)
     (row,) = _ask(masks, "[MASK]")
     values = [c["probability"] for c in row["masks"][0]]
     assert len(values) == 1200
