@@ -15,22 +15,17 @@ from typing import Any
 
 from files import lines
 
-# Source: folder names of the checkpoints that the release recognizes.
-_UNCASED_MODELS = frozenset(
-    {
-        "uncased_L-24_H-1024_A-16",
-        "uncased_L-12_H-768_A-12",
-        "multilingual_L-12_H-768_A-12",
-        "chinese_L-12_H-768_A-12",
-    }
-)
-_CASED_MODELS = frozenset(
-    {
-        "cased_L-12_H-768_A-12",
-        "cased_L-24_H-1024_A-16",
-        "multi_cased_L-12_H-768_A-12",
-    }
-)
+# Source: folder names of the checkpoints that the release recognizes, and
+# whether their text is lower-cased.
+_CASING_OF_MODEL = {
+    "uncased_L-24_H-1024_A-16": True,
+    "uncased_L-12_H-768_A-12": True,
+    "multilingual_L-12_H-768_A-12": True,
+    "chinese_L-12_H-768_A-12": True,
+    "cased_L-12_H-768_A-12": False,
+    "cased_L-24_H-1024_A-16": False,
+    "multi_cased_L-12_H-768_A-12": False,
+}
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
 _TEXT_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
@@ -135,10 +130,7 @@ def validate_case_matches_checkpoint(
         ValueError: the named model was trained with the other casing.
     """
     match = _RELEASED_CHECKPOINT.search(init_checkpoint or "")
-    if match is None:
-        return
-    wrong_models = _CASED_MODELS if do_lower_case else _UNCASED_MODELS
-    if match.group(1) in wrong_models:
+    if match and _CASING_OF_MODEL.get(match[1]) == (not do_lower_case):
         raise ValueError(
             f"do_lower_case is {do_lower_case}, but according to its name "
             f"{init_checkpoint} was trained with do_lower_case="
