@@ -227,10 +227,6 @@ def write_json(path: str, value: Any) -> None:
 # -------------------------------- Locks, which are freed when a process ends
 
 
-class LockedError(OSError):
-    """Another process holds a lock."""
-
-
 @contextlib.contextmanager
 def lock(path: str, purpose: str) -> Iterator[None]:
     """Holds a lock file while the body runs; remote stores are not locked.
@@ -240,7 +236,7 @@ def lock(path: str, purpose: str) -> Iterator[None]:
         purpose: the locked resource, for messages, as "--output_dir=runs/1".
 
     Raises:
-        LockedError: another process holds the lock.
+        OSError: another process holds the lock.
     """
     if paths.is_remote(path):
         yield
@@ -251,7 +247,7 @@ def lock(path: str, purpose: str) -> Iterator[None]:
     try:
         held.acquire(blocking=False)
     except filelock.Timeout:
-        raise LockedError(
+        raise OSError(
             f"{purpose} is in use by another process. Wait until it ends, or "
             "choose another."
         ) from None
@@ -275,8 +271,7 @@ def lock_folder(folder: str, purpose: str) -> Iterator[None]:
         purpose: as for `lock`.
 
     Raises:
-        LockedError: another process has locked the folder.
-        OSError: the folder cannot be written.
+        OSError: another process has locked the folder, or it cannot be written.
     """
     check_folder(folder)
     is_new = not paths.is_folder(folder)
@@ -299,7 +294,7 @@ def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
     are not locked.
 
     Raises:
-        LockedError: another process has locked the file.
+        OSError: another process has locked the file.
     """
     first = output_paths[0]
     if paths.is_remote(first) or paths.is_stream(first):

@@ -197,7 +197,7 @@ def test_scoring_holds_the_lock_of_its_folder(tmp_path):
     options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
     with (
         writing.lock_folder(options.output_dir, "training"),
-        pytest.raises(writing.LockedError, match="is in use by another"),
+        pytest.raises(OSError, match="is in use by another"),
     ):
         run_squad.main(options)
 
