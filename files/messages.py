@@ -94,13 +94,10 @@ def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = [
-            cell.rjust(width) if number == right else cell.ljust(width)
-            for number, (cell, width) in enumerate(
-                zip(row, widths, strict=True)
-            )
-        ]
-        lines.append("  " + "  ".join(cells).rstrip() + "\n")
+        cells = list(map(str.ljust, row, widths))
+        if right >= 0:
+            cells[right] = row[right].rjust(widths[right])
+        lines.append(f"  {'  '.join(cells).rstrip()}\n")
     return "".join(lines)
 
 

@@ -309,18 +309,11 @@ class _Merger:
 def _join(pieces: array.array, pair: _Pair, joined: int) -> array.array:
     """Replaces a pair of pieces by the merged piece, from the left."""
     result = array.array("I")
-    index = 0
-    while index < len(pieces):
-        if (
-            index + 1 < len(pieces)
-            and pieces[index] == pair[0]
-            and pieces[index + 1] == pair[1]
-        ):
-            result.append(joined)
-            index += 2
+    for piece in pieces:
+        if result and (result[-1], piece) == pair:
+            result[-1] = joined
         else:
-            result.append(pieces[index])
-            index += 1
+            result.append(piece)
     return result
 
 
