@@ -92,10 +92,6 @@ def run(options: Options) -> None:
         if workers.is_chief():
             path = os.path.join(options.output_dir, "eval_results.txt")
             run_files.write_results(path, results)
-    if options.eval_all_checkpoints:
-        pretraining.evaluate_checkpoints(
-            strategy, model, options.output_dir, evaluate
-        )
     communicator.barrier()
 
 

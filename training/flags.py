@@ -272,10 +272,6 @@ class PretrainingOptions(TrainingOptions):
         "falls over all --num_train_steps. A second command in the same folder "
         "may continue on other records. 0 for off.",
     )
-    eval_all_checkpoints: bool = flags.Group.ACTIONS.switch(
-        "With --do_eval: also evaluate every checkpoint in --output_dir and "
-        "write metrics and perplexities to eval_checkpoints.jsonl."
-    )
     objective: str = flags.Group.MODEL.flag(
         "mlm_nsp",
         "Training objective: masked LM and next sentences; masked LM alone; or "
@@ -306,8 +302,6 @@ class PretrainingOptions(TrainingOptions):
             raise ValueError(
                 "--early_stopping_patience needs --eval_every_steps."
             )
-        if self.eval_all_checkpoints and not self.do_eval:
-            raise ValueError("--eval_all_checkpoints needs --do_eval.")
         super().__post_init__()
 
     @property

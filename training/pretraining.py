@@ -1,9 +1,7 @@
-"""Pre-training: records, baselines, plan and evaluation of a run."""
+"""Pre-training: records, baselines and plan of a run."""
 
 import dataclasses
-import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,26 +9,21 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, messages, paths, writing
-from modeling import checkpoints, heads, packing
+from files import messages, paths
+from modeling import checkpoints, packing
 from modeling import config as config_lib
 from training import (
-    checkpointing,
     dynamic_masking,
     initialization,
     input_pipeline,
     model_folder,
     record_files,
     records,
-    workers,
 )
 from training import flags as training_flags
 
 # Prefixes of the variables of the heads, which many published encoders lack.
 _HEADS = ("cls/predictions/", "cls/seq_relationship/")
-# Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
-CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
-_LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -320,56 +313,3 @@ def entropy(counts: np.ndarray) -> float:
     shares = counts / counts.sum()
     plain = -float(np.sum(shares * np.log(shares)))
     return plain + (len(counts) - 1) / (2 * float(counts.sum()))
-
-
-def evaluate_checkpoints(
-    strategy: tf.distribute.Strategy,
-    model: heads.BertForPreTraining,
-    output_dir: str,
-    evaluate: Callable[[], Mapping[str, float]],
-) -> list[dict[str, float]]:
-    """Evaluates every checkpoint of a folder in the order of their steps.
-
-    The chief writes one line of JSON for each to `eval_checkpoints.jsonl`, null
-    for inf and NaN. Afterwards the model has the weights of the last one.
-
-    Args:
-        strategy: holds the variables.
-        model: receives the weights.
-        output_dir: the run's folder.
-        evaluate: returns held-out metrics, `masked_lm_loss` among them.
-
-    Returns:
-        For each checkpoint `step`, the metrics and `masked_lm_perplexity`, the
-        exponential of `masked_lm_loss`. A checkpoint that cannot be read is
-        skipped with a warning.
-    """
-    results = []
-    for step in checkpointing.saved_steps(output_dir):
-        prefix = checkpointing.prefix_of(output_dir, step)
-        try:
-            with strategy.scope():
-                initialization.load_weights(model, prefix)
-        except (OSError, ValueError) as error:
-            logging.warning("Skipping checkpoint %s: %s", prefix, error)
-            continue
-        metrics = dict(evaluate())
-        with np.errstate(over="ignore"):
-            metrics[_PERPLEXITY] = float(np.exp(metrics[_LOSS]))
-        logging.info(
-            "Checkpoint of step %d: held-out masked-LM loss %.4f, "
-            "perplexity %.3f",
-            step,
-            metrics[_LOSS],
-            metrics[_PERPLEXITY],
-        )
-        results.append({"step": step, **metrics})
-    if not results:
-        logging.warning("No checkpoint in %s could be evaluated.", output_dir)
-    if workers.is_chief():
-        path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
-        with writing.whole_file(path) as file:
-            file.writelines(
-                f"{json.dumps(json_text.finite(line))}\n" for line in results
-            )
-    return results
