@@ -32,8 +32,12 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _TextOptions(preparation.RawTextOptions, training_flags.TokenizerOptions):
-    """Input text, output files, format and vocabulary."""
+class Options(
+    masked_pairs.InstanceOptions,
+    preparation.RawTextOptions,
+    training_flags.TokenizerOptions,
+):
+    """The flags of this script; see --help."""
 
     input_file: str = flags.Group.FILES.required(
         "Text files: comma-separated paths or globs."
@@ -53,12 +57,6 @@ class _TextOptions(preparation.RawTextOptions, training_flags.TokenizerOptions):
         + ".",
         choices=tuple(_FORMATS),
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(masked_pairs.InstanceOptions, _TextOptions):
-    """The flags of this script; see --help."""
-
     shard_documents: int = flags.Group.SPEED.whole(
         0,
         "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Files:
-    """Input files."""
+class Options(training_flags.SequenceOptions, swag.Layout):
+    """The flags of this script; see --help.
+
+    Source: Devlin et al. 2019, section 4.4; the release has no such script.
+    """
 
     data_dir: str = flags.Group.FILES.required("Folder of the files.")
     train_file: str = flags.Group.FILES.flag(
@@ -47,15 +50,6 @@ class _Files:
         "test.csv",
         "File to predict in --data_dir: .csv, .tsv or .jsonl.",
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.SequenceOptions, _Files, swag.Layout):
-    """The flags of this script; see --help.
-
-    Source: Devlin et al. 2019, section 4.4; the release has no such script.
-    """
-
     train_batch_size: int = flags.redeclare(
         training_flags.SequenceOptions, "train_batch_size", 16
     )

@@ -172,30 +172,6 @@ def _remove(prefix: str) -> None:
         paths.remove(prefix + part)
 
 
-def best_or_latest(output_dir: str, *, best: bool) -> str | None:
-    """Finds the checkpoint of a run for evaluation and prediction.
-
-    Args:
-        output_dir: the run's folder.
-        best: the best checkpoint instead of the latest.
-
-    Returns:
-        The prefix; None if the folder has no checkpoint.
-
-    Raises:
-        ValueError: `best` is set and no best checkpoint was kept.
-    """
-    if not best:
-        return latest(output_dir)
-    kept = latest(best_folder(output_dir))
-    if kept is None:
-        raise ValueError(
-            f"{output_dir} has no best checkpoint. Training keeps one if it "
-            "evaluates (--eval_every_epoch, --eval_every_steps)."
-        )
-    return kept
-
-
 def best_folder(output_dir: str) -> str:
     """Names the folder of a run's best checkpoint."""
     return os.path.join(output_dir, run_files.BEST)

@@ -231,9 +231,17 @@ def load_for_evaluation(
         ValueError: there is no checkpoint, it lacks a weight, or a weight is
             not finite.
     """
-    prefix = checkpointing.best_or_latest(
-        options.output_dir, best=getattr(options, "use_best_checkpoint", False)
-    )
+    folder = options.output_dir
+    # Only fine-tuning has this flag.
+    uses_best = getattr(options, "use_best_checkpoint", False)
+    if uses_best:
+        folder = checkpointing.best_folder(folder)
+    prefix = checkpointing.latest(folder)
+    if uses_best and prefix is None:
+        raise ValueError(
+            f"{options.output_dir} has no best checkpoint. Training keeps one "
+            "if it evaluates (--eval_every_epoch, --eval_every_steps)."
+        )
     path = prefix or options.init_checkpoint
     if not path:
         raise ValueError(

@@ -10,8 +10,8 @@ import tensorflow as tf
 from absl import logging
 
 from files import messages, paths
-from modeling import checkpoints, packing
 from modeling import config as config_lib
+from modeling import packing
 from training import (
     dynamic_masking,
     initialization,
@@ -22,8 +22,8 @@ from training import (
 )
 from training import flags as training_flags
 
-# Prefixes of the variables of the heads, which many published encoders lack.
-_HEADS = ("cls/predictions/", "cls/seq_relationship/")
+# Patterns of the variables of the heads, which many published encoders lack.
+_HEADS = ("cls/predictions/.*", "cls/seq_relationship/.*")
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -246,24 +246,12 @@ def plan(
             "records_fingerprint": source.files.fingerprint(),
             "masking": masking,
         },
-        new_variables=_new_heads(options.init_checkpoint),
+        new_variables=_HEADS,
         evaluate=evaluate,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss",
         higher_is_better=False,
     )
-
-
-def _new_heads(init_checkpoint: str | None) -> list[str]:
-    """Lists patterns of the heads of which a checkpoint has no variable."""
-    if not init_checkpoint:
-        return []
-    names = list(checkpoints.list_variables(init_checkpoint))
-    return [
-        f"{head}.*"
-        for head in _HEADS
-        if not any(name.startswith(head) for name in names)
-    ]
 
 
 def _sample(source: input_pipeline.RecordSource) -> np.ndarray:

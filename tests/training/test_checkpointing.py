@@ -263,24 +263,6 @@ def test_steps_that_were_not_saved_are_repeated_up_to_the_last(tmp_path):
     assert over == [False, False, False, True]
 
 
-def test_chooses_the_latest_or_the_best(tmp_path):
-    assert checkpointing.best_or_latest(str(tmp_path), best=False) is None
-    folder = str(tmp_path)
-    weights = {"w": tf.Variable(1.0)}
-    checkpointing.save(folder, 5, weights, state={}, keep=1)
-    with pytest.raises(ValueError, match="has no best checkpoint"):
-        checkpointing.best_or_latest(folder, best=True)
-    _offer(checkpointing.BestCheckpoint(folder, "f1"), 3, 0.5)
-    assert (
-        checkpointing.best_or_latest(folder, best=False)
-        == f"{folder}/model.ckpt-5"
-    )
-    assert (
-        checkpointing.best_or_latest(folder, best=True)
-        == f"{folder}/best/model.ckpt-3"
-    )
-
-
 def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
     best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
     names = ("bert_config.json", "task.json", "vocab.txt")
