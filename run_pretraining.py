@@ -15,6 +15,7 @@ same command again: training resumes from the last checkpoint, and the result is
 identical to that of an uninterrupted run.
 """
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -69,17 +70,13 @@ def run(options: Options) -> None:
         pretraining.describe(options, config, train_records.files.paths[0])
     communicator.barrier()
 
-    evaluator = steps.Evaluator(strategy, objective)
-
-    def evaluate() -> Mapping[str, float]:
-        held_out = input_pipeline.evaluation_batches(
-            strategy,
-            held_out_records,
-            batch_size=options.eval_batch_size,
-            num_batches=options.max_eval_steps,
-        )
-        return loop.evaluate(evaluator, held_out)
-
+    evaluate = functools.partial(
+        loop.evaluate,
+        steps.Evaluator(strategy, objective),
+        held_out_records,
+        batch_size=options.eval_batch_size,
+        num_batches=options.max_eval_steps,
+    )
     metrics: Mapping[str, float] | None = None
     if options.do_train:
         step, metrics = _train(

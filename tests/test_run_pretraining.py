@@ -121,10 +121,10 @@ def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     saved = []
     evaluate = loop.evaluate
 
-    def seen(*args):
+    def seen(*args, **options):
         prefix = checkpointing.latest(str(tmp_path / "out"))
         saved.append(prefix and checkpointing.step_of(prefix))
-        return evaluate(*args)
+        return evaluate(*args, **options)
 
     monkeypatch.setattr(loop, "evaluate", seen)
     toy.run(

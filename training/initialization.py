@@ -358,6 +358,14 @@ def _resume(
         logging.info("Resumed from %s at step %d.", prefix, step)
         if options.init_checkpoint:
             logging.info("--init_checkpoint is not read when a run resumes.")
+        if step > plan.num_train_steps:
+            logging.warning(
+                "The results are those of step %d, which an earlier run in "
+                "this folder made, although this command is for %d steps. For "
+                "a shorter run choose another --output_dir.",
+                step,
+                plan.num_train_steps,
+            )
         return step
     raise faults[0]
 

@@ -84,14 +84,6 @@ def train(
     communicator.barrier()
     if stopped_by:
         _exit_by_signal(stopped_by, step)
-    if step > plan.num_train_steps:
-        logging.warning(
-            "The results are those of step %d, which an earlier run in this "
-            "folder made, although this command is for %d steps. For a shorter "
-            "run choose another --output_dir.",
-            step,
-            plan.num_train_steps,
-        )
     return step, metrics
 
 
@@ -301,14 +293,27 @@ def _exit_by_signal(number: int, step: int) -> None:
 @input_pipeline.reading_errors()
 def evaluate(
     evaluator: steps.Evaluator,
-    batches: tf.data.Dataset | tf.distribute.DistributedDataset,
+    source: input_pipeline.RecordSource,
+    *,
+    batch_size: int,
+    num_batches: int,
 ) -> dict[str, float]:
-    """Averages losses and metrics over batches, as `evaluation_batches` makes.
+    """Averages losses and metrics over batches of records.
+
+    Args:
+        evaluator: the compiled steps.
+        source, batch_size, num_batches: see `evaluation_batches`.
 
     Returns:
         `loss`, the mean of the losses of the batches, as released; and each
         metric, a weighted mean over all batches.
     """
+    batches = input_pipeline.evaluation_batches(
+        evaluator.strategy,
+        source,
+        batch_size=batch_size,
+        num_batches=num_batches,
+    )
     batch_losses = []
     sums: dict[str, np.ndarray] = {}
     for batch in batches:
