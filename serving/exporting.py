@@ -20,8 +20,7 @@ import tensorflow_text as tf_text
 from files import run_files, writing
 from serving import models, signatures
 
-DESCRIPTION = "model.json"
-LITERT = "litert"
+_DESCRIPTION = "model.json"
 _LITERT_FILE = "model.tflite"
 
 
@@ -111,7 +110,7 @@ def write_litert(
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     outputs = compute.structured_outputs
     form = {
-        "format": LITERT,
+        "format": "litert",
         "quantize": "int8" if quantize else None,
         "inputs": {spec.name: spec.shape.as_list() for spec in specs},
         "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
@@ -141,7 +140,7 @@ def _written(folder: str, described: Mapping[str, Any]) -> Iterator[str]:
         with writing.whole_folder(folder) as aside, _without_notices():
             yield aside
             writing.write_json(
-                os.path.join(aside, DESCRIPTION),
+                os.path.join(aside, _DESCRIPTION),
                 {**described, "versions": versions},
             )
     except tf.errors.OpError as error:

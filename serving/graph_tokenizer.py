@@ -109,10 +109,7 @@ class GraphTokenizer(tf.Module):
             vocab_file, do_lower_case, strip_accents
         )
         self.definition.require_tokens(_UNKNOWN)
-        basic = self.definition.basic_tokenizer
-        rules = Rules(
-            do_lower_case=basic.do_lower_case, strip_accents=basic.strip_accents
-        )
+        rules = Rules(**vars(self.definition.basic_tokenizer))
         self._splitter = _Splitter(self.definition.vocab, rules)
         self._check()
 
