@@ -32,6 +32,7 @@ _UNKNOWN = "[UNK]"
 _MAX_WORD_CHARACTERS = 200  # Source: the release.
 _MAX_WORD_BYTES = 4 * _MAX_WORD_CHARACTERS  # In UTF-8.
 _TEXTS = tf.TensorSpec([None], tf.string, name="text")
+_Rules = tokenization.BasicTokenizer
 
 _NUM_CODE_POINTS = sys.maxunicode + 1
 _PAGE_BITS = 8
@@ -68,14 +69,6 @@ _PROBES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rules:
-    """Rules of a `tokenization.BasicTokenizer`."""
-
-    do_lower_case: bool
-    strip_accents: bool
-
-
 class GraphTokenizer(tf.Module):
     """Tokenizer with the pieces of `tokenization.FullTokenizer`, in graphs.
 
@@ -109,8 +102,9 @@ class GraphTokenizer(tf.Module):
             vocab_file, do_lower_case, strip_accents
         )
         self.definition.require_tokens(_UNKNOWN)
-        rules = Rules(**vars(self.definition.basic_tokenizer))
-        self._splitter = _Splitter(self.definition.vocab, rules)
+        self._splitter = _Splitter(
+            self.definition.vocab, self.definition.basic_tokenizer
+        )
         self._check()
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
@@ -164,7 +158,7 @@ class GraphTokenizer(tf.Module):
 
 
 class _Splitter:
-    def __init__(self, vocab: Mapping[str, int], rules: Rules):
+    def __init__(self, vocab: Mapping[str, int], rules: _Rules):
         # The number of a piece in TensorFlow Text is not its id: the vocabulary
         # may have a piece twice, or pieces that no text contains.
         pieces = _possible_pieces(vocab)
@@ -263,7 +257,7 @@ def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
 
 
-def split(text: tf.Tensor, rules: Rules) -> Words:
+def split(text: tf.Tensor, rules: _Rules) -> Words:
     """Splits texts into words.
 
     Args:
@@ -378,7 +372,7 @@ class _Replacements:
         return places.with_values(tf.gather(parts, places.values))
 
 
-def folded(char: str, rules: Rules) -> str:
+def folded(char: str, rules: _Rules) -> str:
     """Returns the replacement of a character, without spaces around it.
 
     It is empty for a character that is dropped, and a space for white space.
@@ -387,7 +381,7 @@ def folded(char: str, rules: Rules) -> str:
         return ""
     if char.isspace():  # Also U+2028 and U+2029, as for `str.split`.
         return " "
-    return tokenization.BasicTokenizer(**vars(rules)).fold(char)
+    return rules.fold(char)
 
 
 @functools.cache
@@ -401,7 +395,7 @@ def assigned_characters() -> tuple[str, ...]:
 
 
 @functools.cache
-def _replacements(rules: Rules) -> _Replacements:
+def _replacements(rules: _Rules) -> _Replacements:
     """Returns the replacements of all characters."""
     given, alone = {}, set()
     # The blocks of ideographs contain unassigned code points too.
@@ -466,7 +460,7 @@ def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
 
 
 @functools.cache
-def _marks(rules: Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
+def _marks(rules: _Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
     """Makes the tables for sorting the marks that are kept.
 
     Returns:
@@ -485,7 +479,7 @@ def _marks(rules: Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
     return _Numbers(sortable), _Replacements(decomposed), _Numbers(order_of)
 
 
-def _order(char: str, rules: Rules) -> int:
+def _order(char: str, rules: _Rules) -> int:
     if tokenization.is_removed(char):
         return _VANISHING
     if folded(char, rules):
@@ -496,7 +490,7 @@ def _order(char: str, rules: Rules) -> int:
 
 
 def _with_sorted_marks(
-    chars: tf.RaggedTensor, origins: tf.Tensor, rules: Rules
+    chars: tf.RaggedTensor, origins: tf.Tensor, rules: _Rules
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Puts the marks that are kept into canonical order.
 

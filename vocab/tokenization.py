@@ -8,6 +8,7 @@ a defined result, including lone surrogates and unassigned code points.
 Source: behavior of tokenization.py of google-research/bert, measured.
 """
 
+import dataclasses
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -231,6 +232,7 @@ def open_tokenizer(options: Any, *special_tokens: str) -> FullTokenizer:
     return tokenizer
 
 
+@dataclasses.dataclass(frozen=True)
 class BasicTokenizer:
     """Splitter of text into words, punctuation marks and CJK characters.
 
@@ -246,13 +248,12 @@ class BasicTokenizer:
         strip_accents: None: as `do_lower_case`, which is the release's rule.
     """
 
-    def __init__(
-        self, do_lower_case: bool = True, strip_accents: bool | None = None
-    ):
-        self.do_lower_case = do_lower_case
-        self.strip_accents = (
-            do_lower_case if strip_accents is None else strip_accents
-        )
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+
+    def __post_init__(self):
+        if self.strip_accents is None:
+            object.__setattr__(self, "strip_accents", self.do_lower_case)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of a text, none of them empty.
