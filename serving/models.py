@@ -76,10 +76,7 @@ class Model:
     @property
     def truncation(self) -> sentence_pairs.Truncation:
         """The rule for long texts."""
-        return sentence_pairs.Truncation(
-            max_seq_length=self.max_seq_length,
-            **_chosen(self.description, "long_text"),
-        )
+        return self._filled(sentence_pairs.Truncation)
 
     @property
     def label_set(self) -> labels.LabelSet:
@@ -97,25 +94,25 @@ class Model:
     @property
     def windows(self) -> squad_features.WindowOptions:
         """How paragraphs are split."""
-        return squad_features.WindowOptions(
-            max_seq_length=self.max_seq_length,
-            **_chosen(self.description, "doc_stride", "max_query_length"),
-        )
+        return self._filled(squad_features.WindowOptions)
 
     @property
     def answers(self) -> squad_answers.AnswerOptions:
         """How answers are searched."""
-        names = ("n_best_size", "max_answer_length", _VERSION_2)
-        return squad_answers.AnswerOptions(**_chosen(self.description, *names))
+        return self._filled(squad_answers.AnswerOptions)
 
     @property
     def threshold(self) -> float:
         """The null odds above which there is no answer, in version 2."""
         return float(self.description.get(_THRESHOLD, 0.0))
 
-
-def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: values[name] for name in names if name in values}
+    def _filled(self, options: type[Any]) -> Any:
+        # A value that is not described is the default.
+        values = {**self.description, "max_seq_length": self.max_seq_length}
+        names = [field.name for field in dataclasses.fields(options)]
+        return options(
+            **{name: values[name] for name in names if name in values}
+        )
 
 
 def read(
