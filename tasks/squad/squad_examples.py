@@ -70,7 +70,8 @@ def read_training_examples(
         is_impossible = version_2_with_negative and json_text.field(
             qa, "is_impossible", bool, where
         )
-        text, span = "", (-1, -1)
+        text = ""
+        span: tuple[int, int] | None = (-1, -1)
         if not is_impossible:
             answers = qa.get("answers") or []
             if len(answers) != 1:
@@ -82,13 +83,12 @@ def read_training_examples(
             start = json_text.field(
                 answers[0], "answer_start", int, f"{where}.answers[0]"
             )
-            found = _answer_words(
+            span = _answer_words(
                 (text, start), context, words_of(context), starts_of(context)
             )
-            if found is None:
-                dropped.append(qa["id"])
-                continue
-            span = found
+        if span is None:
+            dropped.append(qa["id"])
+            continue
         examples.append(
             SquadExample(
                 qas_id=qa["id"],
