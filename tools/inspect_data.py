@@ -107,7 +107,7 @@ def describe_text(
         _row("sentences (lines)", len(lengths)),
         _row(f"of over {room} pieces", too_long, of=len(lengths)),
         _row("word pieces", sum(lengths), _lengths(lengths)),
-        _row("words", num_words),
+        _row("words", num_words, f"{sum(lengths) / num_words:.2f} pieces each"),
         _row("unknown, [UNK]", num_unknown, of=num_words),
     ]
     if unknown:

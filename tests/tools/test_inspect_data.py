@@ -40,7 +40,7 @@ def test_text_is_described(look, tmp_path):
         "sentences (lines) 4",
         "word pieces 10 mean 2.5, longest 4",
         "of over 3 pieces 1 25 %",
-        "words 9",
+        "words 9 1.11 pieces each",
         "unknown, [UNK] 2 22.2 %",
         "dogs (1), ran (1)",
         "22.2% of the words become [UNK]",
