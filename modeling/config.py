@@ -182,7 +182,7 @@ class BertConfig:
                 return cls.from_json_file(path)
         raise FileNotFoundError(
             f"There must be a {FILE}, or Hugging Face's "
-            f"{huggingface_config.CONFIG}, next to {checkpoint!r}."
+            f"{huggingface_config.CONFIG}, in {folder or os.curdir!r}."
         )
 
     def check_checkpoint(

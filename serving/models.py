@@ -211,7 +211,8 @@ def _check_described(
             "the model. Write this, with the right values, to "
             f"{os.path.join(folder, run_files.TASK)}: {json.dumps(example)}. "
             "The script of the task writes it too, with --do_predict, "
-            f"--output_dir={folder} and the flags of the training."
+            f"--output_dir={folder} and the flags of the training. For folders "
+            "of the original program, see docs/migrating_from_tf1.md."
         )
     if description.get(_THRESHOLD) == "auto":
         raise ValueError(

@@ -260,9 +260,9 @@ def _check_description(
     missing = [f"--{name}" for name in needed if name not in found]
     if missing:
         raise ValueError(
-            f"{source.origin} does not say how it is used. Pass "
-            f"{', '.join(missing)} of its training, for task.json; --task_name "
-            "of GLUE has labels."
+            f"{source.origin} does not say what it was trained for. Pass "
+            f"{', '.join(missing)} of its training, for task.json; a "
+            "--task_name of GLUE implies task and labels."
         )
 
 

@@ -226,7 +226,7 @@ def run(options: Options, names: Sequence[str]) -> None:
     output_dir = options.output_dir
     if not output_dir or paths.is_remote(output_dir):
         raise ValueError(
-            f"--output_dir must be a local folder; got {output_dir}."
+            f"--output_dir must be a local folder; got {output_dir or 'none'}."
         )
     wanted = [
         found

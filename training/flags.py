@@ -61,7 +61,7 @@ class TokenizerOptions:
 class RunOptions:
     """The flags of tools that use the model of a run."""
 
-    use_best_checkpoint: bool = flags.Group.MODEL.switch(
+    use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
         "Evaluate and predict with best/, the best weights of the evaluations "
         "while training, instead of the latest checkpoint."
     )
@@ -268,14 +268,14 @@ class PretrainingOptions(TrainingOptions):
     )
     stop_at_step: int = flags.Group.TRAINING.whole(
         0,
-        "Stop after this step, with a checkpoint, although the learning rate "
+        "Save a checkpoint and stop at this step; the learning rate still "
         "falls over all --num_train_steps. A second command in the same folder "
         "may continue on other records. 0 for off.",
     )
     objective: str = flags.Group.MODEL.flag(
         "mlm_nsp",
-        "Training objective: masked LM and next sentences; masked LM alone; or "
-        "a left-to-right LM with causal attention.",
+        "Training objective. mlm_nsp: masked LM and next sentences; mlm: "
+        "masked LM alone; ltr: a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
     )
     max_seq_length: int = flags.redeclare(

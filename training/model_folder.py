@@ -462,5 +462,6 @@ def follow(options: _Options, task: str, given: Collection[str]) -> _Options:
         else:
             followed[name] = value
     if followed:
-        logging.info("As in %s: %s.", there["folder"], followed)
+        values = ", ".join(f"--{k}={v}" for k, v in followed.items())
+        logging.info("Flags not given, from %s: %s", there["folder"], values)
     return dataclasses.replace(options, **followed)

@@ -38,8 +38,9 @@ class SentenceOptions:
     """
 
     problem_type: str | None = _OWN_DATA.optional(
-        "One label per row, any number of labels, or a score; by default that "
-        "of the trained model, or single_label to train.",
+        "single_label: one label per row; multi_label: any number of labels; "
+        "regression: a score. Default: that of the trained model; single_label "
+        "for training.",
         choices=task.PROBLEM_TYPES,
     )
     text_a_column: str = _OWN_DATA.flag(
@@ -63,15 +64,17 @@ class SentenceOptions:
     )
     xnli_mode: str = _XNLI.flag(
         glue.TRANSLATE_TRAIN,
-        "Train on the translation into the language; or train on English, and "
-        "test on the translation into English or on the language.",
+        "translate_train: train on the translation into the language, test on "
+        "the language; translate_test: train on English, test on the "
+        "translation into English; zero_shot: train on English, test on the "
+        "language.",
         choices=glue.XNLI_MODES,
     )
     long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
-        "Treatment of text that is too long: read its head, as released; head "
-        "and tail; or all of it, in windows that overlap by half and whose "
-        "predictions are averaged.",
+        "Treatment of text that is too long. head: keep its beginning, as "
+        "released; head_tail: keep both ends; windows: read all of it in "
+        "windows that overlap by half, and average their predictions.",
         choices=sentence_pairs.LONG_TEXT,
     )
     class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
