@@ -122,7 +122,7 @@ def test_a_tagger_keeps_its_context_and_length(tmp_path, caplog):
         tmp_path, output_dir=moved, do_eval=True, max_seq_length=None
     )
     assert programs.results(moved / "eval_results.txt") == want
-    assert "'context': 'sentence'" in caplog.text
+    assert "--context=sentence" in caplog.text
 
 
 _LONG_TEXT = {"long_text": "head_tail", "max_seq_length": 8}

@@ -278,7 +278,7 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
     _trained(tmp_path)
     found = model_folder.follow(_options(tmp_path), "tagging", ())
     assert (found.max_seq_length, found.context) == (128, "sentence")
-    assert "'max_seq_length': 128" in caplog.text
+    assert "--max_seq_length=128" in caplog.text
     # Also beside --init_checkpoint, if the own folder has no checkpoint.
     away = _options(tmp_path / "out", init_checkpoint=f"{tmp_path}/x")
     assert model_folder.follow(away, "tagging", ()).max_seq_length == 128
