@@ -53,11 +53,6 @@ class Options(
 
     def __post_init__(self):
         _ = self.windows  # The constructor checks the values.
-        if not (self.do_train or self.do_predict or self.do_eval):
-            raise ValueError(
-                "At least one of `do_train`, `do_predict` or `do_eval` must "
-                "be True."
-            )
         if self.do_train and self.do_eval and not self.do_predict:
             raise ValueError(
                 "After training, --do_eval scores the output of --do_predict: "

@@ -92,14 +92,14 @@ def prepare(
     """
     yield from processes.map_in_order(
         functools.partial(prepare_batch, rules),
-        processes.batches(documents, _BATCH_CHARACTERS, _num_characters),
+        processes.batches(
+            documents,
+            _BATCH_CHARACTERS,
+            lambda document: sum(len(line) + 1 for line in document.lines),
+        ),
         num_workers,
         _BATCHES_AHEAD,
     )
-
-
-def _num_characters(document: formats.Document) -> int:
-    return sum(map(len, document.lines)) + len(document.lines)
 
 
 def prepare_batch(

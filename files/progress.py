@@ -82,11 +82,7 @@ class Progress:
         self._bar: tqdm.tqdm[Any] | None = None
 
     def __call__(
-        self,
-        phase: str,
-        done: float,
-        total: float | None = None,
-        detail: str = "",
+        self, phase: str, done: float, total: float | None = None
     ) -> None:
         """Records the progress of a phase.
 
@@ -94,7 +90,6 @@ class Progress:
             phase: its name; the first starts when this object is created.
             done: the count so far, or the completed share if `total` is 1.
             total: the final count, if known.
-            detail: additional text, such as another count.
         """
         import tqdm
 
@@ -107,7 +102,6 @@ class Progress:
             self._phase = phase
             self._bar = bar(total, title=phase, unit="") if total else None
         if self._bar:
-            self._bar.set_postfix_str(detail, refresh=False)
             self._bar.update(done - self._bar.n)
             if done == total:
                 self._bar.close()
@@ -122,6 +116,5 @@ class Progress:
                 ncols=0,
                 prefix=phase,
                 unit="",
-                postfix=detail,
             )
             logging.info("%s", text)

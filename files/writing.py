@@ -212,9 +212,10 @@ def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
     logging.info("Wrote %s.", names)
 
 
-def save_png(figure: Any, file: IO[bytes], dpi: int = 120) -> None:
-    """Saves a matplotlib figure."""
-    figure.savefig(file, format="png", dpi=dpi)
+def write_png(path: str, figure: Any) -> None:
+    """Writes a matplotlib figure atomically."""
+    with whole_file(path, "wb") as file:
+        figure.savefig(file, format="png", dpi=120)
 
 
 def write_json(path: str, value: Any) -> None:
@@ -222,6 +223,20 @@ def write_json(path: str, value: Any) -> None:
     with whole_file(path) as file:
         json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+def append_json(path: str, value: Any) -> None:
+    """Appends a value to JSON lines, with null for non-finite numbers."""
+    line = json.dumps(json_text.finite(value)) + "\n"
+    if not paths.is_remote(path):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line)
+        return
+    import tensorflow as tf
+
+    with tf.io.gfile.GFile(path, "a") as file:
+        file.write(line)
 
 
 # -------------------------------- Locks, which are freed when a process ends

@@ -266,5 +266,4 @@ def draw(title: str, found: _Measured, path: str) -> None:
     axes.set_xlabel("thousand steps of pre-training; dashed: the paper")
     axes.set_ylabel("score on the development set")
     axes.legend()
-    with writing.whole_file(path, "wb") as file:
-        writing.save_png(drawing, file, 150)
+    writing.write_png(path, drawing)

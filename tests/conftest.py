@@ -45,7 +45,9 @@ def _runs_draw_no_curves(request, monkeypatch):
     """
     if request.path.parent == _TESTS:
         monkeypatch.setattr(
-            writing, "save_png", lambda _, file, dpi=0: file.write(b"picture")
+            writing,
+            "write_png",
+            lambda path, *_: pathlib.Path(path).write_bytes(b"picture"),
         )
         monkeypatch.setattr(
             reporting,

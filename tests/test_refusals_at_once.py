@@ -79,7 +79,7 @@ _TABLES = {
 """,
     # The other tasks.
     _SQUAD: """
-                           | one of `do_train`, `do_predict` or `do_eval`
+                           | one of `do_train`, `do_eval` or `do_predict`
 --do_train                 | --train_file must be given
 --do_predict               | --predict_file must be given
 --do_eval                  | --predict_file must be given

@@ -7,7 +7,6 @@ For example, for a model of another language or field:
 """
 
 import dataclasses
-import time
 
 from absl import logging
 
@@ -37,15 +36,11 @@ def run(options: Options) -> None:
     """
     input_files = paths.expand(options.input_file)
     writing.check_files([options.output_file], input_files)
-    start = time.monotonic()
     vocabulary = learning.learn_vocabulary(input_files, options)
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)
     logging.info(
-        "Wrote %d entries to %s in %.0f s.",
-        len(vocabulary),
-        options.output_file,
-        time.monotonic() - start,
+        "Wrote %d entries to %s.", len(vocabulary), options.output_file
     )
 
 

@@ -28,7 +28,6 @@ from vocab import tokenization
 
 _PANEL_INCHES = 2.0
 _MOST_FIGURE_INCHES = 40.0
-_DOTS_PER_INCH = 110
 # With a higher one, a few squares set the scale and all others look white.
 _DARKEST_PERCENTILE = 99.5
 
@@ -107,8 +106,7 @@ def run(options: Options) -> None:
     )
     probs = np.stack([np.asarray(layer)[0] for layer in of_layers])
     figure = draw(probs.astype(np.float32), tokens)
-    with writing.whole_file(options.output_file, "wb") as file:
-        writing.save_png(figure, file, _DOTS_PER_INCH)
+    writing.write_png(options.output_file, figure)
     logging.info("Wrote %s.", options.output_file)
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import os
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from absl import logging
@@ -66,7 +66,9 @@ def run(
     planned = trials(options)
     splits = [task_lib.EVAL] if options.do_eval else []
     # Each trial has test scores if there are labels; else the best one answers.
-    if options.do_predict and (len(planned) == 1 or _have_labels(data)):
+    answered = data.get(task_lib.PREDICT, ())
+    have_labels = any(each.data_set.has_labels for each in answered)
+    if options.do_predict and (len(planned) == 1 or have_labels):
         splits.append(task_lib.PREDICT)
     results: dict[str, Mapping[str, float]] = {}
     for name, trial in planned.items():
@@ -108,10 +110,6 @@ def _check_casing(options: training_flags.FineTuningOptions) -> None:
         model_folder.check_start(
             options.init_checkpoint, casing, options.vocab_file
         )
-
-
-def _have_labels(data: Mapping[str, Sequence[task_lib.Data]]) -> bool:
-    return any(each.data_set.has_labels for each in data[task_lib.PREDICT])
 
 
 # ---------------------------------------------------------------------- Trials

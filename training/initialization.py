@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
 from files import messages
 from modeling import bert, checkpoints, heads, name_tables
 from modeling import config as config_lib
@@ -105,12 +106,12 @@ def run_state(
     strategy: tf.distribute.Strategy,
 ) -> dict[str, Any]:
     """Returns the flags and the data of a run, which each checkpoint stores."""
-    flags = {
+    values = {
         **dataclasses.asdict(options),
         "precision": devices.precision_in_use(),
     }
     data = {**plan.data, "num_replicas": strategy.num_replicas_in_sync}
-    return json.loads(json.dumps({"flags": flags, "data": data}))
+    return json.loads(json.dumps({"flags": values, "data": data}))
 
 
 def make_trainer(
@@ -242,12 +243,7 @@ def load_for_evaluation(
             f"{options.output_dir} has no best checkpoint. Training keeps one "
             "if it evaluates (--eval_every_epoch, --eval_every_steps)."
         )
-    path = prefix or options.init_checkpoint
-    if not path:
-        raise ValueError(
-            f"There is nothing to evaluate: {options.output_dir} holds no "
-            "checkpoint and --init_checkpoint is not given."
-        )
+    path = prefix or flags.needed(options.init_checkpoint, "init_checkpoint")
     with strategy.scope():
         load_weights(model, path)
     checkpoints.check_finite(model, path)
@@ -373,13 +369,13 @@ def _resume(
 def _warn_of_changes(
     prefix: str, saved: Mapping[str, Any], now: Mapping[str, Any]
 ) -> None:
-    flags = {
+    values = {
         name: value
         for name, value in saved.get("flags", {}).items()
         if name in _RESULT_FLAGS
     }
     differing = {
-        **messages.changes(flags, now["flags"]),
+        **messages.changes(values, now["flags"]),
         **messages.changes(saved.get("data", {}), now["data"]),
     }
     if differing:

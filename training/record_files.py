@@ -326,24 +326,17 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _entry_head(name: str, kind: bytes, size: int) -> bytes:
-    """Encodes a feature up to the `size` bytes of its values."""
+def _entry_head(name: str, kind: bytes, num_bytes: int) -> bytes:
+    """Encodes a feature up to the `num_bytes` bytes of its values."""
     key = name.encode("utf-8")
-    values_head = _LIST_VALUE + _varint(size)
-    list_head = kind + _varint(len(values_head) + size)
-    value_size = len(list_head) + len(values_head) + size
+    values_head = _LIST_VALUE + _varint(num_bytes)
+    list_head = kind + _varint(len(values_head) + num_bytes)
+    value_size = len(list_head) + len(values_head) + num_bytes
     entry = b"".join(
         (_MAP_KEY, _varint(len(key)), key, _MAP_VALUE, _varint(value_size))
     )
-    return b"".join(
-        (
-            _FEATURES_FEATURE,
-            _varint(len(entry) + value_size),
-            entry,
-            list_head,
-            values_head,
-        )
-    )
+    size = _varint(len(entry) + value_size)
+    return b"".join((_FEATURES_FEATURE, size, entry, list_head, values_head))
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -226,8 +226,7 @@ class Reporter:
                     float(f"{value:.7g}") if is_float else value
                 )
         self._writer.flush()
-        with tf.io.gfile.GFile(self._path, "a") as file:
-            file.write(json.dumps(json_text.finite(rounded)) + "\n")
+        writing.append_json(self._path, rounded)
 
 
 def console_line(
@@ -310,10 +309,8 @@ def remove_later_metrics(path: str, step: int) -> None:
     if not paths.exists(path):
         return
     kept = [r for r in read_metrics(path) if r["step"] <= step]
-    content = "".join(f"{json.dumps(record)}\n" for record in kept).encode()
-    if content != b"".join(paths.chunks_of(path)):
-        with writing.whole_file(path, "wb") as file:
-            file.write(content)
+    with writing.whole_file(path) as file:
+        file.writelines(f"{json.dumps(record)}\n" for record in kept)
 
 
 def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
@@ -323,7 +320,6 @@ def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
         records: the reports, at least one, as `read_metrics` returns them.
         path: the PNG file to write.
     """
-    from matplotlib.backends import backend_agg
     from matplotlib.figure import Figure
 
     found = (name.removeprefix(HELD_OUT) for each in records for name in each)
@@ -349,6 +345,4 @@ def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
         axis.grid(alpha=0.3)
         axis.legend(fontsize="small")
     axes[-1].set_xlabel("step")
-    backend_agg.FigureCanvasAgg(figure)
-    with writing.whole_file(path, "wb") as file:
-        writing.save_png(figure, file)
+    writing.write_png(path, figure)

@@ -10,7 +10,6 @@ import dataclasses
 import datetime
 import functools
 import importlib.metadata
-import json
 import os
 import platform
 import subprocess
@@ -18,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from files import json_text, paths, writing
+from files import writing
 from training import workers
 
 FILE = "run.jsonl"
@@ -96,17 +95,7 @@ def write_end(options: Any, outcome: str) -> None:
 def _append(folder: str, values: dict[str, Any]) -> None:
     if not workers.is_chief():
         return
-    line = json.dumps(json_text.finite(values)) + "\n"
-    path = os.path.join(folder, FILE)
-    if not paths.is_remote(path):
-        os.makedirs(folder, exist_ok=True)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(line)
-        return
-    import tensorflow as tf
-
-    with tf.io.gfile.GFile(path, "a") as file:
-        file.write(line)
+    writing.append_json(os.path.join(folder, FILE), values)
 
 
 def _now() -> str:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 from absl import logging
 
@@ -147,7 +146,11 @@ class TaskModel:
             logging.info("%s parameters", f"{new.model.count_params():,}")
             return
         with self._strategy.scope():
-            _copy_weights(new.model, self._objective.model)
+            variables = self._objective.model.variables
+            for ours, theirs in zip(
+                variables, new.model.variables, strict=True
+            ):
+                ours.assign(theirs)
         # Now, since a model is in reference cycles: otherwise those of several
         # trials are in memory at once.
         del new
@@ -262,11 +265,6 @@ class TaskModel:
                 by_length=self._options.packing,
             )
         return self._task.decode(data, outputs)
-
-
-def _copy_weights(source: keras.Model, target: keras.Model) -> None:
-    for theirs, ours in zip(source.variables, target.variables, strict=True):
-        ours.assign(theirs)
 
 
 # --------------------------------------------------------------------- Records

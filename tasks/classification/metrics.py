@@ -4,7 +4,6 @@ Source: Wang et al. 2019, "GLUE", section 3 and table 1, for the metrics.
 """
 
 from collections.abc import Callable, Sequence
-from typing import IO
 
 import numpy as np
 from absl import logging
@@ -160,7 +159,7 @@ def draw(
     names: Sequence[str],
     targets: np.ndarray,
     decisions: np.ndarray,
-    file: IO[bytes],
+    path: str,
 ) -> None:
     """Plots a confusion matrix as PNG, as shares of each label.
 
@@ -168,7 +167,7 @@ def draw(
         names: names of the `K` classes.
         targets: `[E]` class ids.
         decisions: `[E]` class ids.
-        file: output file.
+        path: the PNG file to write.
     """
     from matplotlib.figure import Figure
     from sklearn import metrics as sklearn_metrics
@@ -191,7 +190,7 @@ def draw(
     )
     if not has_numbers:
         axis.set(xticks=[], yticks=[])
-    writing.save_png(figure, file)
+    writing.write_png(path, figure)
 
 
 def _shown(name: str) -> str:

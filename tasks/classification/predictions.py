@@ -234,8 +234,7 @@ def write_report(
     writing.write_files(folder, files)
     if label_set.problem_type == task.SINGLE_LABEL:
         plot = os.path.join(folder, f"eval_confusion_matrix{suffix}.png")
-        with writing.whole_file(plot, "wb") as output:
-            metrics.draw(label_set.names, label_ids, decisions, output)
+        metrics.draw(label_set.names, label_ids, decisions, plot)
 
 
 def _highest_losses(
