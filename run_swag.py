@@ -39,16 +39,13 @@ class Options(training_flags.SequenceOptions, swag.Layout):
 
     data_dir: str = flags.Group.FILES.required("Folder of the files.")
     train_file: str = flags.Group.FILES.flag(
-        "train.csv",
-        "Training file in --data_dir: .csv, .tsv or .jsonl.",
+        "train.csv", "Training file in --data_dir: .csv, .tsv or .jsonl."
     )
     eval_file: str = flags.Group.FILES.flag(
-        "val.csv",
-        "Dev file in --data_dir: .csv, .tsv or .jsonl.",
+        "val.csv", "Dev file in --data_dir: .csv, .tsv or .jsonl."
     )
     predict_file: str = flags.Group.FILES.flag(
-        "test.csv",
-        "File to predict in --data_dir: .csv, .tsv or .jsonl.",
+        "test.csv", "File to predict in --data_dir: .csv, .tsv or .jsonl."
     )
     train_batch_size: int = flags.redeclare(
         training_flags.SequenceOptions, "train_batch_size", 16

@@ -162,13 +162,11 @@ class Contender:
         python: str = sys.executable,
         clone: str | pathlib.Path = ROOT,
     ):
+        work = json.dumps(dataclasses.asdict(job))
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [
-                *(python, "-m", "benchmarks.contenders", name),
-                json.dumps(dataclasses.asdict(job)),
-            ],
+            [python, "-m", "benchmarks.contenders", name, work],
             cwd=clone,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

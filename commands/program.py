@@ -185,7 +185,9 @@ def help_page(options: type, docstring: str, command: str) -> str:
     values = flags.FlagValues()
     flags_lib.define(options, values)
     sections: dict[flags_lib.Heading, list[str]] = {}
-    for field in dataclasses.fields(options):
+    for field in sorted(
+        dataclasses.fields(options), key=flags_lib.is_required, reverse=True
+    ):
         lines = sections.setdefault(field.metadata["flag"].heading, [])
         lines += _lines(field, values[field.name])
     for heading in sorted(sections, key=lambda heading: heading.place):

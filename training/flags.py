@@ -318,9 +318,7 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
 
     do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
     num_train_epochs: float = flags.Group.TRAINING.flag(
-        3.0,
-        "Number of epochs; may be a fraction.",
-        lower_bound=0.0,
+        3.0, "Number of epochs; may be a fraction.", lower_bound=0.0
     )
     warmup_proportion: float = flags.Group.TRAINING.flag(
         0.1,
