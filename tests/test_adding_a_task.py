@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import numpy as np
+import pytest
 
 from tests import programs, toy_sentences
 
@@ -34,6 +35,7 @@ def _write(path, count, seed):
     return ratings
 
 
+@pytest.mark.slow
 def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     script = _script(tmp_path)
     toy_sentences.write_model(tmp_path / "model")

@@ -109,6 +109,7 @@ def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
 # ---- Evaluation and prediction
 
 
+@pytest.mark.slow
 def test_a_tagger_keeps_its_context_and_length(tmp_path, caplog):
     caplog.set_level("INFO")
     toy_tagging.write_all(tmp_path, num_sentences=60)
@@ -146,6 +147,7 @@ def test_a_classifier_keeps_its_treatment_of_long_texts(classifier, tmp_path):
     assert _description(moved)["long_text"] == "head_tail"
 
 
+@pytest.mark.slow
 def test_a_multi_label_model_keeps_its_kind(tmp_path):
     multi = {"problem_type": "multi_label"}
     stages = {"do_train": True, "do_predict": True, "num_train_epochs": 0.5}
@@ -157,9 +159,8 @@ def test_a_multi_label_model_keeps_its_kind(tmp_path):
     assert (moved / "predictions.jsonl").read_text() == want
 
 
-@pytest.mark.parametrize(
-    "threshold", [pytest.param("-1.5", marks=pytest.mark.slow), "auto"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", ["-1.5", "auto"])
 def test_a_model_of_squad_2_keeps_its_version_and_threshold(
     tmp_path, threshold
 ):

@@ -164,6 +164,7 @@ def _write_labels(folder, count, labels):
     toy.write_tsv(folder / "data/dev.tsv", rows[:33])
 
 
+@pytest.mark.slow
 def test_several_labels_are_chosen_by_average_precision(tmp_path):
     _write_labels(tmp_path, 20, {"yes": "yes,said", "no": ""})
     out = toy.run(
@@ -189,6 +190,7 @@ def test_several_labels_are_chosen_by_average_precision(tmp_path):
         assert row["labels"] == likely
 
 
+@pytest.mark.slow
 def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
     data = toy.write_data(tmp_path / "data", train=toy.sentences(80, seed=1))
     (data / "dev.tsv").unlink()
@@ -294,9 +296,8 @@ def _trials(trained, out, **grid):
 _RATES = ("1e+30", "0.001")
 
 
-@pytest.mark.parametrize(
-    "num_runs", [1, pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("num_runs", [1, 2])
 def test_trials_go_on_after_one_whose_loss_is_not_finite(
     tmp_path, caplog, num_runs
 ):
@@ -365,6 +366,7 @@ def test_trials_of_a_grid(trained, tmp_path):
     assert toy.results(tmp_path / "alone") == toy.results(fourth)
 
 
+@pytest.mark.slow
 def test_stops_early_and_uses_the_best(tmp_path):
     out = toy.run(
         tmp_path,
@@ -408,6 +410,7 @@ def _trained_on(trained, out, **changes):
     return checkpoints.read(start), checkpoints.read(after)
 
 
+@pytest.mark.slow
 def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
     before, after = _trained_on(
         trained, tmp_path / "out", freeze_layers=1, num_train_epochs=0.15

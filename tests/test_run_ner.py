@@ -91,6 +91,7 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert 0 < results["eval_loss"] < 0.5
 
 
+@pytest.mark.slow
 def test_the_training_file_decides_the_scheme_of_all_files(folder):
     # The letters of the dev file alone would be types.
     (folder / "train.txt").write_text("a I-I\nb E-I\n\nc I-E\n")
@@ -187,6 +188,7 @@ def _rewrite_as_iobes(path):
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
+@pytest.mark.slow
 def test_features_train_the_head_alone(folder):
     flags = {"do_eval": True, "do_predict": False, **_FEATURES}
     toy.run(folder, do_train=True, num_train_epochs=0.1, **flags)

@@ -115,6 +115,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     toy.check_same_run(tmp_path, unbroken, 13)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     tmp_path, monkeypatch
 ):
@@ -136,14 +137,15 @@ def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     assert saved == [2, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
         {"num_accumulation_steps": 2},
-        pytest.param({"jit_compile": "true"}, marks=pytest.mark.slow),
-        pytest.param({"objective": "ltr"}, marks=pytest.mark.slow),
-        pytest.param({"masked": False}, marks=pytest.mark.slow),
-        pytest.param({"num_cpu_devices": 2}, marks=pytest.mark.slow),
+        {"jit_compile": "true"},
+        {"objective": "ltr"},
+        {"masked": False},
+        {"num_cpu_devices": 2},
     ],
 )
 def test_packed_pairs_make_the_same_updates(tmp_path, caplog, changes):
@@ -245,12 +247,13 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     assert caplog.text.count("this command is for 9 steps") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "precision"),
     [
         ("mlm", "mixed_bfloat16"),
-        pytest.param("ltr", "float32", marks=pytest.mark.slow),
-        pytest.param("mlm_nsp", "mixed_float16", marks=pytest.mark.slow),
+        ("ltr", "float32"),
+        ("mlm_nsp", "mixed_float16"),
     ],
 )
 def test_every_objective_and_precision_learns(tmp_path, objective, precision):
@@ -347,6 +350,7 @@ def _run_to_infinity(folder, **changes):
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     message = _run_to_infinity(tmp_path, save_checkpoints_steps=1)
     step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
@@ -381,6 +385,7 @@ def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
         assert float(found[name]) == pytest.approx(float(value), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_training_of_an_encoder_starts_with_new_heads(
     tmp_path, unbroken, caplog
 ):
@@ -409,6 +414,7 @@ def test_training_of_an_encoder_starts_with_new_heads(
         )
 
 
+@pytest.mark.slow
 def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     (tmp_path / "again").mkdir()
     named = toy.flags_of(tmp_path)["input_file"]
@@ -418,6 +424,7 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     assert "records is named twice and read once" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     values = checkpoints.read(str(toy.GOLDEN / "optimizer" / "train12.ckpt"))
     values["global_step"] = np.int64(1_000_000)

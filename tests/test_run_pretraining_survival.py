@@ -139,6 +139,7 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path):
     assert not lock.exists()
 
 
+@pytest.mark.slow
 def test_two_commands_in_a_folder_share_one_schedule(tmp_path, caplog):
     longer = toy.random_examples(num_examples=30, seq_length=14, seed=2)
     toy.write_records(tmp_path / "long", longer)
@@ -183,14 +184,15 @@ def _cut(path):
     path.write_bytes(path.read_bytes()[:-9])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "damage"),
     [
         (".data-00000-of-00001", _flip_a_bit),
-        pytest.param(".index", _cut, marks=pytest.mark.slow),
-        pytest.param(".index", _flip_a_bit, marks=pytest.mark.slow),
-        pytest.param(".data-00000-of-00001", _cut, marks=pytest.mark.slow),
-        pytest.param(".state.json", _cut, marks=pytest.mark.slow),
+        (".index", _cut),
+        (".index", _flip_a_bit),
+        (".data-00000-of-00001", _cut),
+        (".state.json", _cut),
     ],
 )
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(

@@ -85,6 +85,7 @@ def test_one_system_combined_gives_its_own_answers(golden, tmp_path):
     assert (tmp_path / name).read_text() == (folder / name).read_text()
 
 
+@pytest.mark.slow
 def test_answers_without_padding_do_not_depend_on_the_batch(golden, tmp_path):
     case, _ = golden
     answers = []
@@ -202,6 +203,7 @@ def test_scoring_holds_the_lock_of_its_folder(tmp_path):
         run_squad.main(options)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
     whole, parts = trained / "out", tmp_path / "parts"
     shutil.copytree(whole, parts)

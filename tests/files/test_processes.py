@@ -86,6 +86,7 @@ def _start(script, work):
     )
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_parent(tmp_path):
     parents = {}
     for user, work in _ENDLESS.items():

@@ -164,12 +164,12 @@ def _by_definition(model, question, context):
     return *best, null - best[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("do_lower_case", "num_questions"),
     [
-        (True, 25),
-        pytest.param(True, 400, marks=pytest.mark.slow),
-        pytest.param(False, 400, marks=pytest.mark.slow),
+        (True, 400),
+        (False, 400),
     ],
 )
 def test_the_best_span_of_any_text_is_found(do_lower_case, num_questions):

@@ -173,6 +173,7 @@ def test_bytes_that_are_not_utf8_are_skipped(golden):
 # ----------------------------------------------------- Against the definition
 
 
+@pytest.mark.slow
 def test_every_fortieth_code_point_inside_a_word(golden):
     texts = [f"a{chr(code)}b" for code in _CODE_POINTS[::40]]
     assert _differences(golden, texts) == []
@@ -483,8 +484,8 @@ _MARKS = (
     ("chars", "rules"),
     [
         (_SIGMAS, _UNCASED),
-        (_SIGMAS, _LOWER),
-        (_MARKS, _UNCASED),
+        pytest.param(_SIGMAS, _LOWER, marks=pytest.mark.slow),
+        pytest.param(_MARKS, _UNCASED, marks=pytest.mark.slow),
         (_MARKS, _UNACCENTED),
     ],
 )

@@ -108,6 +108,7 @@ def test_a_checkpoint_in_the_folder_itself_comes_first(tmp_path):
     assert fine_tuning.follow_model(options, "tagging", ()) == options
 
 
+@pytest.mark.slow
 def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     # Pictures of every trial take as long as its training.
