@@ -73,6 +73,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     # In Python, but not in JSON, a bool is an int.
     is_stray = isinstance(record[name], bool) and bool not in kinds
+    is_stray |= float in kinds and not is_number(record[name])
     if is_stray or not isinstance(record[name], kinds):
         raise ValueError(
             f"{where}.{name} must be "

@@ -102,10 +102,7 @@ def read_training_examples(
         )
     warn(path, dropped, "questions dropped: the answer is not at its offset")
     if not examples:
-        raise ValueError(
-            f"{path}: there must be a question to train on; no answer is at "
-            "its offset."
-        )
+        raise ValueError(f"{path}: no question has its answer at its offset.")
     # Source: seed 12345, run_squad.py of the release.
     random.Random(12345).shuffle(examples)
     return examples

@@ -171,7 +171,7 @@ def test_a_training_file_is_shuffled_as_the_release_does(tmp_path):
 
 def test_training_needs_an_example(tmp_path):
     path = _write(tmp_path, [_qa(answers=[_answer("weir", 0)])])
-    with pytest.raises(ValueError, match="must be a question to train on"):
+    with pytest.raises(ValueError, match="no question has its answer"):
         squad_examples.read_training_examples(
             path, version_2_with_negative=False
         )
