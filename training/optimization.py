@@ -210,11 +210,10 @@ class AdamWeightDecayOptimizer:
         tf.cond(only_if, update, lambda: False)
 
     def _update(self, variable, moments, gradient, rates, *, name):
-        m, v = moments
-        # As tensors: given variables of two devices as arguments of a compiled
+        # As handles: given variables of two devices as arguments of a compiled
         # function, TensorFlow 2.21 reads the wrong ones.
-        new_variable, new_m, new_v = _adam(
-            tuple(tf.convert_to_tensor(x) for x in (variable, m, v)),
+        _adam(
+            [x.handle for x in (variable, *moments)],
             gradient,
             rates,
             options=self.options,
@@ -223,16 +222,14 @@ class AdamWeightDecayOptimizer:
             else 0.0,
             adapts=self.options.layer_adaptation and self.decays(name),
         )
-        variable.assign(new_variable)
-        m.assign(new_m)
-        v.assign(new_v)
 
 
 # One pass over memory instead of ten: an update of 23 million weights takes
-# 24 ms when compiled and 60 ms otherwise.
+# 24 ms when compiled and 60 ms otherwise. XLA writes the results in place,
+# which saves three copies of the largest variable.
 @tf.function(autograph=False, jit_compile=True)
 def _adam(
-    values,
+    handles,
     gradient,
     rates,
     *,
@@ -240,8 +237,14 @@ def _adam(
     decay_rate: float,
     adapts: bool,
 ):
-    """Computes the next weight and moments, all of one shape, float32."""
-    weight, m, v = values
+    """Updates a weight and its moments, all of one shape, float32."""
+    weight, m, v = (
+        tf.ensure_shape(
+            tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32),
+            gradient.shape,
+        )
+        for handle in handles
+    )
     learning_rate, factor, correction_1, correction_2 = rates
     gradient *= factor
     # As released: 1 - beta is computed in double precision. In float32,
@@ -253,7 +256,9 @@ def _adam(
     ) + decay_rate * weight
     if adapts:
         update *= _trust_ratio(weight, update)
-    return weight - learning_rate * update, m, v
+    results = (weight - learning_rate * update, m, v)
+    for handle, result in zip(handles, results, strict=True):
+        tf.raw_ops.AssignVariableOp(resource=handle, value=result)
 
 
 def _trust_ratio(weight, update):
