@@ -138,7 +138,7 @@ def _train(
     )
     # The batch of a step is a function of the seed and the step.
     batches = pretraining.training_batches(
-        source, options, strategy.num_replicas_in_sync, jit_compile=whole
+        source, options, strategy.num_replicas_in_sync
     )
     trainer = initialization.make_trainer(
         strategy, objective, options, jit_compile=whole

@@ -93,7 +93,6 @@ def _prediction(strategy, objective, job):
         files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=job.sizes["vocab_size"],
-        length_step=input_pipeline.TRAINING_LENGTH_STEP,
     )
     predictor = prediction.Predictor(strategy, objective)
 

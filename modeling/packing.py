@@ -1,25 +1,52 @@
 """Packing: texts of a batch share rows, which then have little padding.
 
+Each shape of a batch is compiled, so the rows have few numbers and lengths.
+
 Source: Krell et al. 2021, "Efficient Sequence Packing without
 Cross-contamination". A token attends only to its own text, so the outputs are
 those of the padded batch. They are computed for fewer tokens.
 """
+
+from collections.abc import Collection
 
 import numpy as np
 from keras import ops
 
 from modeling.compilation import Tensor
 
-# A number of rows is rounded up to this many leading bits, because each number
-# is compiled separately.
-_LEADING_BITS = 4
+
+def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
+    """Chooses the sizes to which batches are padded, for the least padding.
+
+    Args:
+        sizes: `[N]` integers, of each batch.
+        most: the number of sizes to choose at most.
+
+    Returns:
+        Ascending sizes; the last is the largest of `sizes`.
+    """
+    different, counts = np.unique(sizes, return_counts=True)
+    ends = np.cumsum(counts)
+    starts = (ends - counts)[:, np.newaxis]
+    # [i, j]: the padded size of all batches from the i-th to the j-th size.
+    groups = np.where(ends > starts, different * (ends - starts), np.inf)
+    # Of all batches up to the j-th size in one group, in two and so on.
+    total, last_ends = groups[0], []
+    for _ in range(min(most, len(different)) - 1):
+        totals = total[:-1, np.newaxis] + groups[1:]
+        last_ends.append(np.argmin(totals, axis=0))
+        total = np.min(totals, axis=0)
+    chosen = [len(different) - 1]
+    for ends in reversed(last_ends):
+        chosen.append(ends[chosen[-1]])
+    return different[chosen[::-1]].tolist()
 
 
 def pack(
     lengths: np.ndarray,
     row_length: int,
     num_parts: int = 1,
-    least_rows: int = 0,
+    row_counts: Collection[int] = (),
 ) -> np.ndarray:
     """Assigns the texts of a batch to rows.
 
@@ -30,8 +57,8 @@ def pack(
         lengths: `[B]`, the tokens of each text, at most `row_length`.
         row_length: T, of the batch and of the rows.
         num_parts: the number of micro-batches, which are packed separately.
-        least_rows: the least number of rows of a micro-batch; more rows are
-            empty.
+        row_counts: the numbers of rows that a micro-batch should have; with
+            the least that is enough, if any, the further rows are empty.
 
     Returns:
         `[num_parts * R, T]` int32: for each place the index of its token in the
@@ -40,8 +67,7 @@ def pack(
     """
     parts = [_pack(part, row_length) for part in np.split(lengths, num_parts)]
     most = max(map(len, parts))
-    step = 1 << max(most.bit_length() - _LEADING_BITS, 0)
-    num_rows = max(-(-most // step) * step, least_rows)
+    num_rows = min((n for n in row_counts if n >= most), default=most)
     packed = np.full((num_parts, num_rows, row_length), -1, np.int32)
     for part, rows in zip(packed, parts, strict=True):
         part[: len(rows)] = rows

@@ -8,6 +8,7 @@ on the number of devices.
 import contextlib
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -30,8 +31,10 @@ _PREFETCHED_BATCHES = 8
 _OF_PYTHON = re.compile(
     r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
 )
-# The step of training lengths: each length is compiled separately.
-TRAINING_LENGTH_STEP = 16
+# Each number of packed rows is compiled. They are chosen from about so many
+# records; more rows than the largest number are so many standard deviations
+# from the mean, and compiled when they occur.
+_NUM_SAMPLED, _MAX_ROW_COUNTS, _DEVIATIONS = 3200, 3, 4
 # Consecutive records form a block, and blocks a window, so that reading stays
 # within a part of the files that fits into the operating system's cache.
 _RECORDS_PER_BLOCK = 64
@@ -50,22 +53,23 @@ class RecordSource:
         features: the features of each record.
         vocab_size: token ids must be below it.
         masking: the dynamic masking of unmasked records.
-        length_step: truncate the padding common to all rows of a batch, to a
-            multiple of this length; 0 to keep it.
+        lengths_to_pad_to: ascending; truncate the padding common to all rows of
+            a batch, to the least of these lengths that the rows fit. Empty to
+            keep it.
         packed_length: pack the texts of a batch into rows of this length, at
             least that of the longest text; 0 to keep them apart.
         num_parts: the number of micro-batches, which are packed separately.
-        packed_rows: the least number of rows of a packed micro-batch.
+        packed_rows: the numbers of rows that a packed micro-batch should have.
     """
 
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
     masking: dynamic_masking.Masking | None = None
-    length_step: int = 0
+    lengths_to_pad_to: Sequence[int] = ()
     packed_length: int = 0
     num_parts: int = 1
-    packed_rows: int = 0
+    packed_rows: Sequence[int] = ()
 
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
@@ -83,9 +87,9 @@ class RecordSource:
             batch = self.masking.apply(batch, seeds)
         if self.packed_length:
             return self._packed(batch)
-        if not self.length_step:
+        if not self.lengths_to_pad_to:
             return batch
-        return _without_shared_padding(batch, self.length_step)
+        return _without_shared_padding(batch, self.lengths_to_pad_to)
 
     def _packed(self, batch):
         """Truncates `[B, ..., T]` features; adds the rows that pack them."""
@@ -205,6 +209,37 @@ class TrainingBatches:
         """The records of each step."""
         return RecordOrder(len(self.source.files), self.seed)
 
+    def packed(
+        self, row_length: int, num_parts: int, num_replicas: int
+    ) -> "TrainingBatches":
+        """Packs the texts of each micro-batch into few numbers of rows.
+
+        Args:
+            row_length: of the packed rows, at least that of the longest text.
+            num_parts: the number of micro-batches of a replica.
+            num_replicas: the number of replicas.
+        """
+        (mask,) = (f for f in self.source.features if f.name == "input_mask")
+        counts = []
+        for step in range(-(-_NUM_SAMPLED // self.batch_size)):
+            batch = self.source.files.read(
+                self.order.batch(step, self.batch_size)
+            )
+            masks = records.parse(batch, [mask])["input_mask"].numpy()
+            for lengths in np.split(masks.sum(axis=-1), num_replicas):
+                rows = packing.pack(lengths.ravel(), row_length, num_parts)
+                counts.append(len(rows) // num_parts)
+        rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
+        source = dataclasses.replace(
+            self.source,
+            packed_length=row_length,
+            num_parts=num_parts,
+            packed_rows=packing.padded_sizes(
+                np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
+            ),
+        )
+        return dataclasses.replace(self, source=source)
+
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
     ):
@@ -279,7 +314,11 @@ def evaluation_batches(
     count = num_batches or -(-num_records // whole)
 
     def records_of(batch, rows):
-        indices = (batch * whole + rows) % num_records
+        indices = batch * whole + rows
+        if num_batches:
+            indices = indices % num_records
+        # Rows that fill the last batch are as short as its shortest record.
+        indices = indices.clip(max=num_records - 1)
         if order is not None:
             indices = order[indices]
         return indices, evaluation_seeds(indices)
@@ -427,13 +466,11 @@ def _check_ids(batch, vocab_size: int) -> None:
         )
 
 
-def _without_shared_padding(batch, length_step: int):
+def _without_shared_padding(batch, lengths: Sequence[int]):
     """Truncates `[B, ..., T]` features to the longest row, rounded up."""
-    mask = batch["input_mask"]
-    whole = mask.shape[-1]
-    longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
-    steps = tf.maximum((longest + length_step - 1) // length_step, 1)
-    return _truncated(batch, tf.minimum(steps * length_step, whole))
+    longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
+    (place,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
+    return _truncated(batch, tf.constant(lengths)[place])
 
 
 def _truncated(batch, length: tf.Tensor | int):

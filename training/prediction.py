@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from files import progress
-from modeling import bert, compilation
+from modeling import bert, compilation, packing
 from modeling import layers as layers_lib
 from tasks import task
 from training import input_pipeline, objectives
@@ -140,8 +140,7 @@ class Predictor:
         self._kernels.refresh()
         order = None
         if by_length:
-            num_batches = len(source.files) / batch_size
-            source, order = longest_first(source, _max_lengths(num_batches))
+            source, order = longest_first(source, batch_size)
         batches = input_pipeline.evaluation_batches(
             self._strategy, source, batch_size=batch_size, order=order
         )
@@ -181,22 +180,24 @@ class Predictor:
 
 
 def longest_first(
-    source: input_pipeline.RecordSource, max_lengths: int = 0
+    source: input_pipeline.RecordSource, batch_size: int
 ) -> tuple[input_pipeline.RecordSource, np.ndarray]:
     """Sorts records by length, so that batches need little padding.
 
     Args:
         source: the N records.
-        max_lengths: the number of lengths that batches may have; 0 for any.
+        batch_size: of the batches of sorted records.
 
     Returns:
-        The source, whose batches are truncated to their longest record, and
-        `[N]`, the order in which to read its records.
+        The source, whose batches are truncated to few lengths, and `[N]`, the
+        order in which to read its records.
     """
     lengths = source.lengths()
-    step = -(-int(lengths.max()) // max_lengths) if max_lengths else 1
     order = np.argsort(-lengths, kind="stable")
-    return dataclasses.replace(source, length_step=step), order
+    of_batches = lengths[order][::batch_size]
+    most = _max_lengths(len(of_batches)) or len(of_batches)
+    chosen = packing.padded_sizes(of_batches, most)
+    return dataclasses.replace(source, lengths_to_pad_to=chosen), order
 
 
 def _padded(scores: tf.Tensor) -> tf.Tensor:

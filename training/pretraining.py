@@ -1,6 +1,5 @@
 """Pre-training: records, baselines and plan of a run."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +10,6 @@ from absl import logging
 
 from files import messages, paths
 from modeling import config as config_lib
-from modeling import packing
 from training import (
     dynamic_masking,
     initialization,
@@ -27,8 +25,6 @@ _HEADS = ("cls/predictions/.*", "cls/seq_relationship/.*")
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
-# Micro-batches that are packed to learn their number of rows.
-_NUM_PACKED = 30
 
 
 def open_records(
@@ -182,52 +178,18 @@ def training_batches(
     source: input_pipeline.RecordSource,
     options: training_flags.PretrainingOptions,
     num_replicas: int,
-    *,
-    jit_compile: bool,
 ) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: all are shuffled in each epoch.
-
-    With `--packing`, the pairs of each micro-batch are packed. Where each
-    number of rows is compiled for long, they all have a number that hardly any
-    micro-batch exceeds: eight standard deviations above the mean.
-
-    Args:
-        source: the records.
-        options: the flags of the run.
-        num_replicas: the number of replicas.
-        jit_compile: whether XLA compiles whole steps.
-    """
-    num_parts, num_rows = options.num_accumulation_steps, 0
-    if options.packing:
-        if jit_compile:
-            num_rows = _most_rows(source, options, num_replicas * num_parts)
-        source = dataclasses.replace(
-            source,
-            packed_length=options.max_seq_length,
-            num_parts=num_parts,
-            packed_rows=num_rows,
-        )
-    return input_pipeline.TrainingBatches(
+    """Orders the records of a run: all are shuffled in each epoch."""
+    batches = input_pipeline.TrainingBatches(
         source=source,
         batch_size=options.train_batch_size,
         seed=options.random_seed,
     )
-
-
-def _most_rows(source, options, num_micro_batches: int) -> int:
-    """Estimates the most rows of a packed micro-batch from a sample."""
-    num_pairs = options.train_batch_size // num_micro_batches
-    (mask,) = (f for f in source.features if f.name == "input_mask")
-    serialized = tf.constant(source.files.read(_sample(source)))
-    masks = records.parse(serialized, [mask])["input_mask"].numpy()
-    lengths, width = masks.sum(axis=1), options.max_seq_length
-    rng = np.random.default_rng(options.random_seed)
-    counts = [
-        len(packing.pack(rng.choice(lengths, num_pairs), width))
-        for _ in range(_NUM_PACKED)
-    ]
-    most = math.ceil(float(np.mean(counts)) + 8 * float(np.std(counts)))
-    return min(most, num_pairs)
+    if not options.packing:
+        return batches
+    return batches.packed(
+        options.max_seq_length, options.num_accumulation_steps, num_replicas
+    )
 
 
 def plan(

@@ -26,6 +26,7 @@ from training import (
 )
 from training import flags as training_flags
 
+_ROW_STEP = 16  # Packed rows have a multiple of this length.
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 # The data sets by split.
 _Data = Mapping[str, Sequence[task_lib.Data]]
@@ -175,7 +176,9 @@ class TaskModel:
                 self._strategy, self._objective, options, jit_compile=whole
             )
         first_step = initialization.initialize(self._trainer, options, plan)
-        batches = training_batches(train.source, options)
+        batches = training_batches(
+            train.source, options, self._strategy.num_replicas_in_sync
+        )
         loop.train(self._trainer, batches, options, plan, first_step)
 
     def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
@@ -344,17 +347,17 @@ def count_steps(
 def training_batches(
     source: input_pipeline.RecordSource,
     options: training_flags.FineTuningOptions,
+    num_replicas: int,
 ) -> input_pipeline.TrainingBatches:
     """Orders the records of a run: all are shuffled in each epoch."""
-    step = input_pipeline.TRAINING_LENGTH_STEP
-    if options.packing:
-        source = dataclasses.replace(
-            source,
-            packed_length=-(-int(source.lengths().max()) // step) * step,
-            num_parts=options.num_accumulation_steps,
-        )
-    return input_pipeline.TrainingBatches(
+    batches = input_pipeline.TrainingBatches(
         source=source,
         batch_size=options.train_batch_size,
         seed=options.random_seed,
+    )
+    if not options.packing:
+        return batches
+    row_length = -(-int(source.lengths().max()) // _ROW_STEP) * _ROW_STEP
+    return batches.packed(
+        row_length, options.num_accumulation_steps, num_replicas
     )

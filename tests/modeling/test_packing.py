@@ -1,5 +1,7 @@
 """Packed rows: what they hold, and that they compute what the batch does."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -47,12 +49,31 @@ def test_the_longest_texts_get_the_first_rows_with_space():
 
 
 @pytest.mark.parametrize(
-    ("num_texts", "num_rows"), [(7, 7), (15, 15), (17, 18), (33, 36)]
+    ("num_texts", "num_rows"), [(7, 7), (8, 12), (12, 12), (13, 16), (17, 17)]
 )
-def test_there_are_few_numbers_of_rows(num_texts, num_rows):
-    rows = packing.pack(np.full(num_texts, _LENGTH), _LENGTH)
+def test_rows_have_the_next_of_the_given_numbers(num_texts, num_rows):
+    texts = np.full(num_texts, _LENGTH)
+    rows = packing.pack(texts, _LENGTH, row_counts=[7, 16, 12])
     assert len(rows) == num_rows
+    assert (rows[:num_texts] >= 0).all()
     assert (rows[num_texts:] == -1).all()
+
+
+@pytest.mark.parametrize("most", range(1, 8))
+def test_batches_are_padded_to_the_sizes_with_the_least_padding(most):
+    for seed in range(20):
+        sizes = np.random.default_rng(seed).integers(1, 9, 12)
+        chosen = packing.padded_sizes(sizes, most)
+        assert chosen == sorted(set(chosen))
+        assert len(chosen) <= most
+
+        def padded(chosen, sizes=sizes):
+            return sum(min(c for c in chosen if c >= n) for n in sizes)
+
+        others = itertools.combinations(range(1, 9), min(most, 8))
+        assert padded(chosen) == min(
+            padded(each) for each in others if each[-1] >= sizes.max()
+        )
 
 
 def test_parts_are_packed_apart_into_equally_many_rows():

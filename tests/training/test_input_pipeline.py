@@ -149,7 +149,7 @@ def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
     assert found == [
         ([0, 1, 2, 3], [1, 1, 1, 1]),
         ([4, 5, 6, 7], [1, 1, 1, 1]),
-        ([8, 9, 10, 0], [1, 1, 1, 0]),
+        ([8, 9, 10, 10], [1, 1, 1, 0]),
     ]
     # That of so many batches starts over.
     more = _evaluation(source, batch_size=4, num_batches=4)
@@ -158,14 +158,14 @@ def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
     # It may follow another order.
     assert _evaluation(source, batch_size=8, order=np.arange(10, -1, -1)) == [
         ([10, 9, 8, 7, 6, 5, 4, 3], [1] * 8),
-        ([2, 1, 0, 10, 9, 8, 7, 6], [1, 1, 1, 0, 0, 0, 0, 0]),
+        ([2, 1, *[0] * 6], [1, 1, 1, 0, 0, 0, 0, 0]),
     ]
 
 
 def test_an_evaluation_rounds_its_batches_up_to_the_replicas(source):
     # Batches of 4 among 3 replicas are batches of 6.
     found = _evaluation(source, _context(replicas=3), batch_size=4)
-    assert [row for rows, _ in found for row in rows] == [*range(11), 0]
+    assert [row for rows, _ in found for row in rows] == [*range(11), 10]
     assert [weights for _, weights in found] == [[1, 1]] * 5 + [[1, 0]]
 
 
@@ -175,7 +175,7 @@ def test_evaluation_rows_are_dealt_to_replicas(source):
         for worker in (0, 1)
     ]
     assert parts[0] == [([0, 1], [1, 1]), ([4, 5], [1, 1]), ([8, 9], [1, 1])]
-    assert parts[1] == [([2, 3], [1, 1]), ([6, 7], [1, 1]), ([10, 0], [1, 0])]
+    assert parts[1] == [([2, 3], [1, 1]), ([6, 7], [1, 1]), ([10, 10], [1, 0])]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_lengths_are_those_of_the_masks(source):
     np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))
 
 
-def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
+def test_shared_padding_is_cut_to_the_next_of_the_lengths(tmp_path):
     examples = toy.random_examples(3, seq_length=10)
     examples["input_mask"] = (np.arange(10) < [[2], [4], [5]]).astype(int)
     path = toy.write_records(tmp_path / "records", examples)
@@ -215,7 +215,7 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
         files=record_files.RecordFiles([path]),
         features=_FEATURES,
         vocab_size=31,
-        length_step=4,
+        lengths_to_pad_to=[4, 7, 10],
     )
     lengths = {}
     for size in (2, 3):
@@ -226,8 +226,7 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
             examples["input_ids"][:size, : lengths[size]],
         )
         assert batch["masked_lm_ids"].shape[1] == 2
-    # Four tokens are one step, five are two.
-    assert lengths == {2: 4, 3: 8}
+    assert lengths == {2: 4, 3: 7}
 
 
 def _source_of_texts(folder, lengths, **options):
@@ -268,7 +267,9 @@ def test_packed_batches_are_truncated_and_have_their_rows(
 
 def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
     source, masks = _source_of_texts(
-        tmp_path, np.array([[2, 1, 3], [1, 5, 2]]), length_step=4
+        tmp_path,
+        np.array([[2, 1, 3], [1, 5, 2]]),
+        lengths_to_pad_to=[4, 8],
     )
     assert source.lengths().tolist() == [3, 5]
     for size, length in ((1, 4), (2, 8)):

@@ -168,22 +168,25 @@ def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
     assert bool(asked) == (precision == "mixed_bfloat16")
 
 
-@pytest.mark.parametrize(
-    ("longest", "step"), [(16, 1), (17, 2), (55, 4), (128, 8), (384, 24)]
-)
-def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
-    @dataclasses.dataclass(frozen=True)
-    class _Records:
-        length_step: int = 0
+@dataclasses.dataclass(frozen=True)
+class _Records:
+    lengths_to_pad_to: tuple[int, ...] = ()
 
-        def lengths(self):
-            return np.array([3, longest, 7])
+    def lengths(self):
+        return np.array([3, 5, 9, 7, 4, 8])
 
-    source, order = prediction.longest_first(_Records(), 16)
-    assert source.length_step == step
-    # Where one graph serves all lengths, batches are cut to any.
-    assert prediction.longest_first(_Records())[0].length_step == 1
-    assert order.tolist() == [1, 2, 0]
+
+@pytest.mark.usefixtures("_bfloat16")
+def test_batches_by_length_have_few_lengths():
+    source, order = prediction.longest_first(_Records(), 2)
+    assert order.tolist() == [2, 5, 3, 1, 4, 0]
+    # Of batches with 9, 7 and 4 tokens.
+    assert source.lengths_to_pad_to == [4, 9]
+
+
+def test_where_one_graph_serves_all_lengths_batches_have_any():
+    source, _ = prediction.longest_first(_Records(), 2)
+    assert source.lengths_to_pad_to == [4, 7, 9]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The model of a task: its records, its steps and its memory."""
 
-import dataclasses
 import os
 import types
 import unittest.mock
@@ -13,7 +12,13 @@ import pytest
 from modeling import config
 from tasks import task
 from training import flags as training_flags
-from training import record_files, records, task_models, workers
+from training import (
+    input_pipeline,
+    record_files,
+    records,
+    task_models,
+    workers,
+)
 
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
@@ -196,22 +201,51 @@ def test_steps_are_counted_as_released(
         plan(3, 8, 2.0, 0.1)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Records:
-    files: range = range(40)
-    packed_length: int = 0
-    num_parts: int = 1
+def _records(folder):
+    """Writes records of 1 to 40 tokens."""
+    features = records.classification_features(64)[:3]
+    lengths = np.random.default_rng(1).permutation(40) + 1
+    path = str(folder / "records")
+    masks = np.arange(64) < lengths[:, np.newaxis]
+    rows = [dict.fromkeys((f.name for f in features), mask) for mask in masks]
+    records.write_records(path, rows, features)
+    return input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]), features=features, vocab_size=2
+    )
 
-    def lengths(self):
-        return np.random.default_rng(1).permutation(40) + 1
+
+@pytest.mark.parametrize("num_replicas", [1, 2])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_batches_to_train_on_have_few_numbers_of_packed_rows(
+    tmp_path, num_parts, num_replicas
+):
+    options = _options(
+        tmp_path,
+        train_batch_size=16,
+        packing=True,
+        num_accumulation_steps=num_parts,
+    )
+    batches = task_models.training_batches(
+        _records(tmp_path), options, num_replicas
+    )
+    assert len(batches.order.batch(3, 16)) == batches.batch_size == 16
+    assert batches.source.packed_length == 48
+    found = set()
+    for step in range(50):
+        files = batches.source.files.read(batches.order.batch(step, 16))
+        for replica in range(num_replicas):
+            size = 16 // num_replicas
+            rows = files[replica * size :][:size]
+            packed = batches.source.parse(rows)["packed"]
+            found.add(packed.shape[0] / num_parts)
+    assert found == set(batches.source.packed_rows)
+    assert len(found) <= 3
 
 
-@pytest.mark.parametrize("packing", [False, True])
-def test_batches_to_train_on_may_have_packed_rows(tmp_path, packing):
-    options = _options(tmp_path, train_batch_size=4, packing=packing)
-    batches = task_models.training_batches(_Records(), options)
-    assert len(batches.order.batch(3, 4)) == batches.batch_size == 4
-    assert batches.source.packed_length == (48 if packing else 0)
+def test_batches_to_train_on_are_not_packed_unless_asked_for(tmp_path):
+    options = _options(tmp_path, train_batch_size=16)
+    batches = task_models.training_batches(_records(tmp_path), options, 1)
+    assert not batches.source.packed_length
 
 
 def test_trials_hold_one_model_in_memory(tmp_path):
