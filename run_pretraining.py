@@ -130,15 +130,24 @@ def _train(
     evaluate: Callable[[], Mapping[str, float]],
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains; returns the last step and its held-out metrics, if any."""
-    from training import devices, initialization, loop, pretraining
+    from training import (
+        devices,
+        initialization,
+        input_pipeline,
+        loop,
+        pretraining,
+    )
 
     plan = pretraining.plan(options, source, evaluate)
     whole = devices.compiles_whole_steps(
         strategy, options, plan.num_train_steps
     )
     # The batch of a step is a function of the seed and the step.
-    batches = pretraining.training_batches(
-        source, options, strategy.num_replicas_in_sync
+    batches = input_pipeline.training_batches(
+        source,
+        options,
+        strategy.num_replicas_in_sync,
+        row_length=options.max_seq_length,
     )
     trainer = initialization.make_trainer(
         strategy, objective, options, jit_compile=whole

@@ -35,6 +35,7 @@ _OF_PYTHON = re.compile(
 # records; more rows than the largest number are so many standard deviations
 # from the mean, and compiled when they occur.
 _NUM_SAMPLED, _MAX_ROW_COUNTS, _DEVIATIONS = 3200, 3, 4
+_ROW_STEP = 16  # Their length is a multiple of this.
 # Consecutive records form a block, and blocks a window, so that reading stays
 # within a part of the files that fits into the operating system's cache.
 _RECORDS_PER_BLOCK = 64
@@ -209,37 +210,6 @@ class TrainingBatches:
         """The records of each step."""
         return RecordOrder(len(self.source.files), self.seed)
 
-    def packed(
-        self, row_length: int, num_parts: int, num_replicas: int
-    ) -> "TrainingBatches":
-        """Packs the texts of each micro-batch into few numbers of rows.
-
-        Args:
-            row_length: of the packed rows, at least that of the longest text.
-            num_parts: the number of micro-batches of a replica.
-            num_replicas: the number of replicas.
-        """
-        (mask,) = (f for f in self.source.features if f.name == "input_mask")
-        counts = []
-        for step in range(-(-_NUM_SAMPLED // self.batch_size)):
-            batch = self.source.files.read(
-                self.order.batch(step, self.batch_size)
-            )
-            masks = records.parse(batch, [mask])["input_mask"].numpy()
-            for lengths in np.split(masks.sum(axis=-1), num_replicas):
-                rows = packing.pack(lengths.ravel(), row_length, num_parts)
-                counts.append(len(rows) // num_parts)
-        rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
-        source = dataclasses.replace(
-            self.source,
-            packed_length=row_length,
-            num_parts=num_parts,
-            packed_rows=packing.padded_sizes(
-                np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
-            ),
-        )
-        return dataclasses.replace(self, source=source)
-
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
     ):
@@ -281,6 +251,53 @@ class TrainingBatches:
         shown = ", ".join(self.source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
         return f"{shown} and {more} more" if more > 0 else shown
+
+
+def training_batches(
+    source: RecordSource,
+    options: training_flags.TrainingOptions,
+    num_replicas: int,
+    *,
+    row_length: int = 0,
+) -> TrainingBatches:
+    """Orders the records of a run: all are shuffled in each epoch.
+
+    Args:
+        source: the records.
+        options: the flags of the run; with `packing`, each micro-batch has one
+            of a few numbers of rows.
+        num_replicas: the number of replicas.
+        row_length: of packed rows, at least that of the longest text; 0 to read
+            all records for it.
+    """
+    batches = TrainingBatches(
+        source=source,
+        batch_size=options.train_batch_size,
+        seed=options.random_seed,
+    )
+    if not options.packing:
+        return batches
+    if not row_length:
+        row_length = -(-int(source.lengths().max()) // _ROW_STEP) * _ROW_STEP
+    source = dataclasses.replace(
+        source,
+        packed_length=row_length,
+        num_parts=options.num_accumulation_steps,
+    )
+    counts = []
+    for step in range(-(-_NUM_SAMPLED // batches.batch_size)):
+        indices = batches.order.batch(step, batches.batch_size)
+        for rows in np.split(indices, num_replicas):
+            serialized = source.files.read(rows)
+            batch = source.parse(serialized, evaluation_seeds(rows))
+            counts.append(len(batch[objectives.PACKED]) // source.num_parts)
+    rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
+    chosen = packing.padded_sizes(
+        np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
+    )
+    return dataclasses.replace(
+        batches, source=dataclasses.replace(source, packed_rows=chosen)
+    )
 
 
 def evaluation_batches(

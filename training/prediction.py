@@ -67,17 +67,6 @@ class CastKernels:
             yield
 
 
-def _max_lengths(num_batches: float = math.inf) -> int:
-    """Returns the number of lengths that batches may have; 0 for any.
-
-    Every length is compiled once. With fewer lengths, every batch has more
-    padding. Both together cost least near the root of the number of batches.
-    """
-    if not _in_pieces():
-        return 0
-    return math.ceil(min(num_batches**0.5, _MAX_LENGTHS))
-
-
 @contextlib.contextmanager
 def _forward_pass(kernels: CastKernels) -> Iterator[None]:
     with compilation.pieces(_in_pieces()), kernels.used():
@@ -194,9 +183,13 @@ def longest_first(
     """
     lengths = source.lengths()
     order = np.argsort(-lengths, kind="stable")
-    of_batches = lengths[order][::batch_size]
-    most = _max_lengths(len(of_batches)) or len(of_batches)
-    chosen = packing.padded_sizes(of_batches, most)
+    longest = lengths[order][::batch_size]
+    chosen = np.unique(longest).tolist()
+    if _in_pieces():
+        # Every length is compiled; with fewer, batches have more padding. Both
+        # together cost least near the root of the number of batches.
+        most = math.ceil(min(len(longest) ** 0.5, _MAX_LENGTHS))
+        chosen = packing.padded_sizes(longest, most)
     return dataclasses.replace(source, lengths_to_pad_to=chosen), order
 
 
@@ -289,8 +282,8 @@ class HiddenLayers:
         """
         longest = max(map(len, input_ids))
         step = _LENGTH_STEP
-        if most := _max_lengths():
-            step = max(step, -(-max_length // most))
+        if _in_pieces():
+            step = max(step, -(-max_length // _MAX_LENGTHS))
         length = min(-(-longest // step) * step, max_length)
         if pad_to_max_length:
             length = max_length

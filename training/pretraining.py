@@ -174,24 +174,6 @@ def describe(
     )
 
 
-def training_batches(
-    source: input_pipeline.RecordSource,
-    options: training_flags.PretrainingOptions,
-    num_replicas: int,
-) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: all are shuffled in each epoch."""
-    batches = input_pipeline.TrainingBatches(
-        source=source,
-        batch_size=options.train_batch_size,
-        seed=options.random_seed,
-    )
-    if not options.packing:
-        return batches
-    return batches.packed(
-        options.max_seq_length, options.num_accumulation_steps, num_replicas
-    )
-
-
 def plan(
     options: training_flags.PretrainingOptions,
     source: input_pipeline.RecordSource,

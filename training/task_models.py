@@ -26,7 +26,6 @@ from training import (
 )
 from training import flags as training_flags
 
-_ROW_STEP = 16  # Packed rows have a multiple of this length.
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 # The data sets by split.
 _Data = Mapping[str, Sequence[task_lib.Data]]
@@ -176,7 +175,7 @@ class TaskModel:
                 self._strategy, self._objective, options, jit_compile=whole
             )
         first_step = initialization.initialize(self._trainer, options, plan)
-        batches = training_batches(
+        batches = input_pipeline.training_batches(
             train.source, options, self._strategy.num_replicas_in_sync
         )
         loop.train(self._trainer, batches, options, plan, first_step)
@@ -342,22 +341,3 @@ def count_steps(
             "smaller --train_batch_size or a larger --num_train_epochs."
         )
     return num_train_steps
-
-
-def training_batches(
-    source: input_pipeline.RecordSource,
-    options: training_flags.FineTuningOptions,
-    num_replicas: int,
-) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: all are shuffled in each epoch."""
-    batches = input_pipeline.TrainingBatches(
-        source=source,
-        batch_size=options.train_batch_size,
-        seed=options.random_seed,
-    )
-    if not options.packing:
-        return batches
-    row_length = -(-int(source.lengths().max()) // _ROW_STEP) * _ROW_STEP
-    return batches.packed(
-        row_length, options.num_accumulation_steps, num_replicas
-    )

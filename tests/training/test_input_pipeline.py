@@ -3,6 +3,7 @@ import itertools
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -229,9 +230,9 @@ def test_shared_padding_is_cut_to_the_next_of_the_lengths(tmp_path):
     assert lengths == {2: 4, 3: 7}
 
 
-def _source_of_texts(folder, lengths, **options):
-    """Writes records of texts of up to 10 tokens; returns also their masks."""
-    masks = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
+def _source_of_texts(folder, lengths, most=10, **options):
+    """Writes records of texts of `most` tokens; returns also their masks."""
+    masks = (np.arange(most) < lengths[..., np.newaxis]).astype(int)
     features = [
         records.Feature(name=name, shape=masks.shape[1:])
         for name in ("input_ids", "input_mask")
@@ -263,6 +264,48 @@ def test_packed_batches_are_truncated_and_have_their_rows(
     np.testing.assert_array_equal(
         batch["packed"], packing.pack(lengths.ravel(), 8, num_parts=2)
     )
+
+
+def _training_batches(source, num_replicas=1, **flags):
+    options = {
+        "train_batch_size": 16,
+        "random_seed": 3,
+        "packing": True,
+        "num_accumulation_steps": 1,
+        **flags,
+    }
+    return input_pipeline.training_batches(
+        source, types.SimpleNamespace(**options), num_replicas
+    )
+
+
+@pytest.mark.parametrize("num_replicas", [1, 2])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_training_batches_have_few_numbers_of_packed_rows(
+    tmp_path, num_parts, num_replicas
+):
+    lengths = np.random.default_rng(1).permutation(40) + 1
+    source, _ = _source_of_texts(tmp_path, lengths, most=64)
+    batches = _training_batches(
+        source, num_replicas, num_accumulation_steps=num_parts
+    )
+    source = batches.source
+    assert source.packed_length == 48
+    assert len(source.packed_rows) <= 3
+    needed = set()
+    for step in range(50):
+        rows = batches.order.batch(step, 16)[: 16 // num_replicas]
+        packed = source.parse(source.files.read(rows))["packed"]
+        assert len(packed) / num_parts in source.packed_rows
+        needed.add(len(packing.pack(lengths[rows], 48, num_parts)) / num_parts)
+    assert len(needed) > len(source.packed_rows)
+
+
+def test_training_batches_are_not_packed_unless_asked_for(tmp_path):
+    source, _ = _source_of_texts(tmp_path, np.array([4, 3]))
+    batches = _training_batches(source, packing=False)
+    assert batches.source == source
+    assert batches.batch_size == 16
 
 
 def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):

@@ -170,34 +170,27 @@ def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
 
 @dataclasses.dataclass(frozen=True)
 class _Records:
+    values: tuple[int, ...]
     lengths_to_pad_to: tuple[int, ...] = ()
 
     def lengths(self):
-        return np.array([3, 5, 9, 7, 4, 8])
+        return np.array(self.values)
+
+
+def test_batches_by_length_are_padded_to_the_longest_text():
+    source, order = prediction.longest_first(_Records((3, 5, 9, 7, 4, 8)), 2)
+    assert order.tolist() == [2, 5, 3, 1, 4, 0]
+    assert list(source.lengths_to_pad_to) == [4, 7, 9]
 
 
 @pytest.mark.usefixtures("_bfloat16")
-def test_batches_by_length_have_few_lengths():
-    source, order = prediction.longest_first(_Records(), 2)
-    assert order.tolist() == [2, 5, 3, 1, 4, 0]
-    # Of batches with 9, 7 and 4 tokens.
-    assert source.lengths_to_pad_to == [4, 9]
-
-
-def test_where_one_graph_serves_all_lengths_batches_have_any():
-    source, _ = prediction.longest_first(_Records(), 2)
-    assert source.lengths_to_pad_to == [4, 7, 9]
-
-
 @pytest.mark.parametrize(
-    ("num_batches", "num_lengths"), [(0.2, 1), (13, 4), (100, 10), (1000, 16)]
+    ("num_batches", "num_lengths"), [(1, 1), (13, 4), (100, 10), (400, 16)]
 )
-def test_few_batches_compile_few_lengths(num_batches, num_lengths, _bfloat16):
-    assert prediction._max_lengths(num_batches) == num_lengths
-
-
-def test_fused_products_need_no_limit_of_lengths():
-    assert prediction._max_lengths(13) == 0
+def test_where_lengths_are_compiled_there_are_few(num_batches, num_lengths):
+    texts = _Records(tuple(range(500, 500 - num_batches, -1)))
+    source, _ = prediction.longest_first(texts, 1)
+    assert len(source.lengths_to_pad_to) == num_lengths
 
 
 _GOLDEN = _ROOT / "tests/golden"

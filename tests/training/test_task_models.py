@@ -6,19 +6,12 @@ import unittest.mock
 import weakref
 
 import keras
-import numpy as np
 import pytest
 
 from modeling import config
 from tasks import task
 from training import flags as training_flags
-from training import (
-    input_pipeline,
-    record_files,
-    records,
-    task_models,
-    workers,
-)
+from training import record_files, records, task_models, workers
 
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
@@ -199,53 +192,6 @@ def test_steps_are_counted_as_released(
     assert found.eval_every_steps == per_epoch
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
         plan(3, 8, 2.0, 0.1)
-
-
-def _records(folder):
-    """Writes records of 1 to 40 tokens."""
-    features = records.classification_features(64)[:3]
-    lengths = np.random.default_rng(1).permutation(40) + 1
-    path = str(folder / "records")
-    masks = np.arange(64) < lengths[:, np.newaxis]
-    rows = [dict.fromkeys((f.name for f in features), mask) for mask in masks]
-    records.write_records(path, rows, features)
-    return input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]), features=features, vocab_size=2
-    )
-
-
-@pytest.mark.parametrize("num_replicas", [1, 2])
-@pytest.mark.parametrize("num_parts", [1, 2])
-def test_batches_to_train_on_have_few_numbers_of_packed_rows(
-    tmp_path, num_parts, num_replicas
-):
-    options = _options(
-        tmp_path,
-        train_batch_size=16,
-        packing=True,
-        num_accumulation_steps=num_parts,
-    )
-    batches = task_models.training_batches(
-        _records(tmp_path), options, num_replicas
-    )
-    assert len(batches.order.batch(3, 16)) == batches.batch_size == 16
-    assert batches.source.packed_length == 48
-    found = set()
-    for step in range(50):
-        files = batches.source.files.read(batches.order.batch(step, 16))
-        for replica in range(num_replicas):
-            size = 16 // num_replicas
-            rows = files[replica * size :][:size]
-            packed = batches.source.parse(rows)["packed"]
-            found.add(packed.shape[0] / num_parts)
-    assert found == set(batches.source.packed_rows)
-    assert len(found) <= 3
-
-
-def test_batches_to_train_on_are_not_packed_unless_asked_for(tmp_path):
-    options = _options(tmp_path, train_batch_size=16)
-    batches = task_models.training_batches(_records(tmp_path), options, 1)
-    assert not batches.source.packed_length
 
 
 def test_trials_hold_one_model_in_memory(tmp_path):
