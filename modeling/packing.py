@@ -24,8 +24,7 @@ def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
 
     Returns:
         Ascending sizes, the last of them the largest; between two of them are
-        about equal shares of the sum of all sizes. This takes up to 4% more
-        padding than the best choice.
+        about equal shares of the sum of all sizes.
     """
     ordered = np.sort(sizes)
     ends = np.cumsum(ordered)

@@ -65,8 +65,8 @@ def compiles_whole_steps(
     On a CPU, TensorFlow's own matrix products between compiled pieces are
     faster where they use AVX-512 or bfloat16. In float32 without AVX-512, whole
     steps take 0.71 to 0.90 of the time (benchmarks/README.md). Compiling them
-    takes 6 to 20 seconds more, again for each number of packed rows, which a
-    short run does not regain. On a TPU TensorFlow always compiles with XLA.
+    takes up to 20 seconds more, which a short run does not regain. On a TPU
+    TensorFlow always compiles with XLA.
     A resumed run keeps the choice of its checkpoint, since another one rounds
     differently.
 
@@ -88,8 +88,7 @@ def compiles_whole_steps(
     cpu = cpu_flags()  # Empty if unknown.
     has_avx512 = not cpu or "avx512f" in cpu
     is_float32 = keras.config.dtype_policy().compute_dtype == "float32"
-    is_worth_compiling = num_train_steps >= _LONG_RUN and not options.packing
-    return is_float32 and not has_avx512 and is_worth_compiling
+    return is_float32 and not has_avx512 and num_train_steps >= _LONG_RUN
 
 
 def _runs_on_gpus(strategy: tf.distribute.Strategy) -> bool:

@@ -31,9 +31,8 @@ _PREFETCHED_BATCHES = 8
 _OF_PYTHON = re.compile(
     r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
 )
-# Each number of packed rows is compiled. They are chosen from about so many
-# records; more rows than the largest number are so many standard deviations
-# from the mean, and compiled when they occur.
+# Each number of packed rows is compiled; they are chosen from about so many
+# records, the largest of them so many standard deviations above the mean.
 _NUM_SAMPLED, _MAX_ROW_COUNTS, _DEVIATIONS = 3200, 3, 4
 _ROW_STEP = 16  # Their length is a multiple of this.
 # Consecutive records form a block, and blocks a window, so that reading stays

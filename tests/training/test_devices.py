@@ -93,7 +93,7 @@ def test_auto_chooses_what_the_cpu_multiplies_fast(
     [
         ("avx2 fma", "float32", {}, 343, True),
         ("avx2 fma", "float32", {}, 20, False),
-        ("avx2 fma", "float32", {"packing": True}, 343, False),
+        ("avx2 fma", "float32", {"packing": True}, 343, True),
         ("avx2 fma", "mixed_bfloat16", {}, 343, False),
         ("avx2 avx512f", "float32", {}, 343, False),
         ("avx2 avx512f", "float32", {"jit_compile": "true"}, 20, True),
