@@ -44,8 +44,8 @@ class Job:
 
     Attributes:
         kind: "pretraining" or "fine_tuning" (a classifier), a training step;
-            "prediction" for texts of the given lengths; "tokenization" and
-            "data_creation" for a file.
+            "prediction" for texts of the given lengths; "tokenization" for a
+            file.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
         max_seq_length: tokens of a row at most.
@@ -53,7 +53,7 @@ class Job:
         precision: "float32" or "mixed_bfloat16".
         lengths: tokens of each text of prediction, in file order.
         by_length: group texts of similar length.
-        text_file: of the other kinds, one sentence per line.
+        text_file: of tokenization, one sentence per line.
         vocab_file: an uncased vocabulary.
     """
 

@@ -3,8 +3,6 @@
 import functools
 import itertools
 import os
-import subprocess
-import sys
 import tempfile
 
 import keras
@@ -32,8 +30,6 @@ def this_project(job: contenders.Job, *, jit_compile: bool = False):
     """Builds a model with random weights and its input, or a tokenizer."""
     if job.kind == "tokenization":
         return _tokenization(job)
-    if job.kind == "data_creation":
-        return _data_creation(job)
     keras.config.set_dtype_policy(job.precision)
     devices.set_seed(1)
     strategy = devices.make_strategy(devices.DeviceOptions())
@@ -109,20 +105,6 @@ def _text(length, max_seq_length) -> dict[str, list[int]]:
     names = ("input_ids", "input_mask", "segment_ids")
     rows = {name: [1] * length + padding for name in names}
     return {**rows, "label_ids": [0], "is_real_example": [1]}
-
-
-def _data_creation(job):
-    def create():
-        with tempfile.TemporaryDirectory() as folder:
-            command = [
-                *(sys.executable, "create_pretraining_data.py"),
-                f"--input_file={job.text_file}",
-                f"--vocab_file={job.vocab_file}",
-                f"--output_file={folder}/records",
-            ]
-            subprocess.run(command, check=True)
-
-    return create
 
 
 def _tokenization(job):

@@ -45,14 +45,13 @@ MEASUREMENTS = {
     "fine_tuning_step": tuple(name for name in _STEP if name != "keras-hub"),
     "prediction": (*_STEP[:2], *_STEP[3:5], "floor"),
     "tokenization": (*_STEP[:2], "Hugging Face"),
-    "data_creation": _STEP[:2],
 }
 _GROUP = flags.Heading("Measurement")
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
 _VOCABULARY = str(contenders.ROOT / "vocab/english_uncased_30522.txt")
 _BATCH_SIZE, _MAX_SEQ_LENGTH = 32, 128
 _NUM_TEXTS = 872  # Lines to predict.
-_TEXT_BYTES = 2_000_000  # To tokenize and to create records from.
+_TEXT_BYTES = 2_000_000  # To tokenize.
 _ROUNDS = 5  # Measurements of each contender.
 # Linux's names of extensions that accelerate matrix products.
 _PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")

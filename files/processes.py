@@ -47,15 +47,10 @@ def map_in_order(
         initializer=_start_worker,
         initargs=(work,),
     ) as pool:
-        pending: collections.deque[futures.Future] = collections.deque()
         try:
-            for item in items:
-                pending.append(pool.submit(_work_on, item))
-                del item  # Frees its memory while other items are in progress.
-                while len(pending) >= num_workers + items_ahead:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+            yield from in_order(
+                pool, _work_on, items, num_workers + items_ahead
+            )
         except process.BrokenProcessPool as error:
             raise RuntimeError(
                 f"One of {num_workers} worker processes died: it was killed, "
@@ -66,10 +61,33 @@ def map_in_order(
             for worker in {*multiprocessing.active_children()} - others:
                 worker.kill()
             raise
-        except Exception:
-            for future in pending:
-                future.cancel()
-            raise
+
+
+def in_order(
+    pool: futures.Executor,
+    work: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    num_pending: int,
+) -> Iterator[_Result]:
+    """Yields `work(item)` for each item, in order, from a pool.
+
+    Args:
+        pool: does the work.
+        work: see `map_in_order`.
+        items: consumed lazily, so that at most `num_pending` wait or are done.
+    """
+    pending: collections.deque[futures.Future] = collections.deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(work, item))
+            del item  # Frees its memory while other items are in progress.
+            while len(pending) >= num_pending:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
 
 
 def batches(

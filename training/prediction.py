@@ -4,12 +4,13 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from concurrent import futures
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from files import progress
+from files import processes, progress
 from modeling import bert, compilation, packing
 from modeling import layers as layers_lib
 from tasks import task
@@ -17,6 +18,8 @@ from training import input_pipeline, objectives
 
 # With more lengths, compiling the arithmetic takes more time than it saves.
 _MAX_LENGTHS = 16
+# One batch uses the processor while the other is between two products.
+_BATCHES_AT_ONCE = 2
 # Batches of texts are padded to a multiple of at least this.
 _LENGTH_STEP = 8
 
@@ -127,29 +130,35 @@ class Predictor:
             order. The scores of removed positions are `task.PADDING_LOGIT`.
         """
         self._kernels.refresh()
-        order = None
+        order = np.arange(len(source.files))
         if by_length:
             source, order = longest_first(source, batch_size)
         batches = input_pipeline.evaluation_batches(
             self._strategy, source, batch_size=batch_size, order=order
         )
-        # Otherwise the first batch would be traced with its own length.
-        self._compiled.get_concrete_function(batches.element_spec)
+        # Traced here, for batches of all lengths.
+        step = self._compiled.get_concrete_function(batches.element_spec)
+
+        def score(batch):
+            part = {name: value.numpy() for name, value in step(batch).items()}
+            real = part.pop("example_weights") > 0
+            return {name: value[real] for name, value in part.items()}
+
         num_records = len(source.files)
         parts, done, report = [], 0, progress.Progress()
-        for batch in batches:
-            part = self._compiled(batch)
-            real = part.pop("example_weights").numpy() > 0
-            parts.append({k: v.numpy()[real] for k, v in part.items()})
-            done += int(real.sum())
-            report("predictions", done, num_records)
+        # Steps of several replicas must start in the same order everywhere.
+        is_one = self._strategy.num_replicas_in_sync == 1
+        threads = _BATCHES_AT_ONCE if is_one else 1
+        with futures.ThreadPoolExecutor(threads) as pool:
+            for part in processes.in_order(pool, score, batches, threads):
+                parts.append(part)
+                done += len(next(iter(part.values())))
+                report("predictions", done, num_records)
         if done != num_records:
             raise RuntimeError(f"Scored {done} of {num_records} records.")
         scores = {
             name: _joined([part[name] for part in parts]) for name in parts[0]
         }
-        if order is None:
-            return scores
         places = np.argsort(order)
         return {name: values[places] for name, values in scores.items()}
 
@@ -236,7 +245,6 @@ class HiddenLayers:
             from the last layer.
         batch_size: B, the global batch size, a multiple of the number of
             replicas.
-        embeddings_first: count the output of the embeddings as layer 0.
     """
 
     def __init__(
@@ -245,14 +253,11 @@ class HiddenLayers:
         model: bert.BertModel,
         layers: Sequence[int],
         batch_size: int,
-        *,
-        embeddings_first: bool = False,
     ):
         self._strategy = strategy
         self._model = model
         self._layers = list(layers)
         self._batch_size = batch_size
-        self._embeddings_first = embeddings_first
         self._kernels = CastKernels(strategy, model)
         self._kernels.refresh()
         # Once for batches of all lengths.
@@ -281,9 +286,7 @@ class HiddenLayers:
             beyond the end of a sequence are meaningless.
         """
         longest = max(map(len, input_ids))
-        step = _LENGTH_STEP
-        if _in_pieces():
-            step = max(step, -(-max_length // _MAX_LENGTHS))
+        step = max(_LENGTH_STEP, -(-max_length // _MAX_LENGTHS))
         length = min(-(-longest // step) * step, max_length)
         if pad_to_max_length:
             length = max_length
@@ -322,8 +325,6 @@ class HiddenLayers:
     def _replica_step(self, batch):
         with _forward_pass(self._kernels):
             outputs = self._model(**batch)
-        hidden = list(outputs["all_encoder_layers"])
-        if self._embeddings_first:
-            hidden.insert(0, outputs["embedding_output"])
+        hidden = outputs["all_encoder_layers"]
         chosen = [tf.cast(hidden[layer], tf.float32) for layer in self._layers]
         return tf.stack(chosen, axis=2)  # [B, T, L, D]

@@ -247,22 +247,6 @@ def test_padding_and_missing_rows_change_nothing(hidden):
     assert hidden.compute([[4] * 9], [[0] * 9], 9).shape == (1, 9, 2, 32)
 
 
-def test_embeddings_may_be_the_first_layer(encoder):
-    strategy = tf.distribute.get_strategy()
-    hidden = prediction.HiddenLayers(
-        strategy, encoder, [0, 1], 1, embeddings_first=True
-    )
-    values = hidden.compute([_ROWS[0]], [_SEGMENTS[0]], 4)
-    outputs = encoder(
-        tf.constant([_ROWS[0]]), segment_ids=tf.constant([_SEGMENTS[0]])
-    )
-    expected = (outputs["embedding_output"], outputs["all_encoder_layers"][0])
-    for place, layer in enumerate(expected):
-        np.testing.assert_allclose(
-            values[0, :4, place], layer[0], atol=_TOLERANCE
-        )
-
-
 @pytest.mark.slow
 def test_replicas_share_a_batch():
     """Two devices need a process of their own, as they are set at start."""
