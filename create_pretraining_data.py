@@ -164,20 +164,20 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 
 def _record_files(options, tokenizer):
-    from training import records
+    from training import pretraining_records, sidecars
 
     made_with = options.made_with()
     if options.dynamic_masking:
-        made_with[records.MASK_ID] = tokenizer.vocab["[MASK]"]
-    return records.PretrainingRecords(
+        made_with[sidecars.MASK_ID] = tokenizer.vocab["[MASK]"]
+    return pretraining_records.PretrainingRecords(
         record_paths=options.output_files,
-        made_with=records.Metadata(
+        made_with=sidecars.Metadata(
             kind="pretraining",
             max_seq_length=options.max_seq_length,
             max_predictions_per_seq=options.max_predictions_per_seq,
             # As released, blank lines may be random replacements too.
             vocab_size=max(tokenizer.vocab.values()) + 1,
-            vocab_sha256=records.vocab_sha256(tokenizer.vocab),
+            vocab_sha256=sidecars.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             strip_accents=options.strips_accents,
             num_records=0,

@@ -57,7 +57,7 @@ class Recipe:
         options: for creating instances; with the seed of shard 0.
         rules: see `Text`.
         store: writes the records, see
-            `training.records.PretrainingRecords`.
+            `training.pretraining_records.PretrainingRecords`.
     """
 
     vocab_file: str

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from tests import programs
-from training import record_files, records
+from training import record_files, records, sidecars
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def test_records_are_the_release_s(tmp_path, case):
             prefix = f"file{number}/" if num_files > 1 else ""
             for name, value in parsed.items():
                 np.testing.assert_array_equal(value, arrays[prefix + name])
-        metadata = records.read_metadata(path)
+        metadata = sidecars.read_metadata(path)
         assert metadata.kind == "pretraining"
         assert metadata.max_seq_length == length
         assert metadata.max_predictions_per_seq == predictions
@@ -99,7 +99,7 @@ def test_same_flags_same_bytes(tmp_path, text):
 
 def test_sidecar_describes_the_vocabulary(tmp_path, text):
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    metadata = records.read_metadata(str(tmp_path / "x"))
+    metadata = sidecars.read_metadata(str(tmp_path / "x"))
     content = pathlib.Path(_VOCAB).read_bytes()
     assert metadata.vocab_size == 1200
     assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
@@ -111,7 +111,7 @@ def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text(pathlib.Path(_VOCAB).read_text("utf-8") + "\n", "utf-8")
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
-    assert records.read_metadata(str(tmp_path / "x")).vocab_size == 1201
+    assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
 
 
 # Flags that the release does not have; all are off.
@@ -222,7 +222,7 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
         starts = ~np.char.startswith(tokens, "##") * parsed["input_mask"]
         np.testing.assert_array_equal(parsed["word_starts"], starts)
         assert 0 in starts[parsed["input_mask"].numpy() > 0]
-    metadata = records.read_metadata(str(tmp_path / "x"))
+    metadata = sidecars.read_metadata(str(tmp_path / "x"))
     assert metadata.max_predictions_per_seq == 3
     assert metadata.flags["dynamic_masking"] is True
     assert metadata.flags["dupe_factor"] == 1
@@ -252,7 +252,7 @@ def test_unmasked_pairs_may_be_made_several_times(tmp_path):
 
 def test_sidecars_of_masked_records_stay_as_they_were(tmp_path, text):
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    metadata = records.read_metadata(str(tmp_path / "x"))
+    metadata = sidecars.read_metadata(str(tmp_path / "x"))
     assert not {"dynamic_masking", "mask_id"} & metadata.flags.keys()
 
 

@@ -13,7 +13,7 @@ from tests import (
     toy_squad,
     toy_tagging,
 )
-from training import records
+from training import sidecars
 
 
 def _description(folder):
@@ -31,10 +31,10 @@ def pretrained(tmp_path_factory):
     (folder / "words.txt").write_text("\n".join(words) + "\n")
     toy_pretraining.flags_of(folder)
     made_with = toy_pretraining.metadata_of(
-        vocab_sha256=records.vocab_sha256(words),
+        vocab_sha256=sidecars.vocab_sha256(words),
         flags={"vocab_file": str(folder / "words.txt")},
     )
-    records.write_metadata(str(folder / "records"), made_with)
+    sidecars.write_metadata(str(folder / "records"), made_with)
     toy_pretraining.run(folder, num_train_steps=1)
     # As if the folder had been moved to another machine.
     (folder / "words.txt").unlink()
@@ -49,7 +49,7 @@ def test_pretraining_describes_its_model(pretrained):
         "attention": "bidirectional",
         "max_seq_length": 10,
         "max_predictions_per_seq": 2,
-        "vocab_sha256": records.vocab_sha256(words),
+        "vocab_sha256": sidecars.vocab_sha256(words),
         "do_lower_case": True,
         "strip_accents": True,
     }

@@ -12,7 +12,7 @@ import numpy as np
 import run_pretraining
 from modeling import checkpoints
 from tests import programs, toy_config
-from training import records, reporting
+from training import records, reporting, sidecars
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -55,7 +55,7 @@ def write_records(path, examples) -> str:
     return str(path)
 
 
-def metadata_of(**changes) -> records.Metadata:
+def metadata_of(**changes) -> sidecars.Metadata:
     """Describes records of `random_examples`, as their sidecar does."""
     values = {
         "kind": "pretraining",
@@ -67,7 +67,7 @@ def metadata_of(**changes) -> records.Metadata:
         "num_records": 50,
         **changes,
     }
-    return records.Metadata(**values)
+    return sidecars.Metadata(**values)
 
 
 def write_unmasked_records(path, num_examples=50, **flags) -> str:
@@ -85,11 +85,11 @@ def write_unmasked_records(path, num_examples=50, **flags) -> str:
             "masked_lm_prob": 0.15,
             "do_whole_word_mask": False,
             "masking": [80, 10, 10],
-            records.MASK_ID: 4,
+            sidecars.MASK_ID: 4,
             **flags,
         },
     )
-    records.write_metadata(str(path), metadata)
+    sidecars.write_metadata(str(path), metadata)
     return str(path)
 
 

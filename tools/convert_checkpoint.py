@@ -33,7 +33,7 @@ from modeling import config as config_lib
 from tasks import task as task_lib
 from tasks.classification import glue
 from training import flags as training_flags
-from training import model_folder, records, run_record
+from training import model_folder, run_record, sidecars
 from vocab import tokenization
 
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
@@ -187,7 +187,7 @@ def _describe(
     found |= model_folder.read(config_lib.folder_of(options.input))
     if vocab_file is not None:
         vocab = tokenization.load_vocab(vocab_file)
-        found["vocab_sha256"] = records.vocab_sha256(vocab)
+        found["vocab_sha256"] = sidecars.vocab_sha256(vocab)
         if "do_lower_case" not in found:
             shown = model_folder.is_vocabulary_lower_case(vocab_file)
             found |= {} if shown is None else {"do_lower_case": shown}

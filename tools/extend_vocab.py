@@ -27,7 +27,7 @@ from files import lines, messages, paths, run_files, writing
 from modeling import checkpoints
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import model_folder, records
+from training import model_folder, sidecars
 from vocab import learning, tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")
@@ -137,7 +137,7 @@ def _write_model(
             file.write(vocabulary)
         if description:
             vocab = tokenization.load_vocab(vocab_file)
-            description["vocab_sha256"] = records.vocab_sha256(vocab)
+            description["vocab_sha256"] = sidecars.vocab_sha256(vocab)
         model_folder.write(made, config.to_dict(), description)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tasks.masked_lm import masked_pairs
-from training import records
+from training import sidecars
 
 _RATES = ("masked_lm_prob", "do_whole_word_mask")
 _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
@@ -183,7 +183,7 @@ def choose(
 
 
 def of_sidecars(
-    sidecars: Mapping[str, records.Metadata | None],
+    metadata_of_files: Mapping[str, sidecars.Metadata | None],
 ) -> Masking | None:
     """Reads the masking of record files; None if they are masked already.
 
@@ -191,9 +191,9 @@ def of_sidecars(
         ValueError: the masking of the files differs.
     """
     paths: dict[Masking | None, str] = {}
-    for path, metadata in sidecars.items():
+    for path, metadata in metadata_of_files.items():
         masking = None
-        if metadata is not None and records.MASK_ID in metadata.flags:
+        if metadata is not None and sidecars.MASK_ID in metadata.flags:
             masking = _masking(metadata)
         paths.setdefault(masking, path)
     if len(paths) > 1:
@@ -206,7 +206,7 @@ def of_sidecars(
     return next(iter(paths))
 
 
-def _masking(metadata: records.Metadata) -> Masking:
+def _masking(metadata: sidecars.Metadata) -> Masking:
     made_with: Mapping[str, Any] = metadata.flags
     return Masking(
         options=masked_pairs.InstanceOptions(
@@ -215,5 +215,5 @@ def _masking(metadata: records.Metadata) -> Masking:
             **{name: getattr(metadata, name) for name in _LENGTHS},
         ),
         vocab_size=metadata.vocab_size,
-        mask_id=made_with[records.MASK_ID],
+        mask_id=made_with[sidecars.MASK_ID],
     )

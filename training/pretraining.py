@@ -17,6 +17,7 @@ from training import (
     model_folder,
     record_files,
     records,
+    sidecars,
 )
 from training import flags as training_flags
 
@@ -47,12 +48,16 @@ def open_records(
         logging.info(
             "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
         )
-        sidecars = {path: records.read_metadata(path) for path in files.paths}
-        for path, metadata in sidecars.items():
+        metadata_of_files = {
+            path: sidecars.read_metadata(path) for path in files.paths
+        }
+        for path, metadata in metadata_of_files.items():
             if metadata is not None:
                 _check_sidecar(path, metadata, options, config.vocab_size)
                 hashes.setdefault(metadata.vocab_sha256, path)
-        sources.append(_source(files, sidecars, options, config.vocab_size))
+        sources.append(
+            _source(files, metadata_of_files, options, config.vocab_size)
+        )
     if len(hashes) > 1:
         raise ValueError(
             "All records must be created with the same vocabulary; these "
@@ -63,7 +68,7 @@ def open_records(
 
 def _check_sidecar(
     path: str,
-    metadata: records.Metadata,
+    metadata: sidecars.Metadata,
     options: training_flags.PretrainingOptions,
     vocab_size: int,
 ) -> None:
@@ -93,11 +98,11 @@ def _check_sidecar(
 
 def _source(
     files: record_files.RecordFiles,
-    sidecars: Mapping[str, records.Metadata | None],
+    metadata_of_files: Mapping[str, sidecars.Metadata | None],
     options: training_flags.PretrainingOptions,
     vocab_size: int,
 ) -> input_pipeline.RecordSource:
-    masking = dynamic_masking.of_sidecars(sidecars)
+    masking = dynamic_masking.of_sidecars(metadata_of_files)
     if masking is None:
         features = records.pretraining_features(
             options.max_seq_length, options.max_predictions_per_seq
@@ -151,7 +156,7 @@ def describe(
         "max_predictions_per_seq": options.max_predictions_per_seq,
     }
     vocab_file = None
-    made_with = records.read_metadata(record_file)
+    made_with = sidecars.read_metadata(record_file)
     if made_with is not None:
         description["vocab_sha256"] = made_with.vocab_sha256
         description["do_lower_case"] = made_with.do_lower_case

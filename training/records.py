@@ -1,26 +1,19 @@
-"""Records: schemas, writing, parsing, sidecars and shards.
+"""Record schemas: features, writing and parsing.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
-and types of the release, so that either program reads the other's files. The
-sidecar of each record file (`NAME.meta.json`) describes how it was created.
+and types of the release, so that either program reads the other's files.
 
 Importing this module does not import TensorFlow.
 """
 
 import dataclasses
-import glob
-import hashlib
 import itertools
-import json
-import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
-from files import json_text, messages, paths, writing
 from tasks import task
 from training import record_files
 
@@ -31,11 +24,6 @@ if typing.TYPE_CHECKING:
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
-# The key of a sidecar's `flags` for the number of records of each example.
-ROWS_PER_EXAMPLE = "rows_per_example"
-# The key of a sidecar's `flags` for the id of [MASK] of unmasked records.
-MASK_ID = "mask_id"
-_SHARD = "-%05d"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -243,210 +231,3 @@ def scan(
         serialized = tf.constant(files.read(np.arange(start, stop)))
         parsed = parse(serialized, features)
         yield {name: value.numpy() for name, value in parsed.items()}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Metadata:
-    """The contents of a sidecar: the origin of a record file.
-
-    Attributes:
-        kind: the use of the records, e.g. "pretraining".
-        max_seq_length: tokens per record.
-        max_predictions_per_seq: masked tokens per record; None for other
-            records.
-        vocab_size: the size of the vocabulary: ids are below it.
-        vocab_sha256: the `vocab_sha256` of the vocabulary.
-        do_lower_case: whether text was lower-cased.
-        strip_accents: whether accents were removed; None: as `do_lower_case`.
-        num_records: the records of this file.
-        text_sha256: hash of their text; None if not known.
-        flags: the flags of the program that created the file, as JSON values.
-    """
-
-    kind: str
-    max_seq_length: int
-    max_predictions_per_seq: int | None = None
-    vocab_size: int
-    vocab_sha256: str
-    do_lower_case: bool
-    strip_accents: bool | None = None
-    num_records: int
-    text_sha256: str | None = None
-    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-def vocab_sha256(tokens: Iterable[str]) -> str:
-    """Hashes a vocabulary: its tokens in order, each followed by a line feed.
-
-    For a vocabulary file without repeated lines this is its SHA-256.
-    """
-    digest = hashlib.sha256()
-    for token in tokens:
-        digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
-
-
-def metadata_path(record_path: str) -> str:
-    """Returns the path of the sidecar of a record file."""
-    return record_path + paths.SIDECAR_ENDING
-
-
-def write_metadata(record_path: str, metadata: Metadata) -> None:
-    """Writes the sidecar of a record file."""
-    values = dataclasses.asdict(metadata)
-    writing.write_json(metadata_path(record_path), values)
-
-
-def remove_metadata(record_path: str) -> None:
-    """Removes the sidecar of a record file before the file is replaced.
-
-    A sidecar must never describe an earlier version of its record file.
-    """
-    paths.remove(metadata_path(record_path))
-
-
-def read_metadata(record_path: str) -> Metadata | None:
-    """Reads the sidecar of a record file.
-
-    Returns:
-        None if there is no sidecar: another program created the records.
-
-    Raises:
-        ValueError: the sidecar is not JSON, or has other names.
-    """
-    path = metadata_path(record_path)
-    if not paths.exists(path):
-        return None
-    try:
-        return Metadata(**json_text.read_object(path))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} does not describe records "
-            f"({messages.short(str(error))}). Create the records again, or "
-            "delete this file to use them without its checks."
-        ) from error
-
-
-def is_same_data(held: Metadata, wanted: Metadata) -> bool:
-    """Returns whether two sidecars describe records of the same data.
-
-    All values must be equal except the numbers of records, which are known only
-    after all records are created.
-    """
-
-    def comparable(metadata: Metadata) -> dict[str, Any]:
-        values = dataclasses.asdict(metadata)
-        del values["num_records"]
-        values["flags"].pop(ROWS_PER_EXAMPLE, None)
-        return json.loads(json.dumps(values))
-
-    return comparable(held) == comparable(wanted)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingRecords:
-    """The record files of the shards of pre-training data.
-
-    A shard is complete when all its files and their sidecars exist; sidecars
-    are written last. Files are written atomically, so that an interrupted run
-    leaves no partial file under its final name.
-
-    Attributes:
-        record_paths: the files; records are distributed over them in turn.
-        made_with: the contents of their sidecars, with flags as JSON values
-            and the `random_seed` of shard 0.
-        is_sharded: whether each name includes the number of the shard.
-    """
-
-    record_paths: tuple[str, ...]
-    made_with: Metadata
-    is_sharded: bool = False
-
-    def paths_of(self, shard: int) -> list[str]:
-        """Returns the files of a shard: `a.b` -> `a-00003.b` if sharded."""
-        if not self.is_sharded:
-            return list(self.record_paths)
-        return [
-            f"{stem}{_SHARD % shard}{ending}"
-            for stem, ending in map(os.path.splitext, self.record_paths)
-        ]
-
-    def outputs(self) -> list[str]:
-        """Lists the output files that are known in advance.
-
-        The number of shards is not known: those of the first shard and all
-        numbered files that exist are listed.
-        """
-        records_of = self.paths_of(0)
-        for stem, ending in map(os.path.splitext, self.record_paths):
-            if self.is_sharded and not paths.is_remote(stem):
-                pattern = glob.escape(stem) + "-" + "[0-9]" * 5 + ending
-                records_of += sorted({*glob.glob(pattern)} - {*records_of})
-        sidecars = [
-            metadata_path(path)
-            for path in records_of
-            if not paths.is_stream(path)
-        ]
-        return records_of + sidecars
-
-    def remove(self, shard: int) -> None:
-        """Removes the files of a shard whose text has no sentence any more."""
-        for path in self.paths_of(shard) if self.is_sharded else ():
-            paths.remove(metadata_path(path))
-            paths.remove(path)
-
-    def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard was already created from this text."""
-        wanted = self._metadata(shard, text_sha256, 0)
-        names = self.paths_of(shard)
-        try:
-            return all(
-                paths.exists(path)
-                and (held := read_metadata(path)) is not None
-                and is_same_data(held, wanted)
-                for path in names
-            )
-        except ValueError as error:
-            logging.warning("Creating shard %d again: %s", shard, error)
-            return False
-
-    def write(
-        self,
-        shard: int,
-        batches: Iterable[Mapping[str, np.ndarray]],
-        text_sha256: str,
-    ) -> dict[str, int]:
-        """Writes the records of a shard.
-
-        Args:
-            shard: its number.
-            batches: for each feature `[B, ...]`.
-            text_sha256: hash of their text.
-
-        Returns:
-            The number of records in each file.
-        """
-        names = self.paths_of(shard)
-        for path in names:
-            remove_metadata(path)
-        counts = record_files.write_batches(names, batches)
-        for path, count in zip(names, counts, strict=True):
-            if paths.is_stream(path):
-                continue
-            write_metadata(path, self._metadata(shard, text_sha256, count))
-        return dict(zip(names, counts, strict=True))
-
-    def _metadata(
-        self, shard: int, text_sha256: str, num_records: int
-    ) -> Metadata:
-        flags = dict(self.made_with.flags)
-        if self.is_sharded:
-            # With these flags the release creates this shard from its text.
-            flags["shard"] = shard
-            flags["random_seed"] += shard
-        return dataclasses.replace(
-            self.made_with,
-            flags=flags,
-            text_sha256=text_sha256,
-            num_records=num_records,
-        )

@@ -21,6 +21,7 @@ from training import (
     prediction,
     record_files,
     records,
+    sidecars,
     steps,
     workers,
 )
@@ -62,7 +63,7 @@ class TaskModel:
         options = self._options
         return {
             **self._task.description,
-            "vocab_sha256": records.vocab_sha256(self._task.tokenizer.vocab),
+            "vocab_sha256": sidecars.vocab_sha256(self._task.tokenizer.vocab),
             "do_lower_case": options.do_lower_case,
             "strip_accents": options.strips_accents,
             "max_seq_length": options.max_seq_length,
@@ -89,9 +90,9 @@ class TaskModel:
             _write_records(path, made_from, data_set)
         self._communicator.barrier()
         files = record_files.RecordFiles([path])
-        made = records.read_metadata(path)
+        made = sidecars.read_metadata(path)
         flags = made.flags if made else {}
-        counts = flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+        counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
         return task_lib.Data(
             data_set=data_set,
             source=input_pipeline.RecordSource(
@@ -102,14 +103,14 @@ class TaskModel:
             rows_per_example=np.asarray(counts, np.int64),
         )
 
-    def _metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
+    def _metadata(self, data_set: task_lib.DataSet) -> sidecars.Metadata:
         """Returns the expected sidecar of the records of a data set."""
         options, tokenizer = self._options, self._task.tokenizer
-        return records.Metadata(
+        return sidecars.Metadata(
             kind=data_set.kind,
             max_seq_length=options.max_seq_length,
             vocab_size=tokenizer.vocab_size,
-            vocab_sha256=records.vocab_sha256(tokenizer.vocab),
+            vocab_sha256=sidecars.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             strip_accents=options.strips_accents,
             num_records=0,  # Filled in when they are written.
@@ -272,19 +273,19 @@ class TaskModel:
 # --------------------------------------------------------------------- Records
 
 
-def _is_up_to_date(path: str, made_from: records.Metadata) -> bool:
+def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
     """Returns whether a record file is whole and was made from this data."""
     try:
-        held = records.read_metadata(path)
+        held = sidecars.read_metadata(path)
         if held is None or not paths.exists(path):
             return False
         files = record_files.RecordFiles([path])
     except (OSError, ValueError) as error:
         logging.warning("%s is damaged, and is made again: %s", path, error)
         return False
-    counts = held.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+    counts = held.flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
     if not (
-        records.is_same_data(held, made_from)
+        sidecars.is_same_data(held, made_from)
         and sum(counts) == len(files) == held.num_records
     ):
         return False
@@ -293,7 +294,7 @@ def _is_up_to_date(path: str, made_from: records.Metadata) -> bool:
 
 
 def _write_records(
-    path: str, made_from: records.Metadata, data_set: task_lib.DataSet
+    path: str, made_from: sidecars.Metadata, data_set: task_lib.DataSet
 ) -> None:
     """Writes a record file, then its sidecar."""
     counts: list[int] = []
@@ -303,12 +304,12 @@ def _write_records(
             counts.append(len(example))
             yield from example
 
-    records.remove_metadata(path)
+    sidecars.remove_metadata(path)
     records.write_records(path, rows(), data_set.features)
     flags = dict(made_from.flags)
     if any(count != 1 for count in counts):
-        flags[records.ROWS_PER_EXAMPLE] = counts
-    records.write_metadata(
+        flags[sidecars.ROWS_PER_EXAMPLE] = counts
+    sidecars.write_metadata(
         path,
         dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
     )

@@ -15,7 +15,7 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import pretraining_shards
-from training import records
+from training import sidecars
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _VOCAB = str(_ROOT / "tests/golden/inputs/vocab.txt")
@@ -78,7 +78,7 @@ def test_a_shard_is_a_run_of_its_documents_with_the_next_seed(tmp_path, text):
         alone = _write_text(tmp_path / f"{number}.txt", part)
         _run(alone, tmp_path / f"alone/{number}", random_seed=70 + number)
         assert (tmp_path / f"alone/{number}").read_bytes() == made[name]
-        flags = records.read_metadata(str(tmp_path / "all" / name)).flags
+        flags = sidecars.read_metadata(str(tmp_path / "all" / name)).flags
         assert (flags["random_seed"], flags["shard"]) == (70 + number, number)
 
 

@@ -8,7 +8,7 @@ from modeling import config as config_lib
 from modeling import huggingface_config
 from tests import toy_config, toy_pretraining
 from tests.fuzz import mutations
-from training import records
+from training import sidecars
 
 _CONFIG = toy_config.config()
 _THEIRS = huggingface_config.from_release(
@@ -73,7 +73,7 @@ def test_sidecars_hold_what_the_file_says_or_an_error(check):
         return all(repr(held[name]) == repr(values[name]) for name in values)
 
     check(
-        lambda path: records.read_metadata(path[:-ending]),
+        lambda path: sidecars.read_metadata(path[:-ending]),
         "x.tfrecord.meta.json",
         mutations.of_json(6, _SIDECAR),
         is_right,

@@ -8,7 +8,7 @@ from modeling import checkpoints
 from modeling import config as config_lib
 from tests import toy_config, toy_vocabulary
 from tools import extend_vocab
-from training import records
+from training import sidecars
 from vocab import tokenization
 
 _ENTRIES = [
@@ -107,7 +107,7 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
     vocab_file = start / "vocab.txt"
     assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
     vocab = tokenization.load_vocab(str(vocab_file))
-    task["vocab_sha256"] = records.vocab_sha256(vocab)
+    task["vocab_sha256"] = sidecars.vocab_sha256(vocab)
     assert json.loads((start / "task.json").read_text()) == task
     with pytest.raises(FileExistsError, match="must be in a new folder"):
         _extend(options, tmp_path)

@@ -17,6 +17,7 @@ from training import (
     input_pipeline,
     record_files,
     records,
+    sidecars,
 )
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -279,13 +280,13 @@ _MADE_WITH = {
     "do_whole_word_mask": True,
     "masking": [80.0, 10.0, 10.0],
     "dupe_factor": 1,
-    records.MASK_ID: _MASK_ID,
+    sidecars.MASK_ID: _MASK_ID,
 }
 
 
 def _metadata(**changes):
     made_with = {**_MADE_WITH, **changes}
-    return records.Metadata(
+    return sidecars.Metadata(
         kind="pretraining",
         max_seq_length=24,
         max_predictions_per_seq=4,

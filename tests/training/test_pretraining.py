@@ -6,7 +6,7 @@ import pytest
 
 from modeling import config
 from tests import toy_pretraining
-from training import pretraining, records
+from training import pretraining, sidecars
 
 
 def _open(paths, held_out=None, vocab_size=31, **changes):
@@ -21,7 +21,7 @@ def _open(paths, held_out=None, vocab_size=31, **changes):
 
 def _write_metadata(path, **changes):
     metadata = toy_pretraining.metadata_of(num_records=5, **changes)
-    records.write_metadata(str(path), metadata)
+    sidecars.write_metadata(str(path), metadata)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from modeling import config
 from tasks import task
 from training import flags as training_flags
-from training import record_files, records, task_models, workers
+from training import record_files, records, sidecars, task_models, workers
 
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
@@ -92,11 +92,11 @@ def test_records_are_made_once(tmp_path):
         batch = windows.source.parse(windows.source.files.read([0, 2]))
         assert batch["input_ids"].numpy().tolist() == [[1, 2, 3, 4, 0]] * 2
         assert batch["end_positions"].numpy().tolist() == [[3], [3]]
-    metadata = records.read_metadata(str(tmp_path / "train.tf_record"))
+    metadata = sidecars.read_metadata(str(tmp_path / "train.tf_record"))
     assert metadata.kind == "squad training"
     assert (metadata.num_records, metadata.vocab_size) == (3, 9)
     assert (metadata.max_seq_length, metadata.do_lower_case) == (5, True)
-    assert metadata.vocab_sha256 == records.vocab_sha256(["[UNK]", "a"])
+    assert metadata.vocab_sha256 == sidecars.vocab_sha256(["[UNK]", "a"])
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_damaged_records_are_made_again(tmp_path, caplog):
         assert len(_make(tmp_path).source.files) == 3
         assert path.read_bytes() == whole
     assert "is damaged, and is made again" in caplog.text
-    sidecar = records.metadata_path(str(path))
+    sidecar = sidecars.metadata_path(str(path))
     with open(sidecar, "w") as file:
         file.write("{")
     assert len(_make(tmp_path).source.files) == 3
@@ -145,7 +145,7 @@ def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
 
     with pytest.raises(OSError, match="disk full"):
         _make(tmp_path, broken, made_from={})
-    assert records.read_metadata(str(tmp_path / "train.tf_record")) is None
+    assert sidecars.read_metadata(str(tmp_path / "train.tf_record")) is None
 
 
 def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
