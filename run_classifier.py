@@ -50,13 +50,15 @@ class Options(
     """The flags of this script; see --help."""
 
 
-class SentenceClassification(predictions.LabeledTask):
+class SentenceClassification(predictions.LabeledTask[datasets.TextFile]):
     """Classification or regression of texts and pairs of texts.
 
     Raises:
         OSError: a file of the task is missing.
         ValueError: the task is unknown, or its files do not match the options.
     """
+
+    kind = model_folder.CLASSIFICATION
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
@@ -86,17 +88,18 @@ class SentenceClassification(predictions.LabeledTask):
     @property
     def description(self) -> Mapping[str, Any]:
         return {
-            "task": model_folder.CLASSIFICATION,
             "name": self._name,
             "problem_type": self.label_set.problem_type,
             "labels": list(self.label_set.names),
             "long_text": self.options.long_text,
         }
 
-    def data_sets(self, split: str) -> list[task.DataSet]:
+    def data_sets(self, split: str) -> list[task.DataSet[datasets.TextFile]]:
         return [self._data_set(split, file) for file in self._files[split]]
 
-    def _data_set(self, split: str, file: datasets.TextFile) -> task.DataSet:
+    def _data_set(
+        self, split: str, file: datasets.TextFile
+    ) -> task.DataSet[datasets.TextFile]:
         from training import records
 
         has_labels, suffix = split != task.PREDICT, file.split.suffix
@@ -136,9 +139,12 @@ class SentenceClassification(predictions.LabeledTask):
         )
 
     def write_answers(
-        self, data: task.Data, answers: predictions.Answers, output_dir: str
+        self,
+        data: task.Records[datasets.TextFile],
+        answers: predictions.Answers,
+        output_dir: str,
     ) -> None:
-        file: datasets.TextFile = data.data_set.content
+        file = data.data_set.content
         if data.data_set.split == task.EVAL:
             predictions.write_report(
                 file, self.label_ids(data), answers, output_dir
@@ -181,7 +187,7 @@ def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     # A model that is not trained keeps the flags of its training.
     options = fine_tuning.follow_model(
-        options, model_folder.CLASSIFICATION, flags.given()
+        options, SentenceClassification.kind, flags.given()
     )
     tokenizer = tokenization.open_tokenizer(options)
     fine_tuning.run(SentenceClassification, options, tokenizer)

@@ -59,7 +59,7 @@ class _Answers:
     loss: float
 
 
-class Tagging(task.Task):
+class Tagging(task.Task[conll.ColumnFile, _Answers]):
     """Token classification, with a fine-tuned or a frozen encoder.
 
     Raises:
@@ -67,6 +67,7 @@ class Tagging(task.Task):
         ValueError: a file does not match the options.
     """
 
+    kind = model_folder.TAGGING
     metric = "f1"
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
@@ -82,14 +83,13 @@ class Tagging(task.Task):
     @property
     def description(self) -> Mapping[str, Any]:
         return {
-            "task": model_folder.TAGGING,
             "labels": list(self._names),
             "context": self.options.context,
             "scheme": self._scheme,
             "features": self.options.features,
         }
 
-    def data_sets(self, split: str) -> list[task.DataSet]:
+    def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:
         from training import records
 
         file, options = self._files[split], self.options
@@ -138,7 +138,9 @@ class Tagging(task.Task):
         )
         return objectives.Tagging(model)
 
-    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
+    def decode(
+        self, data: task.Records[conll.ColumnFile], outputs: Mapping[str, Any]
+    ) -> _Answers:
         tags = ner.split_labels(
             outputs["label_ids"],
             outputs["label_mask"],
@@ -150,11 +152,15 @@ class Tagging(task.Task):
             tags=tags, loss=float(outputs["losses"].sum()) / num_words
         )
 
-    def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+    def metrics(
+        self, data: task.Records[conll.ColumnFile], answers: _Answers
+    ) -> dict[str, float]:
         scores = entities.score(data.data_set.content.tags, answers.tags)
         return {**scores.metrics(by_type=False), "loss": answers.loss}
 
-    def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+    def results(
+        self, data: task.Records[conll.ColumnFile], answers: _Answers
+    ) -> dict[str, float]:
         scores = entities.score(data.data_set.content.tags, answers.tags)
         split = data.data_set.split
         results = {
@@ -166,9 +172,12 @@ class Tagging(task.Task):
         return results
 
     def write_answers(
-        self, data: task.Data, answers: _Answers, output_dir: str
+        self,
+        data: task.Records[conll.ColumnFile],
+        answers: _Answers,
+        output_dir: str,
     ) -> None:
-        file: conll.ColumnFile = data.data_set.content
+        file = data.data_set.content
         prefix = task.RESULTS_PREFIX[data.data_set.split]
         if not file.tags:
             # Beside the scores of labelled test data, which stay.
@@ -221,9 +230,7 @@ def _find_labels(
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     # A model that is not trained keeps the flags of its training.
-    options = fine_tuning.follow_model(
-        options, model_folder.TAGGING, flags.given()
-    )
+    options = fine_tuning.follow_model(options, Tagging.kind, flags.given())
     fine_tuning.run(Tagging, options, tokenization.open_tokenizer(options))
 
 

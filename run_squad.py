@@ -61,7 +61,7 @@ class Options(
         super().__post_init__()
 
 
-class QuestionAnswering(task.Task):
+class QuestionAnswering(task.Task[None, _Ranked]):
     """Extractive question answering: a span of the paragraph, or no answer.
 
     Raises:
@@ -69,6 +69,7 @@ class QuestionAnswering(task.Task):
         ValueError: a file is not in SQuAD format, or has the wrong version.
     """
 
+    kind = model_folder.QUESTION_ANSWERING
     metric = "f1"  # Reported for both versions.
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
@@ -91,7 +92,6 @@ class QuestionAnswering(task.Task):
             "packing",
         )
         return {
-            "task": model_folder.QUESTION_ANSWERING,
             **{name: getattr(self.options, name) for name in names},
         }
 
@@ -113,7 +113,7 @@ class QuestionAnswering(task.Task):
             progress=progress.Progress(),
         )
 
-    def data_sets(self, split: str) -> list[task.DataSet]:
+    def data_sets(self, split: str) -> list[task.DataSet[None]]:
         from training import records
 
         options, is_training = self.options, split == task.TRAIN
@@ -161,7 +161,9 @@ class QuestionAnswering(task.Task):
         )
         return objectives.SpanExtraction(model)
 
-    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Ranked:
+    def decode(
+        self, data: task.Records[None], outputs: Mapping[str, Any]
+    ) -> _Ranked:
         logits = {
             unique_id: np.stack(scores)
             for unique_id, *scores in zip(
@@ -180,12 +182,16 @@ class QuestionAnswering(task.Task):
             without_padding=self.options.packing,
         )
 
-    def metrics(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
+    def metrics(
+        self, data: task.Records[None], answers: _Ranked
+    ) -> dict[str, float]:
         return squad_results.score(
             self._gold, self._decide(answers), self.options
         )
 
-    def results(self, data: task.Data, answers: _Ranked) -> dict[str, float]:
+    def results(
+        self, data: task.Records[None], answers: _Ranked
+    ) -> dict[str, float]:
         return self.metrics(data, answers)
 
     def _decide(self, answers: _Ranked) -> squad_results.Decisions:
@@ -193,7 +199,7 @@ class QuestionAnswering(task.Task):
         return squad_results.decide(answers, threshold, self._gold)
 
     def write_answers(
-        self, data: task.Data, answers: _Ranked, output_dir: str
+        self, data: task.Records[None], answers: _Ranked, output_dir: str
     ) -> None:
         if data.data_set.split != task.PREDICT:
             return
@@ -225,7 +231,7 @@ def run(options: Options) -> None:
     if options.do_train or (options.do_predict and not options.ensemble):
         # A model that is not trained keeps the flags of its training.
         options = fine_tuning.follow_model(
-            options, model_folder.QUESTION_ANSWERING, flags.given()
+            options, QuestionAnswering.kind, flags.given()
         )
         tokenizer = tokenization.open_tokenizer(options)
         fine_tuning.run(QuestionAnswering, options, tokenizer)

@@ -55,13 +55,14 @@ class Options(training_flags.SequenceOptions, swag.Layout):
     )
 
 
-class MultipleChoice(predictions.LabeledTask):
+class MultipleChoice(predictions.LabeledTask[None]):
     """Multiple choice among several endings.
 
     Raises:
         FileNotFoundError: a file is missing.
     """
 
+    kind = model_folder.MULTIPLE_CHOICE
     metric_names = ("accuracy",)
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
@@ -75,9 +76,9 @@ class MultipleChoice(predictions.LabeledTask):
     @property
     def description(self) -> dict[str, Any]:
         # Without names of choices: the model scores any number of them.
-        return {"task": model_folder.MULTIPLE_CHOICE}
+        return {}
 
-    def data_sets(self, split: str) -> list[task.DataSet]:
+    def data_sets(self, split: str) -> list[task.DataSet[None]]:
         from training import records
 
         path, length = self._paths[split], self.options.max_seq_length
@@ -114,7 +115,10 @@ class MultipleChoice(predictions.LabeledTask):
         return objectives.Classification(model, self.label_set.problem_type)
 
     def write_answers(
-        self, data: task.Data, answers: predictions.Answers, output_dir: str
+        self,
+        data: task.Records[None],
+        answers: predictions.Answers,
+        output_dir: str,
     ) -> None:
         if data.data_set.split == task.EVAL:
             return
@@ -142,7 +146,7 @@ def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     # A model that is not trained keeps the flags of its training.
     options = fine_tuning.follow_model(
-        options, model_folder.MULTIPLE_CHOICE, flags.given()
+        options, MultipleChoice.kind, flags.given()
     )
     tokenizer = tokenization.open_tokenizer(options)
     fine_tuning.run(MultipleChoice, options, tokenizer)

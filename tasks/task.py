@@ -8,7 +8,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,9 +23,13 @@ PADDING_LOGIT = -1e9
 # Of the names of result files.
 RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
 
+# What a task keeps of its data for evaluating and writing answers.
+Content = TypeVar("Content")
+Answers = TypeVar("Answers")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataSet:
+class DataSet(Generic[Content]):
     """Examples of a file, and their conversion to records.
 
     Attributes:
@@ -52,21 +56,21 @@ class DataSet:
     features: Sequence[Any]
     examples: Callable[[], Iterable[Sequence[Any]]]
     has_labels: bool = True
-    content: Any = None
+    content: Content = None  # type: ignore[assignment]
     counts_examples: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Data:
-    """A data set with its records.
+class Records(Generic[Content]):
+    """The records of a data set.
 
     Attributes:
-        data_set: the source of the records.
-        source: the R records, as read by `training.input_pipeline`.
+        data_set: the examples.
+        source: the `R` records, as read by `training.input_pipeline`.
         rows_per_example: `[E]` int64, the number of records per example.
     """
 
-    data_set: DataSet
+    data_set: DataSet[Content]
     source: Any
     rows_per_example: "np.ndarray"
 
@@ -79,7 +83,7 @@ class Data:
         return self.source.values("label_ids")[first]
 
 
-class Task(abc.ABC):
+class Task(abc.ABC, Generic[Content, Answers]):
     """A fine-tuning task: its data, model, answers and scores.
 
     Args:
@@ -87,9 +91,13 @@ class Task(abc.ABC):
         tokenizer: the `vocab.tokenization.FullTokenizer` of the model.
 
     Attributes:
+        kind: the name of the task in task.json. A folder with a model of
+            another kind is refused.
         metric: the held-out metric, of `metrics`, that compares checkpoints and
             trials; higher is better.
     """
+
+    kind: ClassVar[str]
 
     def __init__(self, options: Any, tokenizer: Any):
         self.options, self.tokenizer = options, tokenizer
@@ -103,13 +111,13 @@ class Task(abc.ABC):
     def description(self) -> Mapping[str, Any]:
         """The entries of task.json that predicting with the model needs.
 
-        `task` names the kind of the task, and `labels` the outputs, if they
-        have names. Those of all tasks, such as the casing, are added. A folder
-        with a model of another task or of other labels is refused.
+        `labels` names the outputs, if they have names; a folder with a model of
+        other labels is refused. The kind and what all tasks have, such as the
+        casing, are added.
         """
 
     @abc.abstractmethod
-    def data_sets(self, split: str) -> Sequence[DataSet]:
+    def data_sets(self, split: str) -> Sequence[DataSet[Content]]:
         """Lists the data sets of a split.
 
         If there are several to evaluate on, the first selects checkpoints.
@@ -130,7 +138,9 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def decode(self, data: Data, outputs: "Mapping[str, np.ndarray]") -> Any:
+    def decode(
+        self, data: Records[Content], outputs: "Mapping[str, np.ndarray]"
+    ) -> Answers:
         """Converts the outputs of all records to answers.
 
         Args:
@@ -139,14 +149,20 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def metrics(self, data: Data, answers: Any) -> Mapping[str, float]:
+    def metrics(
+        self, data: Records[Content], answers: Answers
+    ) -> Mapping[str, float]:
         """Scores answers."""
 
     @abc.abstractmethod
-    def write_answers(self, data: Data, answers: Any, output_dir: str) -> None:
+    def write_answers(
+        self, data: Records[Content], answers: Answers, output_dir: str
+    ) -> None:
         """Writes the files of evaluated or predicted data."""
 
-    def results(self, data: Data, answers: Any) -> Mapping[str, float]:
+    def results(
+        self, data: Records[Content], answers: Answers
+    ) -> Mapping[str, float]:
         """Returns the entries of a data set in the results file.
 
         They are the metrics, with `eval_` or `test_` before their names.

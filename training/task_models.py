@@ -29,7 +29,7 @@ from training import flags as training_flags
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 # The data sets by split.
-_Data = Mapping[str, Sequence[task_lib.Data]]
+_Data = Mapping[str, Sequence[task_lib.Records]]
 
 
 class TaskModel:
@@ -62,6 +62,7 @@ class TaskModel:
     def _description(self) -> dict[str, Any]:
         options = self._options
         return {
+            "task": self._task.kind,
             **self._task.description,
             "vocab_sha256": sidecars.vocab_sha256(self._task.tokenizer.vocab),
             "do_lower_case": options.do_lower_case,
@@ -73,7 +74,7 @@ class TaskModel:
 
     # ----------------------------------------------------------------- Records
 
-    def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
+    def make_data(self, data_set: task_lib.DataSet) -> task_lib.Records:
         """Writes the records of a data set, or reuses existing ones.
 
         They are reused if they were created from the same text with the same
@@ -93,7 +94,7 @@ class TaskModel:
         made = sidecars.read_metadata(path)
         flags = made.flags if made else {}
         counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
-        return task_lib.Data(
+        return task_lib.Records(
             data_set=data_set,
             source=input_pipeline.RecordSource(
                 files=files,
@@ -181,7 +182,9 @@ class TaskModel:
         )
         loop.train(self._trainer, batches, options, plan, first_step)
 
-    def _plan(self, options, train: task_lib.Data, data) -> initialization.Plan:
+    def _plan(
+        self, options, train: task_lib.Records, data
+    ) -> initialization.Plan:
         count = len(train.source.files)
         if train.data_set.counts_examples:
             count = len(train.rows_per_example)
@@ -256,7 +259,7 @@ class TaskModel:
             results |= scores
         return results
 
-    def _answer(self, data: task_lib.Data) -> Any:
+    def _answer(self, data: task_lib.Records) -> Any:
         """Answers a data set with the current weights."""
         batch_flag = "predict_batch_size"
         if data.data_set.split == task_lib.EVAL:

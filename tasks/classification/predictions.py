@@ -142,7 +142,7 @@ class Answers:
     losses: np.ndarray
 
 
-class LabeledTask(task.Task):
+class LabeledTask(task.Task[task.Content, Answers]):
     """A task with one label, several labels or a score per example.
 
     Its objective returns `outputs` and `losses`. A subclass also sets:
@@ -160,7 +160,9 @@ class LabeledTask(task.Task):
         return self.metric_names[0]
 
     def decode(
-        self, data: task.Data, outputs: Mapping[str, np.ndarray]
+        self,
+        data: task.Records[task.Content],
+        outputs: Mapping[str, np.ndarray],
     ) -> Answers:
         losses = outputs["losses"][:, np.newaxis]  # [R, 1]
         return Answers(
@@ -168,7 +170,9 @@ class LabeledTask(task.Task):
             losses=pool_windows(losses, data.rows_per_example)[:, 0],
         )
 
-    def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
+    def metrics(
+        self, data: task.Records[task.Content], answers: Answers
+    ) -> dict[str, float]:
         scores = metrics.evaluate(
             self.metric_names,
             self.label_ids(data),
@@ -177,7 +181,9 @@ class LabeledTask(task.Task):
         )
         return {"loss": float(np.mean(answers.losses)), **scores}
 
-    def results(self, data: task.Data, answers: Answers) -> dict[str, float]:
+    def results(
+        self, data: task.Records[task.Content], answers: Answers
+    ) -> dict[str, float]:
         # As released: `loss` is a mean over batches, `eval_loss` over examples.
         loss = mean_of_batch_means(answers.losses, self.options.eval_batch_size)
         return {
@@ -185,7 +191,7 @@ class LabeledTask(task.Task):
             **super().results(data, answers),
         }
 
-    def label_ids(self, data: task.Data) -> np.ndarray:
+    def label_ids(self, data: task.Records[task.Content]) -> np.ndarray:
         """Returns `[E]` or, for several labels, `[E, K]`."""
         if self.label_set.problem_type == task.MULTI_LABEL:
             return data.label_ids

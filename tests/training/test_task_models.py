@@ -23,12 +23,12 @@ _MADE_FROM = {"data_sha256": "aa", "doc_stride": 3}
 class _Toy(task.Task):
     """A task of which the network is one layer."""
 
-    metric = "f1"
+    kind, metric = "toy", "f1"
     make_objective = data_sets = decode = metrics = write_answers = None
 
     @property
     def description(self):
-        return {"task": "toy"}
+        return {}
 
 
 def _options(folder, **changes):
