@@ -24,7 +24,7 @@ from commands import flags, program
 from files import lines, paths, progress, writing
 from modeling import checkpoints
 from modeling import config as config_lib
-from tasks import features
+from tasks import text_vectors
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from training import workers
@@ -84,7 +84,7 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     @property
     def layer_numbers(self) -> list[int]:
         """The numbers of the layers."""
-        return features.parse_layers(self.layers)
+        return text_vectors.parse_layers(self.layers)
 
 
 def run(options: Options) -> None:
@@ -101,7 +101,7 @@ def run(options: Options) -> None:
     )
     tokenizer = tokenization.open_tokenizer(options)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    features.check_layers(options.layer_numbers, config.num_hidden_layers)
+    text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
     checkpoints.find(options.init_checkpoint)
@@ -122,14 +122,14 @@ def _vectors(
     tokenizer: tokenization.FullTokenizer,
     hidden_layers,
     num_lines_in_window: int,
-) -> Iterator[list[features.Vectors]]:
+) -> Iterator[list[text_vectors.Vectors]]:
     """Yields the vectors of windows of lines, in the order of the input."""
     truncation = sentence_pairs.Truncation(
         max_seq_length=options.max_seq_length
     )
     with_words = options.pooling == "word"
     prepared = (
-        features.prepare(
+        text_vectors.prepare(
             index, text, truncation, tokenizer, with_words=with_words
         )
         for index, text in enumerate(lines.read_lines(options.input_file))
@@ -149,7 +149,7 @@ def _vectors(
                 pad_to_max_length=options.use_tpu,
             )
             part += [
-                features.reduce(
+                text_vectors.reduce(
                     line, values[: len(line.tokens)], options.pooling
                 )
                 for line, values in zip(batch, outputs, strict=True)
@@ -182,14 +182,16 @@ def _load_model(options, config):
     )
 
 
-def _write(options: Options, parts: Iterable[list[features.Vectors]]) -> None:
+def _write(
+    options: Options, parts: Iterable[list[text_vectors.Vectors]]
+) -> None:
     if not workers.is_chief():
         # Only the chief writes the output of all workers.
         collections.deque(parts, maxlen=0)
         return
     write = {
-        "jsonl": features.write_json_lines,
-        "npz": features.write_npz,
+        "jsonl": text_vectors.write_json_lines,
+        "npz": text_vectors.write_npz,
     }[options.output_format]
     with writing.whole_file(options.output_file, "wb") as file:
         write(file, options.layer_numbers, parts)

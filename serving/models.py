@@ -12,8 +12,8 @@ from absl import logging
 from files import run_files
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
-from tasks import features
 from tasks import task as task_lib
+from tasks import text_vectors
 from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features
 from training import model_folder
@@ -152,7 +152,7 @@ def read(
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
     config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
     if layers is not None:
-        features.check_layers(layers, config.num_hidden_layers)
+        text_vectors.check_layers(layers, config.num_hidden_layers)
     model = Model(
         task=task or model_folder.CLASSIFICATION,
         checkpoint=checkpoint,

@@ -16,13 +16,12 @@ import tensorflow as tf
 
 from files import messages
 from serving import models
-from tasks import features, swag
+from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
 from training import model_folder
 
-SEPARATOR = " ||| "
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 _POSITIONS = "masked_lm_positions"
@@ -201,7 +200,7 @@ def _encode_masks(example: Example, model: models.Model) -> list[Row]:
         return tokens[1:]
 
     model.tokenizer.require_tokens(_MASK)
-    tokens, segment_ids = features.encode(
+    tokens, segment_ids = sentence_pairs.tokenize_pair(
         example["text"], tokenize, model.max_seq_length
     )
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
@@ -260,8 +259,12 @@ _TASKS = {
 
 def form(task: str) -> str:
     """Returns the form of a line, for messages."""
-    more = f"{SEPARATOR}..." if task == model_folder.MULTIPLE_CHOICE else ""
-    return SEPARATOR.join(_TASKS[task].fields) + more
+    more = (
+        f"{sentence_pairs.SEPARATOR}..."
+        if task == model_folder.MULTIPLE_CHOICE
+        else ""
+    )
+    return sentence_pairs.SEPARATOR.join(_TASKS[task].fields) + more
 
 
 def example(task: str, line: str, context: str | None = None) -> Example:
@@ -269,7 +272,7 @@ def example(task: str, line: str, context: str | None = None) -> Example:
 
     Args:
         task: of the model.
-        line: its parts, separated as in `tasks.features`: the last ` ||| `
+        line: its parts, separated as in `sentence_pairs`: the last ` ||| `
             separates two texts, each one the choices.
         context: the paragraph of a question; the line is the question alone.
 
@@ -281,12 +284,12 @@ def example(task: str, line: str, context: str | None = None) -> Example:
     if context is not None:
         parts = [line, context]
     elif task == model_folder.MULTIPLE_CHOICE:
-        first, *others = line.split(SEPARATOR)
+        first, *others = line.split(sentence_pairs.SEPARATOR)
         parts = [first, *others[:1], others[1:]]
         if len(others) < 3:  # Of two endings or more.
             parts = []
-    elif len(names) > 1 and SEPARATOR in line:
-        parts = list(features.split_pair(line))
+    elif len(names) > 1 and sentence_pairs.SEPARATOR in line:
+        parts = list(sentence_pairs.split_pair(line))
     is_short = task == model_folder.CLASSIFICATION and len(parts) == 1
     if len(parts) != len(names) and not is_short:
         raise ValueError(

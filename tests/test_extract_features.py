@@ -9,7 +9,7 @@ import pytest
 import extract_features
 from modeling import checkpoints
 from tests import programs
-from tests.tasks import test_features
+from tests.tasks import test_text_vectors
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
@@ -109,7 +109,7 @@ def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
     path = _run(tmp_path, output_format="npz", init_checkpoint=small)
     with np.load(path) as arrays:
         assert arrays["num_parts"] > 1
-    layers, lines = test_features.read_npz(tmp_path / "out")
+    layers, lines = test_text_vectors.read_npz(tmp_path / "out")
     assert layers.tolist() == [-1, -2, -3, -4]
     for (index, names, values), record, expected in zip(
         lines, _records(_EXPECTED), _expected_values(), strict=True
@@ -119,9 +119,9 @@ def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
         np.testing.assert_allclose(values, expected, atol=_TOLERANCE)
 
 
-# tests/tasks/test_features.py has the other pools.
+# tests/tasks/test_text_vectors.py has the other pools.
 def test_pooled_vectors_are_made_of_all_tokens(tmp_path):
-    _, lines = test_features.read_npz(
+    _, lines = test_text_vectors.read_npz(
         _run(tmp_path, output_format="npz", pooling="mean")
     )
     for (_, names, values), expected in zip(

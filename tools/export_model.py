@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from files import paths
-from tasks import features
+from tasks import text_vectors
 from training import flags as training_flags
 
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
@@ -70,7 +70,7 @@ def run(options: Options) -> str:
     exporting.check_new(target)
     layers = None
     if options.layers is not None:
-        layers = tuple(features.parse_layers(options.layers))
+        layers = tuple(text_vectors.parse_layers(options.layers))
     model = models.read(
         options.model_dir, best=options.use_best_checkpoint, layers=layers
     )

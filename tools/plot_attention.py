@@ -22,7 +22,7 @@ from absl import logging
 from commands import flags, program
 from files import writing
 from modeling import config as config_lib
-from tasks import features
+from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -91,7 +91,7 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    tokens, segment_ids = features.encode(
+    tokens, segment_ids = sentence_pairs.tokenize_pair(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
     # Late: these import TensorFlow, and the checks above are quick.

@@ -4,7 +4,7 @@ Source: Devlin et al. 2019, section 3 ("Input/Output Representations").
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from absl import logging
 
@@ -13,6 +13,8 @@ from vocab import tokenization
 
 HEAD, HEAD_TAIL, WINDOWS = "head", "head_tail", "windows"
 LONG_TEXT = (HEAD, HEAD_TAIL, WINDOWS)
+
+SEPARATOR = " ||| "  # of the two texts in one line.
 
 # Source: Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?",
 # section 5.3: of 510 tokens, the first 128 and the last 382.
@@ -85,6 +87,39 @@ def join(
     if tokens_b:
         tokens += [*tokens_b, "[SEP]"]
         segment_ids += [1] * (len(tokens_b) + 1)
+    return tokens, segment_ids
+
+
+def split_pair(line: str) -> tuple[str, str]:
+    """Splits a line into its two texts; the second is "" without a separator.
+
+    As released: white space at the ends is removed first; only the last ` ||| `
+    with a space on each side separates.
+    """
+    line = line.strip()
+    first, separator, second = line.rpartition(SEPARATOR)
+    return (first, second) if separator else (line, "")
+
+
+def tokenize_pair(
+    text: str, tokenize: Callable[[str], list[str]], max_length: int
+) -> tuple[list[str], list[int]]:
+    """Returns the tokens and segment ids of a text or a pair.
+
+    Args:
+        text: one text or `A ||| B`, split at the last separator, as released.
+        tokenize: splits each of the two into tokens.
+        max_length: maximum number of tokens, including [CLS] and [SEP].
+
+    Raises:
+        ValueError: the text is too long.
+    """
+    tokens, segment_ids = join(*map(tokenize, split_pair(text)))
+    if len(tokens) > max_length:
+        raise ValueError(
+            f"The text must have at most {max_length} word pieces with [CLS] "
+            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
+        )
     return tokens, segment_ids
 
 

@@ -262,3 +262,23 @@ def test_record_has_the_names_of_the_release(problem_type, label, expected):
 def test_truncation_refuses_values_out_of_range(values, message):
     with pytest.raises(ValueError, match=message):
         sentence_pairs.Truncation(**values)
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("one", ("one", "")),
+        ("a ||| b", ("a", "b")),
+        ("  a ||| b \t", ("a", "b")),
+        ("a ||| b ||| c", ("a ||| b", "c")),
+        ("a ||| ||| c", ("a |||", "c")),
+        ("a|||b", ("a|||b", "")),
+        ("a ||| ", ("a |||", "")),
+        (" ||| b", ("||| b", "")),
+        ("a  |||  b", ("a ", " b")),
+        ("a\t|||\tb", ("a\t|||\tb", "")),
+        ("", ("", "")),
+    ],
+)
+def test_last_separator_between_spaces_parts_a_line(line, texts):
+    assert sentence_pairs.split_pair(line) == texts

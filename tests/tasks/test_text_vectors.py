@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from tasks import features
+from tasks import text_vectors
 from tasks.classification import sentence_pairs
 
 _PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}
@@ -27,7 +27,7 @@ class _Tokenizer:
 
 
 def _prepare(text, max_seq_length=20, **options):
-    return features.prepare(
+    return text_vectors.prepare(
         5,
         text,
         sentence_pairs.Truncation(max_seq_length=max_seq_length),
@@ -40,26 +40,6 @@ def _values(num_tokens):
     """Numbers the tokens: `[T, L, D]`, 100 t + 10 l + d."""
     t, layer, d = np.ogrid[:num_tokens, :_L, :_D]
     return (100 * t + 10 * layer + d).astype(np.float32)
-
-
-@pytest.mark.parametrize(
-    ("line", "texts"),
-    [
-        ("one", ("one", "")),
-        ("a ||| b", ("a", "b")),
-        ("  a ||| b \t", ("a", "b")),
-        ("a ||| b ||| c", ("a ||| b", "c")),
-        ("a ||| ||| c", ("a |||", "c")),
-        ("a|||b", ("a|||b", "")),
-        ("a ||| ", ("a |||", "")),
-        (" ||| b", ("||| b", "")),
-        ("a  |||  b", ("a ", " b")),
-        ("a\t|||\tb", ("a\t|||\tb", "")),
-        ("", ("", "")),
-    ],
-)
-def test_last_separator_between_spaces_parts_a_line(line, texts):
-    assert features.split_pair(line) == texts
 
 
 def test_pair_has_two_segments_and_ids_of_its_tokens():
@@ -99,11 +79,11 @@ def test_words_end_at_white_space_of_the_tokenizer_alone():
 def test_reduction_names_what_it_makes():
     line = _prepare("so playing", with_words=True)
     values = _values(5)
-    words = features.reduce(line, values, "none")
+    words = text_vectors.reduce(line, values, "none")
     assert words.names == ("so", "playing")
     np.testing.assert_array_equal(words.values, values[[1, 2]])
     cut = _prepare(f"so {_SOFT_HYPHEN}", with_words=True)
-    words = features.reduce(cut, values[:3], "none")
+    words = text_vectors.reduce(cut, values[:3], "none")
     np.testing.assert_array_equal(words.values[0], values[1])
     assert np.isnan(words.values[1]).all()
     for pooling, expected in (
@@ -111,24 +91,24 @@ def test_reduction_names_what_it_makes():
         ("max", [[400, 401, 402], [410, 411, 412]]),
         ("cls", [[0, 1, 2], [10, 11, 12]]),
     ):
-        pooled = features.reduce(line, values, pooling)
+        pooled = text_vectors.reduce(line, values, pooling)
         assert pooled.names is None
         np.testing.assert_array_equal(pooled.values, expected)
-    tokens = features.reduce(_prepare("a"), values[:3], "none")
+    tokens = text_vectors.reduce(_prepare("a"), values[:3], "none")
     assert tokens.names == ("[CLS]", "a", "[SEP]")
     np.testing.assert_array_equal(tokens.values, values[:3])
     values[1, 0, 2] = np.nan
     with pytest.raises(ValueError, match=r"Line 6 .* must be finite"):
-        features.reduce(_prepare("a"), values[:3], "none")
+        text_vectors.reduce(_prepare("a"), values[:3], "none")
 
 
 def test_layers_are_read_and_checked():
-    assert features.parse_layers("-1, 0,11") == [-1, 0, 11]
-    features.check_layers([-2, 1], 2)
+    assert text_vectors.parse_layers("-1, 0,11") == [-1, 0, 11]
+    text_vectors.check_layers([-2, 1], 2)
     with pytest.raises(ValueError, match=r"2 layer\(s\).*no layer -3\."):
-        features.check_layers([-1, -3, 0, 2], 2)
+        text_vectors.check_layers([-1, -3, 0, 2], 2)
     with pytest.raises(ValueError, match=r"whole numbers.*got '-1,top'"):
-        features.parse_layers("-1,top")
+        text_vectors.parse_layers("-1,top")
 
 
 _LAYERS = (-1, 0)
@@ -138,7 +118,7 @@ def _vectors(index, names, seed=0):
     rng = np.random.default_rng(seed)
     shape = (2, 3) if names is None else (len(names), 2, 3)
     values = rng.normal(size=shape).astype(np.float32)
-    return features.Vectors(index=index, names=names, values=values)
+    return text_vectors.Vectors(index=index, names=names, values=values)
 
 
 def read_npz(file):
@@ -162,12 +142,12 @@ def read_npz(file):
 
 
 def test_json_line_is_laid_out_as_released():
-    vectors = features.Vectors(
+    vectors = text_vectors.Vectors(
         index=3,
         names=("[CLS]", "é"),
         values=np.array([[[0.5], [-1e-7]], [[1 / 3], [12345.678]]], "float32"),
     )
-    assert features.json_line(vectors, _LAYERS) == (
+    assert text_vectors.json_line(vectors, _LAYERS) == (
         '{"linex_index": 3, "features": ['
         '{"token": "[CLS]", "layers": [{"index": -1, "values": [0.5]}, '
         '{"index": 0, "values": [-0.0]}]}, '
@@ -177,10 +157,10 @@ def test_json_line_is_laid_out_as_released():
 
 
 def test_json_line_of_one_vector_or_of_no_token():
-    vectors = features.Vectors(
+    vectors = text_vectors.Vectors(
         index=0, names=None, values=np.array([[2.0], [3.0]], "float32")
     )
-    assert json.loads(features.json_line(vectors, _LAYERS)) == {
+    assert json.loads(text_vectors.json_line(vectors, _LAYERS)) == {
         "linex_index": 0,
         "layers": [
             {"index": -1, "values": [2.0]},
@@ -189,14 +169,14 @@ def test_json_line_of_one_vector_or_of_no_token():
     }
     vectors = _vectors(0, ("a", "b"))
     vectors.values[0] = np.nan
-    record = json.loads(features.json_line(vectors, _LAYERS))
+    record = json.loads(text_vectors.json_line(vectors, _LAYERS))
     assert record["features"][0] == {"token": "a", "layers": []}
     assert len(record["features"][1]["layers"]) == 2
 
 
 def _npz(*parts):
     file = io.BytesIO()
-    features.write_npz(file, _LAYERS, iter(parts))
+    text_vectors.write_npz(file, _LAYERS, iter(parts))
     return file.getvalue()
 
 
@@ -234,8 +214,8 @@ def test_numbers_are_those_of_round(most):
     # An odd number of 128ths has seven decimals, the last of them a 5.
     ties = (2 * np.arange(-15, 15, dtype=np.float32) + 1) / 128
     values = np.concatenate([values, ties[np.newaxis], 0 * values[:1]])
-    vectors = features.Vectors(index=0, names=None, values=values)
-    text = features.json_line(vectors, range(len(values)))
+    vectors = text_vectors.Vectors(index=0, names=None, values=values)
+    text = text_vectors.json_line(vectors, range(len(values)))
     for row, layer in zip(values, json.loads(text)["layers"], strict=True):
         expected = [round(float(value), 6) for value in row]
         assert str(layer["values"]) == str(expected)

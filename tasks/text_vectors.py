@@ -1,4 +1,4 @@
-"""Features of text: lines to tokens, hidden layers to vectors, and their files.
+"""Vectors of lines of text: their tokens, hidden layers, pooling and files.
 
 Source: extract_features.py of the release for the lines, their separator and
 their truncation; alignment and pooling are additions.
@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
-_SEPARATOR = " ||| "
 # The tokenizer removes these control characters, which joins the words around
 # them; Python counts them as white space.
 _WORD = re.compile(r"[\S\x0b\x0c\x1c-\x1f\x85]+")
@@ -94,39 +93,6 @@ def check_layers(layers: Sequence[int], num_hidden_layers: int) -> None:
             )
 
 
-def split_pair(line: str) -> tuple[str, str]:
-    """Splits a line into its two texts; the second is "" without a separator.
-
-    As released: white space at the ends is removed first; only the last ` ||| `
-    with a space on each side separates.
-    """
-    line = line.strip()
-    first, separator, second = line.rpartition(_SEPARATOR)
-    return (first, second) if separator else (line, "")
-
-
-def encode(
-    text: str, tokenize: Callable[[str], list[str]], max_length: int
-) -> tuple[list[str], list[int]]:
-    """Returns the tokens and segment ids of a text or a pair.
-
-    Args:
-        text: one text or `A ||| B`, split at the last separator, as released.
-        tokenize: splits each of the two into tokens.
-        max_length: maximum number of tokens, including [CLS] and [SEP].
-
-    Raises:
-        ValueError: the text is too long.
-    """
-    tokens, segment_ids = sentence_pairs.join(*map(tokenize, split_pair(text)))
-    if len(tokens) > max_length:
-        raise ValueError(
-            f"The text must have at most {max_length} word pieces with [CLS] "
-            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
-        )
-    return tokens, segment_ids
-
-
 def prepare(
     index: int,
     text: str,
@@ -144,7 +110,7 @@ def prepare(
         tokenizer: the tokenizer of the model.
         with_words: whether to find the tokens of each word.
     """
-    texts = split_pair(text)
+    texts = sentence_pairs.split_pair(text)
     words = [_WORD.findall(part) if with_words else [part] for part in texts]
     pieces = [[tokenizer.tokenize(word) for word in part] for part in words]
     tokens_a, tokens_b = ([t for w in part for t in w] for part in pieces)
