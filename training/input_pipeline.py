@@ -20,6 +20,7 @@ from training import (
     dynamic_masking,
     objectives,
     record_files,
+    record_order,
     records,
 )
 from training import flags as training_flags
@@ -35,13 +36,6 @@ _OF_PYTHON = re.compile(
 # records, the largest of them so many standard deviations above the mean.
 _NUM_SAMPLED, _MAX_ROW_COUNTS, _DEVIATIONS = 3200, 3, 4
 _ROW_STEP = 16  # Their length is a multiple of this.
-# Consecutive records form a block, and blocks a window, so that reading stays
-# within a part of the files that fits into the operating system's cache.
-_RECORDS_PER_BLOCK = 64
-_BLOCKS_PER_WINDOW = 2048
-# NumPy pads a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
-# draw the same numbers: each use has a different number above zero.
-_BLOCK_STREAM, _WINDOW_STREAM = 1, 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,70 +119,6 @@ class RecordSource:
         return np.concatenate([part[name] for part in parts])
 
 
-class RecordOrder:
-    """The order of the records in training: a stream of shuffled epochs.
-
-    It depends on the seed alone, never on the records read before.
-
-    Blocks of 64 consecutive records are shuffled over all data, then single
-    records within windows of 2,048 blocks. Up to 131,072 records fit into one
-    window: all their orders are then equally likely.
-
-    Args:
-        num_records: the number of records of one epoch.
-        seed: streams with the same seed are equal.
-    """
-
-    def __init__(self, num_records: int, seed: int):
-        if num_records < 1:
-            raise ValueError("There must be at least one record.")
-        self.num_records = num_records
-        self._seed = seed
-        self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
-        # Cached per object: a batch may span two epochs, and readers prefetch.
-        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
-        self._window = functools.lru_cache(maxsize=4)(self._make_window)
-
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
-        parts = []
-        start, end = step * batch_size, (step + 1) * batch_size
-        while start < end:
-            parts.append(self._some(start, end - start))
-            start += len(parts[-1])
-        return np.concatenate(parts)
-
-    def _some(self, start: int, count: int) -> np.ndarray:
-        """Lists at least one and at most `count` records from `start` on."""
-        epoch, place = divmod(start, self.num_records)
-        _, starts = self._epoch(epoch)
-        window = int(np.searchsorted(starts, place, side="right")) - 1
-        order = self._window(epoch, window)
-        return order[place - starts[window] :][:count]
-
-    def _make_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns an epoch's order of blocks, and where its windows start."""
-        rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
-        blocks = rng.permutation(self._num_blocks)
-        sizes = np.minimum(
-            self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
-        )
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
-
-    def _make_window(self, epoch: int, window: int) -> np.ndarray:
-        blocks, _ = self._epoch(epoch)
-        first = window * _BLOCKS_PER_WINDOW
-        chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
-        members = (
-            chosen[:, np.newaxis] * _RECORDS_PER_BLOCK
-            + np.arange(_RECORDS_PER_BLOCK)
-        ).ravel()
-        members = members[members < self.num_records]
-        rng = np.random.default_rng([self._seed, _WINDOW_STREAM, epoch, window])
-        return rng.permutation(members)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingBatches:
     """The batches of a training run, step by step.
@@ -205,9 +135,9 @@ class TrainingBatches:
     seed: int
 
     @functools.cached_property
-    def order(self) -> RecordOrder:
+    def order(self) -> record_order.RecordOrder:
         """The records of each step."""
-        return RecordOrder(len(self.source.files), self.seed)
+        return record_order.RecordOrder(len(self.source.files), self.seed)
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
