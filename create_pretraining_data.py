@@ -23,7 +23,7 @@ from absl import logging
 from commands import flags, program
 from corpus import formats, preparation, pretraining_shards
 from files import paths, processes, progress, writing
-from tasks.masked_lm import encoded_corpus, masked_pairs
+from tasks.masked_lm import encoded_corpus, instance_options
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -33,7 +33,7 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    masked_pairs.InstanceOptions,
+    instance_options.InstanceOptions,
     preparation.RawTextOptions,
     training_flags.TokenizerOptions,
 ):
@@ -153,7 +153,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strip_accents,
-        options=flags.narrow(masked_pairs.InstanceOptions, options),
+        options=flags.narrow(instance_options.InstanceOptions, options),
         rules=text.rules,
         store=store,
     )

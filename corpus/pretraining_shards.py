@@ -19,7 +19,7 @@ from absl import logging
 
 from corpus import formats, preparation
 from files import paths, progress
-from tasks.masked_lm import encoded_corpus, masked_pairs
+from tasks.masked_lm import encoded_corpus, instance_options, masked_pairs
 from vocab import word_memory
 
 # Namespaces of Beam's counters.
@@ -63,7 +63,7 @@ class Recipe:
     vocab_file: str
     do_lower_case: bool
     strip_accents: bool | None = None
-    options: masked_pairs.InstanceOptions
+    options: instance_options.InstanceOptions
     rules: formats.Rules | None
     store: Any
 

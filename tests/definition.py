@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Mapping
 
-from tasks.masked_lm import encoded_corpus, masked_pairs
+from tasks.masked_lm import encoded_corpus, instance_options
 from tests import plain_masked_pairs
 from vocab import tokenization
 
@@ -88,7 +88,7 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
 
     from training import record_files
 
-    options = masked_pairs.InstanceOptions()
+    options = instance_options.InstanceOptions()
     vocab = tokenization.load_vocab(vocab_file)
     instances = plain_masked_pairs.create_training_instances(
         plain_masked_pairs.tokenize_documents(

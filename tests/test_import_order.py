@@ -19,7 +19,7 @@ _MAY_IMPORT = {
     # Of `tasks` the interface of a task, and the options of masking.
     "training": {
         *("commands", "files", "modeling", "tasks.task"),
-        "tasks.masked_lm.masked_pairs",
+        "tasks.masked_lm.instance_options",
     },
     "serving": {
         *("files", "vocab", "modeling", "tasks"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tasks.masked_lm import masked_pairs
+from tasks.masked_lm import instance_options
 from training import sidecars
 
 _RATES = ("masked_lm_prob", "do_whole_word_mask")
@@ -29,7 +29,7 @@ class Masking:
         mask_id: the id of [MASK].
     """
 
-    options: masked_pairs.InstanceOptions
+    options: instance_options.InstanceOptions
     vocab_size: int
     mask_id: int
 
@@ -209,7 +209,7 @@ def of_sidecars(
 def _masking(metadata: sidecars.Metadata) -> Masking:
     made_with: Mapping[str, Any] = metadata.flags
     return Masking(
-        options=masked_pairs.InstanceOptions(
+        options=instance_options.InstanceOptions(
             masking=",".join(map(str, made_with["masking"])),
             **{name: made_with[name] for name in _RATES},
             **{name: getattr(metadata, name) for name in _LENGTHS},

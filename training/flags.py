@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commands import flags
 from tasks import task
-from tasks.masked_lm import masked_pairs
+from tasks.masked_lm import instance_options
 
 DISTRIBUTION_STRATEGIES = (
     "auto",
@@ -279,10 +279,10 @@ class PretrainingOptions(TrainingOptions):
         choices=("mlm_nsp", "mlm", "ltr"),
     )
     max_seq_length: int = flags.redeclare(
-        masked_pairs.InstanceOptions, "max_seq_length"
+        instance_options.InstanceOptions, "max_seq_length"
     )
     max_predictions_per_seq: int = flags.redeclare(
-        masked_pairs.InstanceOptions, "max_predictions_per_seq"
+        instance_options.InstanceOptions, "max_predictions_per_seq"
     )
     eval_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in an evaluation batch, over all devices together."

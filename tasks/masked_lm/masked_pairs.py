@@ -12,23 +12,17 @@ many instances at once. An instance takes about 210 bytes.
 
 import array
 import bisect
-import dataclasses
-import functools
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from commands import flags
-from tasks.masked_lm import draws, encoded_corpus
+from tasks.masked_lm import encoded_corpus, fast_random, instance_options
 
-_PAIRS = flags.Heading("Masked pairs")
 # A sentence, or part of a text: its first token in the corpus and one past its
 # last.
 _Span = tuple[int, int]
 
-NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
 TRIES_FOR_ANOTHER_DOCUMENT = 10
@@ -38,106 +32,6 @@ _BATCH_INSTANCES = 512
 # the next is random, and begin and end of its predictions.
 _BEGIN_A, _END_A, _BEGIN_B, _END_B, _IS_RANDOM_NEXT, _BEGIN, _END = range(7)
 _NUM_COLUMNS = 7
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class InstanceOptions:
-    """Options for creating instances; defaults as released.
-
-    Raises:
-        ValueError: `masking` is malformed.
-    """
-
-    # [CLS], two [SEP] and a token of each sentence.
-    max_seq_length: int = _PAIRS.flag(
-        128, "Tokens per pair.", lower_bound=NUM_SPECIAL_TOKENS + 2
-    )
-    max_predictions_per_seq: int = _PAIRS.count(
-        20, "Maximum number of predicted tokens per pair."
-    )
-    masked_lm_prob: float = _PAIRS.flag(
-        0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1
-    )
-    do_whole_word_mask: bool = _PAIRS.switch(
-        "Mask all pieces of a word together."
-    )
-    short_seq_prob: float = _PAIRS.flag(
-        0.1,
-        "Share of documents split into pairs of a random shorter length.",
-        lower_bound=0,
-        upper_bound=1,
-    )
-    random_seed: int = _PAIRS.flag(12345, "Decides every random draw.")
-    # Source: Devlin et al. 2019, Table 8.
-    masking: str = _PAIRS.flag(
-        "80,10,10",
-        "Percentages of predicted tokens that become [MASK], are kept, and "
-        "become a random token (not in the release).",
-    )
-    dynamic_masking: bool = _PAIRS.switch(
-        "Write unmasked pairs, which run_pretraining.py masks anew in each "
-        "epoch; the default of dupe_factor is then 1 (not in the "
-        "release)."
-    )
-    dupe_factor: int = _PAIRS.count(10, "Passes over the text.")
-
-    def __post_init__(self):
-        _ = self.masking_rates  # The property checks the values.
-
-    @functools.cached_property
-    def masking_rates(self) -> tuple[float, float, float]:
-        """The three percentages of `masking`."""
-        try:
-            mask, same, replace = rates = tuple(
-                map(float, self.masking.split(","))
-            )
-            if min(rates) < 0 or not math.isclose(sum(rates), 100):
-                raise ValueError("these are not percentages of a whole")
-        except ValueError as error:
-            raise ValueError(
-                "masking must be three percentages that sum to 100, of tokens "
-                "masked, kept the same and replaced at random, such as "
-                f"80,10,10; got {self.masking}."
-            ) from error
-        return mask, same, replace
-
-    @functools.cached_property
-    def draw_probs(self) -> tuple[float, float]:
-        """The probabilities of [MASK], and else of keeping the token.
-
-        At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
-        then the token. If nothing is left, the first draw always succeeds.
-        """
-        mask, same, replace = self.masking_rates
-        mask_prob = mask / (mask + same + replace)
-        return mask_prob, same / (same + replace) if same + replace else 0.0
-
-    def num_to_predict(self, num_tokens: int) -> int:
-        """Returns the number of predictions for a share of the tokens.
-
-        As released: [CLS] and [SEP] count as tokens, halves are rounded to
-        even, and the result is at least 1. The limit `max_predictions_per_seq`
-        is not applied.
-        """
-        return max(1, round(num_tokens * self.masked_lm_prob))
-
-    def num_predictions(self, num_tokens: int) -> int:
-        """Returns the number of predictions of an instance."""
-        return min(
-            self.max_predictions_per_seq, self.num_to_predict(num_tokens)
-        )
-
-    def warnings(self) -> list[str]:
-        """Checks that the number of predictions allows the requested share."""
-        wanted = self.num_to_predict(self.max_seq_length)
-        if wanted <= self.max_predictions_per_seq:
-            return []
-        return [
-            f"max_predictions_per_seq={self.max_predictions_per_seq} is too "
-            f"small for masked_lm_prob={self.masked_lm_prob}: a full "
-            f"sequence of {self.max_seq_length} tokens needs {wanted} "
-            "predictions and gets fewer."
-        ]
 
 
 class Instances:
@@ -153,7 +47,7 @@ class Instances:
         self,
         corpus: encoded_corpus.Corpus,
         vocab: Mapping[str, int],
-        options: InstanceOptions,
+        options: instance_options.InstanceOptions,
     ):
         self._corpus = corpus
         self._vocab = vocab
@@ -190,7 +84,7 @@ class Instances:
 
     def shuffle(self, rng: random.Random) -> None:
         """Shuffles the instances."""
-        draws.shuffle(self._order, rng)
+        fast_random.shuffle(self._order, rng)
 
     def num_random_next(self) -> int:
         """Returns the number of pairs with a random second part."""
@@ -299,7 +193,7 @@ class Instances:
 def create_instances(
     corpus: encoded_corpus.Corpus,
     vocab: Mapping[str, int],
-    options: InstanceOptions,
+    options: instance_options.InstanceOptions,
     rng: random.Random,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Instances:
@@ -315,7 +209,7 @@ def create_instances(
         on_progress: called with the fraction done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
-    draws.shuffle(order, rng)
+    fast_random.shuffle(order, rng)
     creator = _Creator(corpus, vocab, options, rng, order)
     num_rounds = options.dupe_factor * len(order)
     for number in range(num_rounds):
@@ -339,11 +233,13 @@ class _Creator:
         # [CLS] and [unused1].
         self._ids = list(vocab.values())
         self._mask_id = vocab["[MASK]"]
-        self._max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
+        self._max_num_tokens = (
+            options.max_seq_length - instance_options.NUM_SPECIAL_TOKENS
+        )
         # By the number of tokens of A and B, precomputed.
         self._places = list(range(self._max_num_tokens))
         self._num_predictions = [
-            options.num_predictions(count + NUM_SPECIAL_TOKENS)
+            options.num_predictions(count + instance_options.NUM_SPECIAL_TOKENS)
             for count in range(self._max_num_tokens + 1)
         ]
         self._continues = b""
@@ -356,13 +252,13 @@ class _Creator:
         # Some pairs are shorter, like inputs in fine-tuning.
         target_length = self._max_num_tokens
         if rng.random() < self._options.short_seq_prob:
-            target_length = draws.between(2, self._max_num_tokens, rng)
+            target_length = fast_random.randint(2, self._max_num_tokens, rng)
         first, document_end = self._sentences(place)
         while first < document_end:
             end = self._chunk_end(first, document_end, target_length)
             is_single = end - first == 1
             a_end = first + (
-                1 if is_single else draws.between(1, end - first - 1, rng)
+                1 if is_single else fast_random.randint(1, end - first - 1, rng)
             )
             span_a = starts[first], starts[a_end]
             # As released: a chunk of one sentence always gets a random next.
@@ -404,11 +300,11 @@ class _Creator:
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Chooses sentences from a random position in another document."""
         for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
-            other = draws.below(len(self._order), self._rng)
+            other = fast_random.randrange(len(self._order), self._rng)
             if other != place:
                 break
         begin, document_end = self._sentences(other)
-        first = begin + draws.below(document_end - begin, self._rng)
+        first = begin + fast_random.randrange(document_end - begin, self._rng)
         end = self._chunk_end(first, document_end, target_length)
         return self._starts[first], self._starts[end]
 
@@ -430,7 +326,7 @@ class _Creator:
             words = _whole_words(places, continues)
             chosen = choose_words(words, num_to_predict, rng)
         else:
-            draws.shuffle(places, rng, num_to_predict)
+            fast_random.shuffle(places, rng, num_to_predict)
             chosen = places[:num_to_predict]
         # As released: each piece of a word is drawn separately
         # (google-research/bert#910).
@@ -441,7 +337,7 @@ class _Creator:
             if draw() < mask_prob
             else _SAME
             if draw() < same_prob
-            else self._ids[draws.below(len(self._ids), rng)]
+            else self._ids[fast_random.randrange(len(self._ids), rng)]
             for _ in chosen
         ]
 
@@ -501,7 +397,7 @@ def choose_words(
         num_to_predict: maximum number, reached if the words allow it.
         rng: draws the order of the words.
     """
-    draws.shuffle(words, rng)
+    fast_random.shuffle(words, rng)
     places: list[int] = []
     for word in words:
         if len(places) == num_to_predict:

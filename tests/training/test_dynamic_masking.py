@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tasks.masked_lm import masked_pairs
+from tasks.masked_lm import instance_options
 from tests import plain_masked_pairs
 from tests import toy_pretraining as toy
 from training import (
@@ -32,7 +32,9 @@ def _pair(words_a, words_b):
 def _masking(**options):
     options = {"max_seq_length": 24, "max_predictions_per_seq": 4} | options
     return dynamic_masking.Masking(
-        options=masked_pairs.InstanceOptions(**options, dynamic_masking=True),
+        options=instance_options.InstanceOptions(
+            **options, dynamic_masking=True
+        ),
         vocab_size=len(_VOCAB),
         mask_id=_MASK_ID,
     )
@@ -303,7 +305,7 @@ def test_sidecars_say_how_records_are_masked():
         {"a": _metadata(), "b": _metadata(dupe_factor=3)}
     )
     assert found == dynamic_masking.Masking(
-        options=masked_pairs.InstanceOptions(
+        options=instance_options.InstanceOptions(
             max_seq_length=24,
             max_predictions_per_seq=4,
             do_whole_word_mask=True,

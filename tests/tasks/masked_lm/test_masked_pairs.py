@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tasks.masked_lm import draws, encoded_corpus, masked_pairs
+from tasks.masked_lm import (
+    encoded_corpus,
+    instance_options,
+    masked_pairs,
+)
 from tests import plain_masked_pairs
 from vocab import tokenization
 
@@ -29,7 +33,9 @@ def _options(flags):
         "masked_lm_prob",
         "do_whole_word_mask",
     )
-    return masked_pairs.InstanceOptions(**{name: flags[name] for name in names})
+    return instance_options.InstanceOptions(
+        **{name: flags[name] for name in names}
+    )
 
 
 def _instances(case):
@@ -145,7 +151,7 @@ def test_instances_keep_their_promises(max_seq_length, seed):
             token for sentence in document for token in sentence
         )
     }
-    options = masked_pairs.InstanceOptions(
+    options = instance_options.InstanceOptions(
         max_seq_length=max_seq_length,
         max_predictions_per_seq=3,
         dupe_factor=2,
@@ -180,7 +186,7 @@ def test_instances_keep_their_promises(max_seq_length, seed):
 
 
 def test_a_single_document_pairs_with_itself():
-    options = masked_pairs.InstanceOptions(max_seq_length=8, dupe_factor=1)
+    options = instance_options.InstanceOptions(max_seq_length=8, dupe_factor=1)
     (instance,) = plain_masked_pairs.create_training_instances(
         [[["a"]]], ["x"], options, random.Random(1)
     )
@@ -213,7 +219,7 @@ class _Draws(random.Random):
 
 def _masked(tokens, rng, **options):
     return plain_masked_pairs.create_masked_lm_predictions(
-        tokens, _LABELS, masked_pairs.InstanceOptions(**options), rng
+        tokens, _LABELS, instance_options.InstanceOptions(**options), rng
     )
 
 
@@ -287,36 +293,6 @@ def test_share_of_each_kind_is_as_asked(masking):
         assert abs(count - num_predictions * share) <= bound
 
 
-# Half to even, as Python 3 rounds; the length counts [CLS] and [SEP].
-@pytest.mark.parametrize(
-    ("num_tokens", "prob", "wanted"),
-    [
-        (5, 0.15, 1),
-        (10, 0.15, 2),
-        (30, 0.15, 4),
-        (50, 0.15, 8),
-        (70, 0.15, 10),
-        (128, 0.15, 19),
-        (128, 0.0, 1),
-        (10, 1.0, 10),
-    ],
-)
-def test_number_of_predictions(num_tokens, prob, wanted):
-    options = masked_pairs.InstanceOptions(masked_lm_prob=prob)
-    assert options.num_to_predict(num_tokens) == wanted
-
-
-# 128 * 0.15 rounds to 19.
-@pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
-def test_too_few_predictions_are_a_warning(limit, num_warnings):
-    options = masked_pairs.InstanceOptions(max_predictions_per_seq=limit)
-    found = options.warnings()
-    assert len(found) == num_warnings
-    for text in found:
-        assert "max_predictions_per_seq=18" in text
-        assert "needs 19" in text
-
-
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -386,7 +362,7 @@ _MASKINGS = ["80,10,10", "100,0,0", "0,0,100", "0,100,0", "80,20,0"]
     _DOCUMENTS,
     st.permutations(_SPECIAL + _WORDS),
     st.builds(
-        masked_pairs.InstanceOptions,
+        instance_options.InstanceOptions,
         max_seq_length=st.integers(5, 60),
         max_predictions_per_seq=st.integers(1, 12),
         dupe_factor=st.integers(1, 3),
@@ -413,41 +389,7 @@ def test_long_sequences_and_many_instances():
         [rng.choices(_WORDS, k=rng.randint(1, 40)) for _ in range(60)]
         for _ in range(40)
     ]
-    options = masked_pairs.InstanceOptions(
+    options = instance_options.InstanceOptions(
         max_seq_length=300, max_predictions_per_seq=45, dupe_factor=4
     )
     _assert_same(documents, vocab, options, 1)
-
-
-@pytest.mark.parametrize("size", [*range(0, 70), 127, 128, 129, 1000, 70_000])
-def test_shuffle_is_python_s(size):
-    ours, python_s = random.Random(size), random.Random(size)
-    items, expected = list(range(size)), list(range(size))
-    draws.shuffle(items, ours)
-    python_s.shuffle(expected)
-    assert items == expected
-    assert ours.getstate() == python_s.getstate()
-
-
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 33, 64, 125, 128, 500])
-@pytest.mark.parametrize("count", [1, 2, 3, 20, 31, 32, 63, 64, 600])
-def test_first_of_shuffled_are_python_s(size, count):
-    ours, python_s = random.Random(size), random.Random(size)
-    expected = list(range(size))
-    python_s.shuffle(expected)
-    items = list(range(size))
-    draws.shuffle(items, ours, count)
-    assert items[:count] == expected[:count]
-    assert ours.getstate() == python_s.getstate()
-
-
-def test_numbers_below_and_between_are_python_s():
-    ours, python_s = random.Random(1), random.Random(1)
-    for limit in (1, 2, 3, 7, 8, 9, 30522):
-        for _ in range(200):
-            expected = python_s.randint(0, limit - 1)
-            assert draws.below(limit, ours) == expected
-    for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
-        expected = python_s.randint(low, high)
-        assert draws.between(low, high, ours) == expected
-    assert ours.getstate() == python_s.getstate()

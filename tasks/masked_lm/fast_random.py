@@ -34,7 +34,7 @@ def shuffle(
             items[last], items[other] = items[other], items[last]
 
 
-def below(limit: int, rng: random.Random) -> int:
+def randrange(limit: int, rng: random.Random) -> int:
     """Equivalent to `rng.randrange(limit)`, in half the time."""
     bits = limit.bit_length()
     number = rng.getrandbits(bits)
@@ -43,9 +43,9 @@ def below(limit: int, rng: random.Random) -> int:
     return number
 
 
-def between(low: int, high: int, rng: random.Random) -> int:
+def randint(low: int, high: int, rng: random.Random) -> int:
     """Equivalent to `rng.randint(low, high)`, in half the time."""
-    return low + below(high - low + 1, rng)
+    return low + randrange(high - low + 1, rng)
 
 
 @functools.lru_cache(maxsize=4096)
