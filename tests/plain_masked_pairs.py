@@ -8,11 +8,8 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from tasks.masked_lm.masked_pairs import (
-    NUM_SPECIAL_TOKENS,
-    TRIES_FOR_ANOTHER_DOCUMENT,
-    InstanceOptions,
-)
+from tasks.masked_lm.instance_options import NUM_SPECIAL_TOKENS, InstanceOptions
+from tasks.masked_lm.masked_pairs import TRIES_FOR_ANOTHER_DOCUMENT
 
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
