@@ -74,7 +74,7 @@ def _training(strategy, objective, job, jit_compile):
 
     def step():
         result = trainer.run(iterator, 0, np.float32(1e-4), seed=1)
-        float(result["gradient_norm"])
+        float(result.gradient_norm)
 
     return step
 

@@ -94,9 +94,9 @@ def check(golden, trained, tolerance, **of_weights):
     results, weights = trained
     for result, expected in zip(results, run(golden)["log"], strict=True):
         for found, name, rtol in (
-            (result["learning_rate"], "learning_rate", 1e-6),
-            (result["losses"]["loss"], "loss", tolerance),
-            (result["gradient_norm"], "dense_gradient_norm", tolerance),
+            (result.learning_rate, "learning_rate", 1e-6),
+            (result.losses["loss"], "loss", tolerance),
+            (result.gradient_norm, "dense_gradient_norm", tolerance),
         ):
             np.testing.assert_allclose(
                 found, expected[name], rtol=rtol, err_msg=name

@@ -317,9 +317,9 @@ def evaluate(
     batch_losses = []
     sums: dict[str, np.ndarray] = {}
     for batch in batches:
-        result = evaluator.run(batch)
-        batch_losses.append(sum(float(x) for x in result["losses"].values()))
-        for name, pair in result["metrics"].items():
+        outcome = evaluator.run(batch)
+        batch_losses.append(sum(float(x) for x in outcome.losses.values()))
+        for name, pair in outcome.metrics.items():
             total = sums.setdefault(name, np.zeros(2))
             total += [float(part) for part in pair]
     return {

@@ -6,9 +6,8 @@ number of replicas.
 """
 
 import abc
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -26,8 +25,8 @@ Tensors = Mapping[str, tf.Tensor]
 Seed: TypeAlias = tf.Tensor | None  # Of dropout.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+# A tuple, because compiled functions and replicas return it.
+class Outcome(NamedTuple):
     """The result of one forward pass over a replica's rows.
 
     Attributes:

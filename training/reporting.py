@@ -10,11 +10,14 @@ import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
 from files import json_text, paths, progress, writing
+
+if TYPE_CHECKING:
+    from training import steps
 
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
@@ -66,7 +69,7 @@ class Reporter:
         # of later ones; the seconds, and the waits for batches, of the steps
         # after the first, which includes compilation.
         self._sums = dict(sums or {})
-        self._results: list[Any] = []
+        self._results: list[steps.StepResult] = []
         self._seconds = 0.0
         self._waits: list[Any] = []
         self._is_compiled = False
@@ -83,13 +86,12 @@ class Reporter:
             self._writer = tf.summary.create_file_writer(output_dir)
             remove_later_metrics(self._path, first_step)
 
-    def add(self, step: int, result: dict[str, Any]) -> None:
+    def add(self, step: int, result: "steps.StepResult") -> None:
         """Adds the result of `Trainer.run`, of the step before `step`."""
-        wait = result.pop("input_seconds")
         self._results.append(result)
         seconds = self._lap()
         if self._is_compiled:
-            self._waits.append(wait)
+            self._waits.append(result.input_seconds)
             self._seconds += seconds
         self._is_compiled = True
         self._bar.update()
@@ -140,8 +142,8 @@ class Reporter:
         import tensorflow as tf
 
         for result in self._results:
-            values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
-            step = values.pop("first_bad_step")
+            numbers = tf.nest.map_structure(lambda x: x.numpy().item(), result)
+            step = numbers.first_bad_step
             if step >= 0:
                 raise NonFiniteLossError(
                     f"The loss of step {step}, or its gradient, is not finite; "
@@ -149,7 +151,15 @@ class Reporter:
                     f"{self._describe(step)}. Try a lower learning rate or a "
                     "longer warm-up; instead of mixed_float16, mixed_bfloat16."
                 )
-            self._sums = _plus(self._sums, {"steps": 1, **values})
+            values = {
+                "steps": 1,
+                "losses": numbers.losses,
+                "metrics": numbers.metrics,
+                "gradient_norm": numbers.gradient_norm,
+                "skipped_steps": numbers.skipped_steps,
+                _LEARNING_RATE: numbers.learning_rate,
+            }
+            self._sums = _plus(self._sums, values)
         self._results = []
         return self._sums
 

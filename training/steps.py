@@ -1,7 +1,8 @@
 """Training and evaluation steps on any number of replicas."""
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +14,30 @@ from training import devices, objectives, optimization
 # Keras: double after 2,000 finite steps, halve after one that is not.
 _INITIAL_LOSS_SCALE = 2.0**15
 _LOSS_SCALE_GROWTH_STEPS = 2000
+
+
+# A tuple, because compiled functions return it.
+class StepResult(NamedTuple):
+    """The result of a training step: tensors, the same on every replica.
+
+    Attributes:
+        losses: `[]` float32 by name; their sum is the loss.
+        metrics: by name a sum and a weight, each `[]` float32.
+        gradient_norm: `[]` float32, before clipping; 0 if it is not finite.
+        learning_rate: `[]` float32.
+        skipped_steps: `[]` int64, 1 if float16 gradients overflowed, else 0.
+        first_bad_step: `[]` int64, the step if its loss was not finite, or its
+            gradient was not and was applied; else -1.
+        input_seconds: `[]` float64, the time spent waiting for the batch.
+    """
+
+    losses: dict[str, tf.Tensor]
+    metrics: dict[str, tuple[tf.Tensor, tf.Tensor]]
+    gradient_norm: tf.Tensor
+    learning_rate: tf.Tensor
+    skipped_steps: tf.Tensor
+    first_bad_step: tf.Tensor
+    input_seconds: tf.Tensor
 
 
 class LossScale:
@@ -118,7 +143,7 @@ class Trainer:
         *,
         seed: int,
         num_accumulation_steps: int = 1,
-    ) -> dict:
+    ) -> StepResult:
         """Runs a step on the next batch.
 
         Args:
@@ -128,14 +153,6 @@ class Trainer:
             seed: of the run; dropout depends on it, the step and the replica.
             num_accumulation_steps: micro-batches per update, which must divide
                 the rows of a replica.
-
-        Returns:
-            Float32 tensors: `losses` and `metrics` by name (a metric is a sum
-            and a weight); `gradient_norm` before clipping, 0 if it is not
-            finite; `skipped_steps`, 1 if float16 gradients overflowed, else 0;
-            and `learning_rate`. `first_bad_step` is the step if its loss was
-            not finite, or its gradient was not and was applied, else -1. Also
-            `input_seconds`, `[]` float64, the time spent waiting for the batch.
         """
         return self._compiled_step(
             iterator,
@@ -147,29 +164,40 @@ class Trainer:
 
     def _step(self, iterator, step, learning_rate, seed, num_parts):
         batch, input_seconds = _timed_next(iterator)
+        # Not as an argument: TPUStrategy converts each of them to a tensor.
+        replica_step = functools.partial(
+            self._replica_step, num_parts=num_parts
+        )
         # Otherwise, on one core, the step runs before the time is measured.
         with tf.control_dependencies([input_seconds]):
-            result = _first_replica(
+            outcome, norm = _first_replica(
                 self.strategy,
                 self.strategy.run(
-                    self._replica_step,
-                    args=(batch, step, learning_rate, seed, num_parts),
+                    replica_step, args=(batch, step, learning_rate, seed)
                 ),
             )
-        finite = result.pop("finite")
+        finite = tf.math.is_finite(norm)
         self.loss_scale.update(finite)
-        bad = ~tf.math.is_finite(tf.add_n(list(result["losses"].values())))
+        bad = ~tf.math.is_finite(tf.add_n(list(outcome.losses.values())))
         if not self.loss_scale.active:
             bad = bad | ~finite
-        return {
-            **result,
-            "learning_rate": learning_rate,
-            "first_bad_step": tf.where(bad, step, -1),
-            "skipped_steps": tf.cast(~finite, tf.int64),
-            "input_seconds": input_seconds,
-        }
+        return StepResult(
+            losses=outcome.losses,
+            metrics=outcome.metrics,
+            gradient_norm=tf.where(finite, norm, 0.0),
+            learning_rate=learning_rate,
+            skipped_steps=tf.cast(~finite, tf.int64),
+            first_bad_step=tf.where(bad, step, -1),
+            input_seconds=input_seconds,
+        )
 
-    def _replica_step(self, features, step, learning_rate, seed, num_parts):
+    def _replica_step(self, features, step, learning_rate, seed, *, num_parts):
+        """Makes a step on the rows of a replica.
+
+        Returns:
+            The outcome of the global batch, and the norm of its gradient before
+            clipping: the same on every replica.
+        """
         context = tf.distribute.get_replica_context()
         denominators = _sum_over_replicas(
             context, self.objective.denominators(features)
@@ -191,33 +219,27 @@ class Trainer:
                 scale,
             )
 
-        gradients, sums = sum_over_parts(part, num_parts)
+        gradients, outcome = sum_over_parts(part, num_parts)
         if self.loss_scale.active:
             gradients = {name: x / scale for name, x in gradients.items()}
         summed = _sum_over_replicas(context, list(gradients.values()))
         factor, norm = optimization.clipping_factor(summed, self._clip_norm)
-        finite = tf.math.is_finite(norm)
         self.optimizer.apply_gradients(
             dict(zip(gradients, summed, strict=True)),
             learning_rate=learning_rate,
             step=step,
             factor=factor,
             # A step whose float16 gradients overflowed changes nothing.
-            only_if=finite if self.loss_scale.active else None,
+            only_if=tf.math.is_finite(norm) if self.loss_scale.active else None,
         )
-        # The norm is of the summed gradients: the same on every replica.
-        return {
-            **_sum_over_replicas(context, sums),
-            "gradient_norm": tf.where(finite, norm, 0.0),
-            "finite": finite,
-        }
+        return _sum_over_replicas(context, outcome), norm
 
     def _gradients(self, features, denominators, seed, scale):
         """Runs the forward and backward pass over some rows of a replica.
 
         Returns:
             The scaled dense gradients by the names of their variables, which
-            omits variables without one; and the losses and metrics of the rows.
+            omits variables without one; and the outcome of the rows.
         """
         variables = self.optimizer.variables
         with compilation.pieces(not self.jit_compile):
@@ -231,10 +253,7 @@ class Trainer:
             for name, gradient in zip(variables, found, strict=True)
             if gradient is not None
         }
-        return gradients, {
-            "losses": outcome.losses,
-            "metrics": outcome.metrics,
-        }
+        return gradients, outcome
 
 
 def sum_over_parts(part: Callable[[tf.Tensor], Any], num_parts: int) -> Any:
@@ -315,8 +334,8 @@ class Evaluator:
         self._objective = objective
         self._compiled = tf.function(self._step, autograph=False)
 
-    def run(self, batch) -> dict:
-        """Returns the losses and metrics of one batch, as `Trainer.run`."""
+    def run(self, batch) -> objectives.Outcome:
+        """Returns the losses and metrics of one batch."""
         return self._compiled(batch)
 
     def _step(self, batch):
@@ -330,9 +349,7 @@ class Evaluator:
             context, self._objective.denominators(features)
         )
         outcome = self._objective.outcome(features, denominators, None)
-        return _sum_over_replicas(
-            context, {"losses": outcome.losses, "metrics": outcome.metrics}
-        )
+        return _sum_over_replicas(context, outcome)
 
 
 def _sum_over_replicas(context, values):

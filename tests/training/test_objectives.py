@@ -120,7 +120,7 @@ def test_cutting_shared_padding_changes_no_step():
     tolerance, of_weights = _TOLERANCES["classifier"]
     for ours, whole in zip(results, whole_results, strict=True):
         np.testing.assert_allclose(
-            ours["losses"]["loss"], whole["losses"]["loss"], rtol=tolerance
+            ours.losses["loss"], whole.losses["loss"], rtol=tolerance
         )
     for name, value in whole_weights.items():
         np.testing.assert_allclose(

@@ -7,7 +7,7 @@ from tensorboard.backend.event_processing import (
     plugin_event_accumulator as event_accumulator,
 )
 
-from training import reporting
+from training import reporting, steps
 
 _ZERO = {"gradient_norm": 2.0, "skipped_steps": 0, "learning_rate": 1e-3}
 
@@ -15,12 +15,12 @@ _ZERO = {"gradient_norm": 2.0, "skipped_steps": 0, "learning_rate": 1e-3}
 def _result(loss=1.0, first_bad_step=-1, **values):
     """Makes the result of a step, as `Trainer.run` returns it."""
     values = {**_ZERO, "first_bad_step": first_bad_step, **values}
-    return {
-        "losses": {"masked_lm_loss": tf.constant(loss)},
-        "metrics": {"masked_lm_accuracy": (tf.constant(1.0), tf.constant(4.0))},
-        "input_seconds": tf.constant(0.25, tf.float64),
+    return steps.StepResult(
+        losses={"masked_lm_loss": tf.constant(loss)},
+        metrics={"masked_lm_accuracy": (tf.constant(1.0), tf.constant(4.0))},
+        input_seconds=tf.constant(0.25, tf.float64),
         **{name: tf.constant(value) for name, value in values.items()},
-    }
+    )
 
 
 def _reporter(folder, first_step=0, **changes):

@@ -160,9 +160,9 @@ def test_steps_are_those_of_their_trainer(tmp_path, start):
     log, weights = _train_here(start, rows)
     for step in range(_STEPS):
         for name, got in (
-            ("learning_rate", log[step]["learning_rate"]),
-            ("loss", log[step]["losses"]["loss"]),
-            ("grad_norm", log[step]["gradient_norm"]),
+            ("learning_rate", log[step].learning_rate),
+            ("loss", log[step].losses["loss"]),
+            ("grad_norm", log[step].gradient_norm),
         ):
             np.testing.assert_allclose(
                 got, expected[step][name], rtol=1e-5, err_msg=f"{step} {name}"
