@@ -28,8 +28,10 @@ from tasks import task
 from tasks.classification import (
     datasets,
     glue,
+    labeled_task,
     labels,
     predictions,
+    report,
     sentence_flags,
     sentence_pairs,
 )
@@ -50,7 +52,7 @@ class Options(
     """The flags of this script; see --help."""
 
 
-class SentenceClassification(predictions.LabeledTask[datasets.TextFile]):
+class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     """Classification or regression of texts and pairs of texts.
 
     Raises:
@@ -141,14 +143,12 @@ class SentenceClassification(predictions.LabeledTask[datasets.TextFile]):
     def write_answers(
         self,
         data: task.Records[datasets.TextFile],
-        answers: predictions.Answers,
+        answers: labeled_task.Answers,
         output_dir: str,
     ) -> None:
         file = data.data_set.content
         if data.data_set.split == task.EVAL:
-            predictions.write_report(
-                file, self.label_ids(data), answers, output_dir
-            )
+            report.write(file, self.label_ids(data), answers, output_dir)
             return
         suffix = file.split.suffix
         files: dict[str, Iterable[str]] = {
@@ -160,7 +160,9 @@ class SentenceClassification(predictions.LabeledTask[datasets.TextFile]):
             ),
         }
         if name := file.split.submission:
-            chosen = predictions.answers(self.label_set, answers.outputs)
+            chosen = predictions.predicted_labels(
+                self.label_set, answers.outputs
+            )
             files[f"{name}.tsv"] = glue.submission_lines(chosen)
         writing.write_files(output_dir, files)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from commands import flags, program
 from files import paths, writing
 from tasks import swag, task
-from tasks.classification import predictions, sentence_pairs
+from tasks.classification import labeled_task, predictions, sentence_pairs
 from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
@@ -55,7 +55,7 @@ class Options(training_flags.SequenceOptions, swag.Layout):
     )
 
 
-class MultipleChoice(predictions.LabeledTask[None]):
+class MultipleChoice(labeled_task.LabeledTask[None]):
     """Multiple choice among several endings.
 
     Raises:
@@ -117,7 +117,7 @@ class MultipleChoice(predictions.LabeledTask[None]):
     def write_answers(
         self,
         data: task.Records[None],
-        answers: predictions.Answers,
+        answers: labeled_task.Answers,
         output_dir: str,
     ) -> None:
         if data.data_set.split == task.EVAL:

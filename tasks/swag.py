@@ -151,5 +151,7 @@ def prediction_lines(
         outputs: `[E, C]` float, probabilities.
     """
     yield ",pred\n"
-    for index, name in enumerate(predictions.answers(label_set, outputs)):
+    for index, name in enumerate(
+        predictions.predicted_labels(label_set, outputs)
+    ):
         yield f"{index},{name}\n"

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tasks.classification import predictions
+from tasks.classification import report
 from tests import programs, toy_sentences
 from training import fine_tuning, reporting
 from training import flags as training_flags
@@ -112,7 +112,7 @@ def test_a_checkpoint_in_the_folder_itself_comes_first(tmp_path):
 def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     # Pictures of every trial take as long as its training.
-    monkeypatch.setattr(predictions, "write_report", lambda *_, **__: None)
+    monkeypatch.setattr(report, "write", lambda *_, **__: None)
     monkeypatch.setattr(reporting, "draw_curves", lambda *_: None)
     grid = {"learning_rates": "1e-3,2e-4", "num_trials": 3}
     stages = {"do_train": True, "do_eval": True, "num_train_epochs": 0.05}

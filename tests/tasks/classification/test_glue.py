@@ -214,7 +214,7 @@ def test_glue_is_read_whole(name, counts):
 
 def _text(label_set, rows):
     outputs = np.array(rows, np.float32)
-    answers = predictions.answers(label_set, outputs)
+    answers = predictions.predicted_labels(label_set, outputs)
     return "".join(glue.submission_lines(answers))
 
 

@@ -1,12 +1,11 @@
-"""Metrics worked by hand, their undefined cases, and reports."""
+"""Metrics worked by hand, and their undefined cases."""
 
 import math
 
 import numpy as np
 import pytest
-from sklearn import metrics as sklearn_metrics
 
-from tasks.classification import labels, metrics
+from tasks.classification import metrics
 
 _TWO = np.zeros((1, 2))  # The number of labels; its values do not matter.
 _TARGETS = [1, 1, 1, 0, 0]
@@ -114,44 +113,3 @@ def test_average_precision_is_the_mean_over_labels_that_occur():
         ["average_precision"], 0 * targets, 0 * targets, outputs
     )
     assert values == {"average_precision": 0.0}
-
-
-_ONE = labels.LabelSet(names=("a", "b", "c", "d"))
-_CONFUSED = np.array([0, 0, 0, 1, 1, 2])
-_DECISIONS = np.array([0, 1, 1, 1, 2, 2])
-
-
-def test_scores_worked_by_hand():
-    text = metrics.report(_ONE, _CONFUSED, _DECISIONS)
-    lines = text.splitlines()
-    assert lines[0].split() == ["precision", "recall", "f1-score", "support"]
-    assert lines[2].split() == ["a", "1.0000", "0.3333", "0.5000", "3"]
-    # A label that neither is nor is answered.
-    assert lines[5].split() == ["d", "0.0000", "0.0000", "0.0000", "0"]
-    macro = np.mean([0.5, 0.4, 2 / 3, 0])
-    assert f"{macro:.4f}" in lines[8]
-    assert lines[-2] == "     2  a -> b (66.7% of a)"
-    assert lines[-1] == "     1  b -> c (50.0% of b)"
-
-
-def test_several_labels_have_no_confusions():
-    several = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
-    targets = np.array([[1, 0], [1, 1], [0, 0]])
-    decisions = np.array([[1, 0], [0, 1], [1, 1]])
-    text = metrics.report(several, targets, decisions)
-    expected = sklearn_metrics.f1_score(targets, decisions, average="micro")
-    (line,) = [row for row in text.splitlines() if "micro" in row]
-    assert f"{expected:.4f}" in line
-    assert "confused" not in text
-    # A label alone is that of its column.
-    alone = labels.LabelSet(names=("q",), problem_type="multi_label")
-    only = metrics.report(alone, targets[:, 1:], decisions[:, 1:])
-    assert only.splitlines()[2].split() == text.splitlines()[3].split()
-
-
-@pytest.mark.parametrize("num_classes", [2, 40])
-def test_picture_of_a_matrix(num_classes, tmp_path):
-    path = tmp_path / "matrix.png"
-    names = ["$a name that is far too long for it", *map(str, range(1, 40))]
-    metrics.draw(names[:num_classes], np.arange(2), np.ones(2, int), str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,115 @@
+"""Files of an evaluation's report, and its scores by label."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+
+from tasks.classification import datasets, labeled_task, labels, report
+
+
+def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
+    split = datasets.SplitInfo(
+        files=(path.name,),
+        layout=datasets.Layout(
+            text_a="text", label="label", skip_short_rows=True
+        ),
+        suffix="_x",
+    )
+    file = datasets.TextFile(
+        split=split,
+        path=str(path),
+        label_set=label_set,
+        dev_fraction=dev_fraction,
+        is_held_out=bool(dev_fraction),
+    )
+    answers = labeled_task.Answers(**arrays)
+    report.write(file, label_ids, answers, str(path.parent))
+
+
+def test_files_name_the_rows_that_were_held_out(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nzero\tb\none\ta\ntwo\tb\nthree\ta\n")
+    # Half of each label is held out: the first two rows.
+    label_set = labels.LabelSet(names=("a", "b"))
+    _write(
+        path,
+        label_set,
+        dev_fraction=0.5,
+        label_ids=np.array([1, 0]),
+        outputs=np.array([[0.9, 0.1], [0.4, 0.6]], np.float32),
+        losses=np.array([0.105, 0.916], np.float32),
+    )
+    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    first, second = map(json.loads, lines)
+    assert first == {
+        "row": 1,
+        "loss": 0.916,
+        "label": "a",
+        "prediction": "b",
+        "text_a": "one",
+    }
+    assert (second["row"], second["prediction"]) == (0, "a")
+    text = (tmp_path / "eval_report_x.txt").read_text()
+    assert "1  a -> b (100.0% of a)" in text
+    assert (tmp_path / "eval_confusion_matrix_x.png").stat().st_size > 1000
+
+
+def test_scores_have_their_worst_examples_alone(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
+    _write(
+        path,
+        labels.LabelSet(problem_type="regression"),
+        label_ids=np.array([0.5, 2.0]),
+        outputs=np.array([[0.5], [1.0]], np.float32),
+        losses=np.array([0.0, 1.0], np.float32),
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("eval_highest_loss_x.jsonl", "train.tsv")
+    ]
+    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    # The dropped row counts.
+    assert [json.loads(line)["row"] for line in lines] == [2, 1]
+
+
+_ONE = labels.LabelSet(names=("a", "b", "c", "d"))
+_CONFUSED = np.array([0, 0, 0, 1, 1, 2])
+_DECISIONS = np.array([0, 1, 1, 1, 2, 2])
+
+
+def test_scores_worked_by_hand():
+    text = report.scores_by_label(_ONE, _CONFUSED, _DECISIONS)
+    lines = text.splitlines()
+    assert lines[0].split() == ["precision", "recall", "f1-score", "support"]
+    assert lines[2].split() == ["a", "1.0000", "0.3333", "0.5000", "3"]
+    # A label that neither is nor is answered.
+    assert lines[5].split() == ["d", "0.0000", "0.0000", "0.0000", "0"]
+    macro = np.mean([0.5, 0.4, 2 / 3, 0])
+    assert f"{macro:.4f}" in lines[8]
+    assert lines[-2] == "     2  a -> b (66.7% of a)"
+    assert lines[-1] == "     1  b -> c (50.0% of b)"
+
+
+def test_several_labels_have_no_confusions():
+    several = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+    targets = np.array([[1, 0], [1, 1], [0, 0]])
+    decisions = np.array([[1, 0], [0, 1], [1, 1]])
+    text = report.scores_by_label(several, targets, decisions)
+    expected = sklearn_metrics.f1_score(targets, decisions, average="micro")
+    (line,) = [row for row in text.splitlines() if "micro" in row]
+    assert f"{expected:.4f}" in line
+    assert "confused" not in text
+    # A label alone is that of its column.
+    alone = labels.LabelSet(names=("q",), problem_type="multi_label")
+    only = report.scores_by_label(alone, targets[:, 1:], decisions[:, 1:])
+    assert only.splitlines()[2].split() == text.splitlines()[3].split()
+
+
+@pytest.mark.parametrize("num_classes", [2, 40])
+def test_picture_of_a_matrix(num_classes, tmp_path):
+    path = tmp_path / "matrix.png"
+    names = ["$a name that is far too long for it", *map(str, range(1, 40))]
+    report.draw(names[:num_classes], np.arange(2), np.ones(2, int), str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")
