@@ -1,17 +1,13 @@
-"""Program start: flag parsing, --help, one-line errors, quiet imports."""
+"""Program start: flag parsing, --help, one-line errors."""
 
 import contextlib
 import dataclasses
 import functools
 import gc
-import importlib.abc
-import importlib.machinery
 import os
 import pathlib
-import re
 import signal
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -23,7 +19,6 @@ from files import messages, progress
 
 # The types of errors whose messages are for users.
 REFUSALS = (OSError, RuntimeError, ValueError)
-_TENSORFLOW = "tensorflow"
 _COLUMNS = 80
 _INDENT = " " * 6
 _LAST_LINES = (
@@ -31,14 +26,7 @@ _LAST_LINES = (
     "logs only warnings. --traceback shows the traceback of error messages. "
     "--helpfull lists these and other absl flags."
 )
-# Packages that TensorFlow and Keras import if they are installed, for features
-# that no program uses. They take 1 to 2 seconds.
-_NOT_NEEDED = frozenset({"jax", "matplotlib", "sklearn"})
-# TensorFlow 2.21 writes these at any TF_CPP_MIN_LOG_LEVEL.
-_NOTICES = (
-    rb"[IW]\d{4} |WARNING: All log messages before absl::Init"
-    rb"|E\d{4} .*failed call to cuInit"
-)
+_GARBAGE_THRESHOLD = 10_000  # New objects before a search for garbage.
 
 
 def start(
@@ -217,70 +205,13 @@ def _lines(field: dataclasses.Field, flag: flags.Flag) -> Iterator[str]:
 
 
 def prepare_imports() -> None:
-    """Makes the imports of TensorFlow and Keras quick and quiet.
+    """Prepares this process for the imports of TensorFlow and Keras.
 
-    Packages that no program needs are left out, and all messages of
-    TensorFlow's C++ code are hidden except errors. TF_CPP_MIN_LOG_LEVEL=0 hides
-    nothing.
+    Notices of TensorFlow's C++ code are hidden except errors, unless the user
+    has set TF_CPP_MIN_LOG_LEVEL; TensorFlow 2.21 writes a few at any level.
     """
-    os.environ["KERAS_BACKEND"] = _TENSORFLOW
+    os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if "keras" not in sys.modules:
-        sys.meta_path.insert(0, _Finder())
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """A finder of TensorFlow and Keras that changes how they are imported."""
-
-    def find_spec(self, fullname, path, target=None):
-        if fullname not in (_TENSORFLOW, "keras"):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec and spec.loader:
-            spec.loader.exec_module = functools.partial(  # type: ignore[method-assign]
-                _import, spec.loader.exec_module
-            )
-        return spec
-
-
-def _import(execute: Callable[[Any], None], module: Any) -> None:
-    """Imports TensorFlow or Keras; `execute` executes the module."""
-    hidden = _NOT_NEEDED - sys.modules.keys()
-    # None makes an import fail. Searching all modules for garbage, now and
-    # while functions are traced, would take a tenth of the time of a short run.
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
-    gc.disable()
-    try:
-        if module.__name__ == _TENSORFLOW:
-            with _without_notices():
-                execute(module)
-                # Searches for GPUs, and logs it, once per process.
-                module.config.list_physical_devices()
-        else:
-            execute(module)
-    finally:
-        gc.freeze()
-        gc.enable()
-        for name in hidden:
-            del sys.modules[name]
-
-
-@contextlib.contextmanager
-def _without_notices() -> Iterator[None]:
-    """Filters notices of C++ code from stderr."""
-    if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0":
-        yield
-        return
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as log:
-        os.dup2(log.fileno(), 2)
-        try:
-            yield
-        finally:
-            sys.stderr.flush()
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            log.seek(0)
-            for line in log:
-                if not re.match(_NOTICES, line):
-                    os.write(2, line)
+    # Python's 700 would search the thousands of modules for garbage so often
+    # that an import takes half a second longer.
+    gc.set_threshold(_GARBAGE_THRESHOLD)

@@ -134,7 +134,7 @@ def _warn_without_gpu(kind: str) -> None:
         logging.warning(
             "TensorFlow finds no GPU: training runs on the CPU and is far "
             "slower. For NVIDIA GPUs install requirements-gpu.txt and the "
-            "driver."
+            "driver. TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's reason."
         )
 
 
