@@ -39,10 +39,10 @@ class Options(
 ):
     """The flags of this script; see --help."""
 
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Text files: comma-separated paths or globs."
     )
-    output_file: str = flags.Group.FILES.required(
+    output_file: flags.Path = flags.Group.FILES.required(
         "TFRecord files, comma-separated; written to in turn."
     )
     input_format: str = flags.Group.FILES.flag(

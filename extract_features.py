@@ -42,10 +42,12 @@ _FLOAT_BYTES = 4
 class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     """The flags of this script; see --help."""
 
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Input file: per line one text, or two separated by ` ||| `."
     )
-    output_file: str = flags.Group.FILES.required("File for the vectors.")
+    output_file: flags.Path = flags.Group.FILES.required(
+        "File for the vectors."
+    )
     output_format: str = flags.Group.FILES.flag(
         "jsonl",
         "jsonl: JSON lines as in the release; npz: arrays for numpy.load, in "

@@ -37,14 +37,14 @@ class Options(training_flags.SequenceOptions, swag.Layout):
     Source: Devlin et al. 2019, section 4.4; the release has no such script.
     """
 
-    data_dir: str = flags.Group.FILES.required("Folder of the files.")
-    train_file: str = flags.Group.FILES.flag(
+    data_dir: flags.Path = flags.Group.FILES.required("Folder of the files.")
+    train_file: flags.Path = flags.Group.FILES.flag(
         "train.csv", "Training file in --data_dir: .csv, .tsv or .jsonl."
     )
-    eval_file: str = flags.Group.FILES.flag(
+    eval_file: flags.Path = flags.Group.FILES.flag(
         "val.csv", "Dev file in --data_dir: .csv, .tsv or .jsonl."
     )
-    predict_file: str = flags.Group.FILES.flag(
+    predict_file: flags.Path = flags.Group.FILES.flag(
         "test.csv", "File to predict in --data_dir: .csv, .tsv or .jsonl."
     )
     train_batch_size: int = flags.redeclare(

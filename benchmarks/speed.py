@@ -61,11 +61,11 @@ _PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 class Options:
     """The flags of this program."""
 
-    bert_config_file: str = _GROUP.flag(
+    bert_config_file: flags.Path = _GROUP.flag(
         str(contenders.ROOT / "modeling/configs/bert_mini.json"),
         "JSON file with the configuration of the model.",
     )
-    text_file: str | None = _GROUP.optional(
+    text_file: flags.Path | None = _GROUP.optional(
         "Text with one sentence per line and an empty line between documents; "
         "by default Python's documentation."
     )

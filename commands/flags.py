@@ -9,8 +9,8 @@ An option is declared once, where its value is kept:
 
 `define` defines absl flags for the fields, in their order; `read` fills the
 dataclass from them. The type of a field determines the type of its flag: `str`,
-`int`, `float`, `bool`, `tuple[str, ...]` for a comma-separated list, and
-`tuple[int, ...]` or `tuple[float, ...]` for one of numbers.
+`int`, `float`, `bool`, `Path`, `tuple[str, ...]` for a comma-separated list,
+and `tuple[int, ...]` or `tuple[float, ...]` for one of numbers.
 """
 
 import dataclasses
@@ -18,12 +18,17 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from absl import flags
 
+from files import paths
+
 if typing.TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+# A path, or comma-separated paths and patterns; see `paths.from_flag`.
+Path: TypeAlias = Annotated[str, "path"]
 
 T = typing.TypeVar("T", bound="DataclassInstance")
 _Value = typing.TypeVar("_Value")
@@ -32,6 +37,7 @@ _DEFINE: Mapping[Any, Callable[..., Any]] = {
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
+    Path: flags.DEFINE_string,
 }
 
 
@@ -187,8 +193,8 @@ def _define(
 
 def _kind(options: type, field: dataclasses.Field) -> Any:
     """Returns the type of a field, or the X of `X | None`."""
-    kind = typing.get_type_hints(options)[field.name]
-    if not isinstance(kind, types.UnionType):
+    kind = typing.get_type_hints(options, include_extras=True)[field.name]
+    if typing.get_origin(kind) not in (types.UnionType, typing.Union):
         return kind
     (first, *others) = {*typing.get_args(kind)} - {types.NoneType}
     return kind if others else first
@@ -208,7 +214,8 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
 
     Raises:
         ValueError: required flags are missing, or empty because of an unset
-            shell variable; or a part of a list is no number.
+            shell variable; a part of a list is no number; or a path has a
+            name that only a shell replaces.
     """
     chosen: dict[str, Any] = {}
     missing = []
@@ -217,6 +224,11 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
         if isinstance(value, list):
             part = typing.get_args(_kind(options, field))[0]
             chosen[field.name] = tuple(map(part, value))
+        if value and _kind(options, field) == Path:
+            try:
+                chosen[field.name] = paths.from_flag(value)
+            except ValueError as error:
+                raise ValueError(f"--{field.name}={value}: {error}.") from None
         if is_required(field) and value in (None, ""):
             missing.append(f"--{field.name}")
     if missing:

@@ -5,12 +5,79 @@ import errno
 import glob
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
 # Of files that accompany records, which a glob over their folder also matches.
 SIDECAR_ENDING = ".meta.json"
+
+# Names that a shell replaces by others.
+_SHELL_NAME = re.compile(r"\$[^/,]*|\{.*\}|`.*`")
+_ONE_SLASH = re.compile(r"([A-Za-z][\w+.-]+):/(?!/)")
+_QUOTED = re.compile(r"([\"']).*\1")
+
+
+def from_flag(text: str) -> str:
+    """Returns the value of a path flag, with home folders in place of `~`.
+
+    Args:
+        text: a path, or comma-separated paths and patterns.
+
+    Raises:
+        ValueError: a name would be replaced by a shell only, or a remote
+            address has one slash; as a path it would be a folder of that name.
+    """
+    parts = [_with_home(part) for part in text.split(",")]
+    value = ",".join(parts)
+    if os.path.lexists(value):
+        return value
+    for part in map(str.strip, parts):
+        if _ONE_SLASH.match(part):
+            raise ValueError(
+                "an address has two slashes, as "
+                f"{part.replace(':/', '://', 1)}; a local path starts with ./"
+            )
+    if _QUOTED.fullmatch(value):
+        raise ValueError(
+            "the quotes are a part of this path: outside of a shell, as in a "
+            "flag file, nothing removes them"
+        )
+    # The name of an existing file or folder may contain any character.
+    match = _SHELL_NAME.search(",".join(map(_missing_part, parts)))
+    if match:
+        raise ValueError(
+            f"{match[0]} stays as it is written: only a shell replaces it, "
+            "not in single quotes, and nothing does in a flag file"
+        )
+    return value
+
+
+def _with_home(path: str) -> str:
+    path = path.strip() if path.lstrip().startswith("~") else path
+    if not path.startswith("~"):
+        return path
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~") and not os.path.lexists(path):
+        raise ValueError(
+            f"there is no user {path[1:].partition('/')[0]!r}; a local path "
+            "starts with ./"
+        )
+    return expanded
+
+
+def _missing_part(path: str) -> str:
+    """Returns the end of a path below the lowest folder that exists."""
+    if is_remote(path):
+        return path
+    # A checkpoint is named by the start of its files' names.
+    if glob.glob(f"{glob.escape(path)}*"):
+        return ""
+    folder = path
+    while folder and not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return path[len(folder) :]
 
 
 def is_remote(path: str) -> bool:

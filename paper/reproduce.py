@@ -45,10 +45,10 @@ class Options:
     dry_run: bool = _GROUP.ACTIONS.switch(
         "Write the commands and the missing data; run nothing."
     )
-    data_dir: str = _GROUP.FILES.flag(
+    data_dir: flags.Path = _GROUP.FILES.flag(
         "data", "Folder of data sets and released models."
     )
-    work_dir: str = _GROUP.FILES.flag("runs", "Folder for all outputs.")
+    work_dir: flags.Path = _GROUP.FILES.flag("runs", "Folder for all outputs.")
     training_flags: tuple[str, ...] = _GROUP.TRAINING.flag(
         (),
         "Flags for every script that trains, such as precision=mixed_bfloat16.",

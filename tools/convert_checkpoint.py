@@ -73,15 +73,15 @@ _DATA_FLAGS = ("task_name", "data_dir", "input_file", "train_file")
 class Options:
     """The flags of `tools.convert_checkpoint`; see --help."""
 
-    input: str = flags.Group.FILES.required(
+    input: flags.Path = flags.Group.FILES.required(
         "Checkpoint: prefix, .index file, Hugging Face folder, or a folder "
         "with one of them."
     )
-    output: str = flags.Group.FILES.required("New folder for the model.")
+    output: flags.Path = flags.Group.FILES.required("New folder for the model.")
     output_format: str = flags.Group.FILES.required(
         "Format of the output.", choices=(_RELEASE, "huggingface")
     )
-    bert_config_file: str | None = flags.Group.MODEL.optional(
+    bert_config_file: flags.Path | None = flags.Group.MODEL.optional(
         "JSON file with the sizes of the model; by default that next to the "
         "input."
     )
@@ -89,7 +89,7 @@ class Options:
         "Omit the moments of the optimizer and the step; Hugging Face's format "
         "has neither."
     )
-    vocab_file: str | None = flags.Group.TEXT.optional(
+    vocab_file: flags.Path | None = flags.Group.TEXT.optional(
         "Vocabulary of the model; by default the vocab.txt next to the input."
     )
     do_lower_case: bool | None = flags.Group.TEXT.optional(

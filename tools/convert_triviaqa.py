@@ -30,13 +30,15 @@ _FIRST_WORDS = re.compile(rf"\S+(?:\s+\S+){{0,{_MAX_WORDS - 1}}}")
 class Options:
     """The flags of this tool; see --help."""
 
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Questions of TriviaQA: wikipedia-train.json."
     )
-    evidence_dir: str = flags.Group.FILES.required(
+    evidence_dir: flags.Path = flags.Group.FILES.required(
         "Folder with the pages: evidence/wikipedia."
     )
-    output_file: str = flags.Group.FILES.required("SQuAD 1.1 file to write.")
+    output_file: flags.Path = flags.Group.FILES.required(
+        "SQuAD 1.1 file to write."
+    )
 
 
 def run(options: Options) -> None:

@@ -70,7 +70,7 @@ _TRUE = ("1", "ON", "TRUE", "YES")
 class Options:
     """The flags of this tool; see --help."""
 
-    output_dir: str | None = flags.Group.FILES.optional(
+    output_dir: flags.Path | None = flags.Group.FILES.optional(
         "Folder for all downloads. Without names of downloads, they are listed."
     )
 

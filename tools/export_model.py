@@ -27,11 +27,11 @@ _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 class Options(training_flags.RunOptions):
     """The flags of this tool; see --help."""
 
-    model_dir: str = flags.Group.FILES.required(
+    model_dir: flags.Path = flags.Group.FILES.required(
         "Folder of the model: the --output_dir of a run, that of one of its "
         "trials, or of a released or Hugging Face model."
     )
-    export_dir: str = flags.Group.FILES.required(
+    export_dir: flags.Path = flags.Group.FILES.required(
         "Folder for the model, which is written to EXPORT_DIR/VERSION: 1, or "
         "the next number. Servers use the last part of EXPORT_DIR as the "
         "model's name, and the highest version."

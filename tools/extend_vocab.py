@@ -40,18 +40,18 @@ _FREE = re.compile(r"\[unused\d+\]")
 class Options:
     """The flags of this tool; see --help."""
 
-    vocab_file: str = flags.Group.FILES.required("Vocabulary to extend.")
-    output_file: str = flags.Group.FILES.required(
+    vocab_file: flags.Path = flags.Group.FILES.required("Vocabulary to extend.")
+    output_file: flags.Path = flags.Group.FILES.required(
         "Vocabulary to write, of the same size."
     )
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Text of the field, UTF-8: globs, comma-separated. A list of words is "
         "a text too: pass --min_count=1."
     )
-    init_checkpoint: str | None = flags.Group.MODEL.optional(
+    init_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Model to copy; a new word gets the mean embedding of its pieces."
     )
-    output_checkpoint: str | None = flags.Group.MODEL.optional(
+    output_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Prefix of the checkpoint to write, in a new folder, which also gets "
         "the configuration, the vocabulary and task.json."
     )

@@ -52,10 +52,10 @@ _Record = Mapping[str, np.ndarray]
 class Options(training_flags.TokenizerOptions):
     """The flags of this tool; see --help."""
 
-    input_file: str | None = flags.Group.FILES.optional(
+    input_file: flags.Path | None = flags.Group.FILES.optional(
         "Text to inspect: comma-separated paths or globs."
     )
-    record_file: str | None = flags.Group.FILES.optional(
+    record_file: flags.Path | None = flags.Group.FILES.optional(
         "TFRecords to inspect: comma-separated paths or globs."
     )
     max_seq_length: int = flags.redeclare(

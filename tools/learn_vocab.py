@@ -19,10 +19,10 @@ from vocab import learning
 class Options(learning.Options):
     """The flags of this tool; see --help."""
 
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Text to learn from, UTF-8: globs, comma-separated."
     )
-    output_file: str = flags.Group.FILES.required(
+    output_file: flags.Path = flags.Group.FILES.required(
         "Vocabulary to write, one entry per line."
     )
 

@@ -37,7 +37,9 @@ class Options(training_flags.ModelOptions):
     """The flags of this tool; see --help."""
 
     text: str = flags.Group.FILES.required("Text or pair.")
-    output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
+    output_file: flags.Path = flags.Group.FILES.required(
+        "Picture to write, PNG."
+    )
 
 
 def draw(probs: np.ndarray, tokens: Sequence[str]) -> Any:

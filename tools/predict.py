@@ -41,14 +41,14 @@ _MOST_SHOWN = 10
 class Options(training_flags.RunOptions):
     """The flags of this tool; see --help."""
 
-    model: str = flags.Group.FILES.required(
+    model: flags.Path = flags.Group.FILES.required(
         "Folder of the model: the --output_dir of a run, that of one of its "
         "trials, or of a released or Hugging Face model."
     )
-    input_file: str | None = flags.Group.FILES.optional(
+    input_file: flags.Path | None = flags.Group.FILES.optional(
         "File with one example per line; - for standard input."
     )
-    context_file: str | None = flags.Group.FILES.optional(
+    context_file: flags.Path | None = flags.Group.FILES.optional(
         "For questions: file with the paragraph of all of them."
     )
     format: str = flags.Group.FILES.flag(

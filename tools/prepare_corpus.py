@@ -31,11 +31,11 @@ class Options(preparation.RawTextOptions):
         + ".",
         choices=tuple(formats.FORMATS),
     )
-    input_file: str | None = flags.Group.FILES.optional(
+    input_file: flags.Path | None = flags.Group.FILES.optional(
         "Raw text, UTF-8: globs, comma-separated; also .xz, .gz and .bz2. "
         "None for python_docs."
     )
-    output_file: str = flags.Group.FILES.required(
+    output_file: flags.Path = flags.Group.FILES.required(
         "Text file to write; OUT-%05d.txt for numbered files."
     )
     num_output_files: int = flags.Group.FILES.count(
@@ -44,7 +44,7 @@ class Options(preparation.RawTextOptions):
     holdout_every: int = flags.Group.FILES.whole(
         0, "Write every Nth document to --holdout_file instead; 0 for none."
     )
-    holdout_file: str | None = flags.Group.FILES.optional(
+    holdout_file: flags.Path | None = flags.Group.FILES.optional(
         "Held-out text, for evaluation."
     )
 

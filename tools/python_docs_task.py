@@ -27,7 +27,7 @@ _LIBRARY_EVERY = 8
 class Options:
     """The flags of this tool; see --help."""
 
-    output_dir: str = flags.Group.FILES.required(
+    output_dir: flags.Path = flags.Group.FILES.required(
         "Folder for train.tsv and dev.tsv."
     )
 

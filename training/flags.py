@@ -40,7 +40,7 @@ FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 class TokenizerOptions:
     """The flags of all programs that tokenize text for a model."""
 
-    vocab_file: str = flags.Group.TEXT.required(
+    vocab_file: flags.Path = flags.Group.TEXT.required(
         "Vocabulary of the model, one word piece per line."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
@@ -92,10 +92,10 @@ class TpuOptions:
 class ModelOptions(TokenizerOptions):
     """The flags of a trained model that a program applies to text."""
 
-    bert_config_file: str = flags.Group.MODEL.required(
+    bert_config_file: flags.Path = flags.Group.MODEL.required(
         "JSON file with the configuration of the model."
     )
-    init_checkpoint: str = flags.Group.MODEL.required(
+    init_checkpoint: flags.Path = flags.Group.MODEL.required(
         "Checkpoint: folder, prefix or file of weights, of the original "
         "program, Hugging Face or the Model Garden."
     )
@@ -107,12 +107,14 @@ class TrainingOptions(TpuOptions):
 
     do_train: bool = flags.Group.ACTIONS.switch("Train.")
     do_eval: bool = flags.Group.ACTIONS.switch("Evaluate.")
-    output_dir: str = flags.Group.FILES.required(
+    output_dir: flags.Path = flags.Group.FILES.required(
         "Folder for checkpoints and results. Training resumes from the latest "
         "checkpoint in it."
     )
-    bert_config_file: str = flags.redeclare(ModelOptions, "bert_config_file")
-    init_checkpoint: str | None = flags.Group.MODEL.optional(
+    bert_config_file: flags.Path = flags.redeclare(
+        ModelOptions, "bert_config_file"
+    )
+    init_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Checkpoint to start from: folder, prefix or file of weights, of the "
         "original program, Hugging Face or the Model Garden. Only its "
         "weights are used. A checkpoint in --output_dir takes precedence."
@@ -254,10 +256,10 @@ class TrainingOptions(TpuOptions):
 class PretrainingOptions(TrainingOptions):
     """The flags of run_pretraining.py."""
 
-    input_file: str = flags.Group.FILES.required(
+    input_file: flags.Path = flags.Group.FILES.required(
         "Record files: comma-separated names or globs."
     )
-    eval_input_file: str | None = flags.Group.FILES.optional(
+    eval_input_file: flags.Path | None = flags.Group.FILES.optional(
         "Held-out record files for evaluation; default --input_file."
     )
     num_train_steps: int = flags.Group.TRAINING.count(

@@ -58,7 +58,9 @@ class SentenceOptions:
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)} or custom."
     )
-    data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
+    data_dir: flags.Path = flags.Group.FILES.required(
+        "Folder of the task's files."
+    )
     xnli_language: str = _XNLI.flag(
         "zh", "The language.", choices=glue.XNLI_LANGUAGES
     )

@@ -32,18 +32,18 @@ class _Threshold(absl_flags.FloatParser):
 class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     """Flags of run_squad.py for its questions and answers."""
 
-    train_file: str | None = flags.Group.FILES.optional(
+    train_file: flags.Path | None = flags.Group.FILES.optional(
         "SQuAD file to train on."
     )
-    predict_file: str | None = flags.Group.FILES.optional(
+    predict_file: flags.Path | None = flags.Group.FILES.optional(
         "SQuAD file with the questions to answer."
     )
-    predictions_file: str | None = flags.Group.FILES.optional(
+    predictions_file: flags.Path | None = flags.Group.FILES.optional(
         "Predictions for --do_eval without --do_predict; predictions.json in "
         "--output_dir if not given. In version 2, null_odds.json is read next "
         "to it."
     )
-    ensemble: str | None = flags.Group.FILES.optional(
+    ensemble: flags.Path | None = flags.Group.FILES.optional(
         "nbest_predictions.json of several systems, comma-separated names or "
         "globs: --do_predict combines them and runs no model."
     )

@@ -37,17 +37,17 @@ _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 class NerOptions:
     """Input files of a run and their format."""
 
-    data_dir: str | None = flags.Group.FILES.optional(
+    data_dir: flags.Path | None = flags.Group.FILES.optional(
         "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
         "train.txt, valid.txt (or dev.txt) and test.txt."
     )
-    train_file: str | None = flags.Group.FILES.optional(
+    train_file: flags.Path | None = flags.Group.FILES.optional(
         "Training column file, in place of one in --data_dir."
     )
-    eval_file: str | None = flags.Group.FILES.optional(
+    eval_file: flags.Path | None = flags.Group.FILES.optional(
         "Dev column file, in place of one in --data_dir."
     )
-    predict_file: str | None = flags.Group.FILES.optional(
+    predict_file: flags.Path | None = flags.Group.FILES.optional(
         "Column file to tag, in place of one in --data_dir."
     )
     columns: str = _COLUMNS.flag(

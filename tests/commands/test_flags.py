@@ -1,9 +1,12 @@
 import dataclasses
+import os
+import typing
 
 import pytest
 from absl import flags
 
 from commands import flags as flags_lib
+from tests import documented_commands as documented
 from tests import programs
 
 Group = flags_lib.Group
@@ -69,3 +72,94 @@ def test_all_required_flags_that_are_missing_or_empty_are_named():
         values(["", *arguments])
         with pytest.raises(ValueError, match=f"^{names} must be given.$"):
             flags_lib.read(_Required, values)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Paths:
+    out: flags_lib.Path = Group.FILES.required("Out.")
+    texts: flags_lib.Path | None = Group.FILES.optional("Texts.")
+    note: str = Group.FILES.flag("", "Note.")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def test_a_tilde_is_the_home_folder_in_every_part_of_a_path(home):
+    (home.parent / "~").mkdir()  # Of a program that did not replace it.
+    options = programs.parse(
+        _Paths, out="~/run", texts="a*.txt, ~/b.txt,~", note="~/x"
+    )
+    assert options == _Paths(
+        out=f"{home}/run", texts=f"a*.txt,{home}/b.txt,{home}", note="~/x"
+    )
+
+
+def test_a_tilde_is_the_home_folder_in_a_flag_file(home, tmp_path):
+    (tmp_path / "x.flags").write_text("--out=~/run\n")
+    options = programs.parse(_Paths, "--flagfile=x.flags")
+    assert options.out == f"{home}/run"
+    assert os.listdir(tmp_path) == ["x.flags"]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("$OUT", r"\$OUT stays as it is written"),
+        ("runs/${NAME}-1/x", r"\$\{NAME\}-1 stays"),
+        ("a.txt,$HOME/b.txt", r"\$HOME stays"),
+        ("$(date)", r"\$\(date\) stays"),
+        ("`date`/x", "`date` stays"),
+        ("runs/{NAME}", r"\{NAME\} stays"),
+        ("data/{a,b}.txt", r"\{a,b\} stays"),
+        ("gs://bucket/$X", r"\$X stays"),
+        ("gs:/bucket/run", r"an address has two slashes, as gs://bucket/run;"),
+        ("a.txt,hdfs:/x/b.txt", "two slashes, as hdfs://x/b.txt;"),
+        ("s3:/x", "two slashes, as s3://x;"),
+        ("~nobody.here/run", "there is no user 'nobody.here'"),
+        ('"runs/1"', "the quotes are a part of this path"),
+        ("'~/run'", "the quotes are a part of this path"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_a_name_that_only_a_shell_replaces_is_refused_by_its_flag(
+    path, message, tmp_path
+):
+    (tmp_path / "gs:").mkdir()
+    start = f"--texts={path}: "
+    with pytest.raises(ValueError, match=message) as caught:
+        programs.parse(_Paths, out="x", texts=path)
+    assert str(caught.value).startswith(start)
+    assert "\n" not in str(caught.value)
+    assert programs.parse(_Paths, out="x", note=path).note == path
+
+
+@pytest.mark.usefixtures("home")
+def test_existing_names_may_have_any_character(tmp_path):
+    names = ["a$b", "{c}", "~d", "'e'", "f,$g"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / "a$b" / "m$.ckpt.index").touch()
+    for path in (*names, "a$b/new", "{c}/*.txt", "a$b/m$.ckpt", "./gs:/x"):
+        assert programs.parse(_Paths, out=path).out == path
+    for path in ("-", "C:/x", "hf://a/b", "gs://bucket/x", "a{b", "x~"):
+        assert programs.parse(_Paths, out=path).out == path
+
+
+def test_every_flag_of_a_file_or_folder_is_a_path():
+    names = {"input", "output", "init_checkpoint", "output_checkpoint"}
+    for program in documented.programs():
+        module = documented.module(program)
+        hints = typing.get_type_hints(module.Options, include_extras=True)
+        for field in dataclasses.fields(module.Options):
+            hint = hints[field.name]
+            is_path = flags_lib.Path in (hint, *typing.get_args(hint))
+            is_meant = field.name.endswith(("_file", "_dir"))
+            if is_meant or field.name in names:
+                assert is_path, (program, field.name)
+            else:
+                # A folder of a model, and a list of files.
+                assert not is_path or field.name in ("model", "ensemble")
