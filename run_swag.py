@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.SequenceOptions, swag.Layout):
+class Options(training_flags.SequenceOptions, swag.Columns):
     """The flags of this script; see --help.
 
     Source: Devlin et al. 2019, section 4.4; the release has no such script.
@@ -67,8 +67,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
-        self._layout = flags.narrow(swag.Layout, options)
-        self.label_set = self._layout.label_set()
+        self._columns = flags.narrow(swag.Columns, options)
+        self.label_set = self._columns.label_set()
         self._paths = {
             split: _find(options, split) for split in options.needed_splits
         }
@@ -90,14 +90,14 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
                 kind="multiple choice",
                 made_from={
                     "data_sha256": paths.sha256(path),
-                    "layout": dataclasses.asdict(self._layout),
+                    "layout": dataclasses.asdict(self._columns),
                 },
                 features=records.choice_features(
-                    length, len(self._layout.ending_columns)
+                    length, len(self._columns.ending_columns)
                 ),
                 examples=lambda: swag.records(
                     swag.read_examples(
-                        path, self._layout, with_labels=has_labels
+                        path, self._columns, with_labels=has_labels
                     ),
                     sentence_pairs.Truncation(max_seq_length=length),
                     self.tokenizer,

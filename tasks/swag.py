@@ -18,7 +18,7 @@ from vocab import tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Layout:
+class Columns:
     """Columns of the endings; other columns have SWAG's names."""
 
     ending_columns: tuple[str, ...] = flags.Group.FILES.flag(
@@ -52,14 +52,14 @@ class Example:
 
 
 def read_examples(
-    path: str, layout: Layout, *, with_labels: bool
+    path: str, columns: Columns, *, with_labels: bool
 ) -> Iterator[Example]:
     """Yields the rows of a file.
 
     Args:
         path: a .csv, .tsv or .jsonl file, UTF-8; its first row, except in JSON
             Lines, has the column names.
-        layout: its columns.
+        columns: those of the choices.
         with_labels: whether to read the labels.
 
     Raises:
@@ -67,24 +67,27 @@ def read_examples(
         ValueError: a column is missing, the file has no row, a label is
             unknown, or a row cannot be read; names the file and the line.
     """
-    columns = ("sent1", "sent2", *layout.ending_columns)
-    label_set = layout.label_set()
+    texts = ("sent1", "sent2", *columns.ending_columns)
+    label_set = columns.label_set()
     row = None
     for row in tables.read_rows(
         path,
-        (*columns, "label") if with_labels else columns,
+        (*texts, "label") if with_labels else texts,
         has_header=True,
         same_width=True,
     ):
         first, second, *endings = (
-            row.read(column, tables.text) for column in columns
+            row.read(column, tables.text) for column in texts
         )
-        label = row.read("label", label_set.parse) if with_labels else "0"
+        label_id = 0
+        if with_labels:
+            label = row.read("label", label_set.parse)
+            label_id = label_set.ids[str(label)]
         yield Example(
             first=first,
             second=second,
             endings=tuple(endings),
-            label_id=int(str(label)),
+            label_id=label_id,
         )
     if row is None:
         raise ValueError(f"{path}: the file has no examples.")
@@ -94,7 +97,7 @@ def example_record(
     example: Example,
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
-    cuts: sentence_pairs.Cuts | None = None,
+    counts: sentence_pairs.TruncationCounts | None = None,
 ) -> dict[str, Any]:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
@@ -104,7 +107,7 @@ def example_record(
         example: the row.
         truncation: sets T.
         tokenizer: of the model.
-        cuts: counts the example.
+        counts: counts the example.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
@@ -117,7 +120,7 @@ def example_record(
         (first, second + tokenizer.tokenize(ending))
         for ending in example.endings
     ]
-    rows = sentence_pairs.encode(pairs, truncation, tokenizer, cuts)
+    rows = sentence_pairs.encode(pairs, truncation, tokenizer, counts)
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return {**record, "label_ids": [example.label_id]}
 
@@ -132,10 +135,10 @@ def records(
 
     `name` is that of the data set.
     """
-    cuts = sentence_pairs.Cuts()
+    counts = sentence_pairs.TruncationCounts()
     for example in examples:
-        yield [example_record(example, truncation, tokenizer, cuts)]
-    cuts.log(name, truncation.max_seq_length, "--max_seq_length")
+        yield [example_record(example, truncation, tokenizer, counts)]
+    counts.log(name, truncation.max_seq_length, "--max_seq_length")
 
 
 def prediction_lines(

@@ -1,6 +1,7 @@
 """Labels of a sentence classifier, and their weights in the loss."""
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,6 +51,11 @@ class LabelSet:
                 f"them different; got {shown}."
             )
 
+    @functools.cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The output of each name."""
+        return {name: index for index, name in enumerate(self.names)}
+
     @property
     def num_outputs(self) -> int:
         """`K`, the width of the model's output layer."""
@@ -78,7 +84,7 @@ class LabelSet:
             for name in class_names(value, self.problem_type)
         )
         for name in found:
-            if name not in self.names:
+            if name not in self.ids:
                 raise ValueError(
                     f"unknown label {messages.short(name)}; allowed: "
                     f"{messages.listed(self.names)}."
@@ -91,7 +97,7 @@ class LabelSet:
             return label
         if isinstance(label, tuple):  # Several labels.
             return tuple(float(name in label) for name in self.names)
-        return self.names.index(label)
+        return self.ids[label]
 
 
 def class_names(value: Any, problem_type: str) -> list[str]:

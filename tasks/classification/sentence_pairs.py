@@ -186,7 +186,7 @@ def padded(
 
 
 @dataclasses.dataclass
-class Cuts:
+class TruncationCounts:
     """Counts of the word pieces of a data set that do not fit its sequences."""
 
     num_examples: int = 0
@@ -217,7 +217,7 @@ def encode(
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
     truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
-    cuts: Cuts | None = None,
+    counts: TruncationCounts | None = None,
 ) -> list[dict[str, list[int]]]:
     """Converts the tokens of an example to sequences of the model.
 
@@ -225,24 +225,38 @@ def encode(
         pairs: A and B of each sequence; B is empty for a single text.
         truncation: how they are fitted into `T` tokens.
         tokenizer: of the model.
-        cuts: counts the example.
+        counts: counts the example.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each `[T]`, of each
         sequence, or of each of its windows.
     """
-    fitted = [part for a, b in pairs for part in fit(a, b, truncation)]
-    if cuts:
-        num_pieces = sum(len(a) + len(b) for a, b in pairs)
-        num_kept = sum(len(a) + len(b) for a, b in fitted)
-        # Windows overlap.
-        cuts.add(num_pieces, max(0, num_pieces - num_kept))
-    rows = []
-    for part_a, part_b in fitted:
-        tokens, segment_ids = join(part_a, part_b)
-        ids = tokenizer.convert_tokens_to_ids(tokens)
-        rows.append(padded(ids, segment_ids, truncation.max_seq_length))
+    rows, num_pieces, num_dropped = [], 0, 0
+    for tokens_a, tokens_b in pairs:
+        parts = fit(tokens_a, tokens_b, truncation)
+        num_pieces += len(tokens_a) + len(tokens_b)
+        num_dropped += _num_dropped(tokens_a, tokens_b, parts)
+        for part_a, part_b in parts:
+            tokens, segment_ids = join(part_a, part_b)
+            ids = tokenizer.convert_tokens_to_ids(tokens)
+            rows.append(padded(ids, segment_ids, truncation.max_seq_length))
+    if counts:
+        counts.add(num_pieces, num_dropped)
     return rows
+
+
+def _num_dropped(
+    tokens_a: Sequence[str],
+    tokens_b: Sequence[str],
+    parts: Sequence[tuple[Sequence[str], Sequence[str]]],
+) -> int:
+    """Counts the tokens of a pair that are in none of its parts."""
+    dropped_a = len(tokens_a) - len(parts[0][0])
+    dropped_b = len(tokens_b) - len(parts[0][1])
+    if len(parts) == 1:
+        return dropped_a + dropped_b
+    # Windows contain all of the longer text.
+    return dropped_b if len(tokens_a) > len(tokens_b) else dropped_a
 
 
 def records(
@@ -270,7 +284,7 @@ def records(
         0 or 1, for several labels; `is_real_example`, always 1, for readers of
         the release's records.
     """
-    cuts = Cuts()
+    counts = TruncationCounts()
     for example in examples:
         # As released: an empty or blank second text makes a single sentence.
         pair = (
@@ -283,7 +297,7 @@ def records(
         )
         yield [
             {**row, "label_ids": label_ids, "is_real_example": [1]}
-            for row in encode([pair], truncation, tokenizer, cuts)
+            for row in encode([pair], truncation, tokenizer, counts)
         ]
     flags = "--max_seq_length and --long_text"
-    cuts.log(name, truncation.max_seq_length, flags)
+    counts.log(name, truncation.max_seq_length, flags)

@@ -126,7 +126,7 @@ def test_labels_found_are_those_of_the_rows_or_an_error(check, kind):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_choices_are_texts_or_an_error(check, kind):
-    layout = swag.Layout(ending_columns=("sent1", "sent2"))
+    layout = swag.Columns(ending_columns=("sent1", "sent2"))
     good = _GOODS[kind].replace(b"no", b"0").replace(b"yes", b"1")
     good = good.replace(b"text", b"sent1").replace(b"other", b"sent2")
 

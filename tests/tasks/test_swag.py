@@ -41,13 +41,13 @@ def _write(tmp_path, text, name="train.csv"):
 
 
 def _read(path, *, with_labels=True, **columns):
-    layout = swag.Layout(**columns)
-    return list(swag.read_examples(path, layout, with_labels=with_labels))
+    columns = swag.Columns(**columns)
+    return list(swag.read_examples(path, columns, with_labels=with_labels))
 
 
-def _convert(example, max_seq_length, cuts):
+def _convert(example, max_seq_length, counts):
     truncation = sentence_pairs.Truncation(max_seq_length=max_seq_length)
-    return swag.example_record(example, truncation, _Tokenizer(), cuts)
+    return swag.example_record(example, truncation, _Tokenizer(), counts)
 
 
 def test_rows_are_read_as_they_are_distributed(tmp_path):
@@ -135,8 +135,8 @@ def test_each_ending_is_a_sequence_of_two_segments():
     example = swag.Example(
         first="a bb", second="ccc", endings=("dddd", "", "e ff"), label_id=2
     )
-    cuts = sentence_pairs.Cuts()
-    record = _convert(example, 9, cuts)
+    counts = sentence_pairs.TruncationCounts()
+    record = _convert(example, 9, counts)
     np.testing.assert_array_equal(
         record["input_ids"],
         [
@@ -155,11 +155,12 @@ def test_each_ending_is_a_sequence_of_two_segments():
         ],
     )
     assert record["label_ids"] == [2]
-    assert (cuts.num_pieces, cuts.num_dropped) == (12, 0)
+    assert (counts.num_pieces, counts.num_dropped) == (12, 0)
     # Longer text is cut, and nothing at all is one segment.
     example = swag.Example(first="a a a a", second="", endings=("b b", ""))
-    record = _convert(example, 7, cuts)
-    assert (cuts.num_examples, cuts.num_cut, cuts.num_dropped) == (2, 1, 2)
+    record = _convert(example, 7, counts)
+    assert (counts.num_examples, counts.num_cut) == (2, 1)
+    assert counts.num_dropped == 2
     np.testing.assert_array_equal(
         record["segment_ids"], [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
     )
@@ -191,7 +192,7 @@ def test_records_hold_all_rows_and_count_what_was_cut(caplog):
 
 def test_predictions_name_a_choice_for_each_row():
     outputs = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]], np.float32)
-    places = swag.Layout(ending_columns=("x", "y", "z")).label_set()
+    places = swag.Columns(ending_columns=("x", "y", "z")).label_set()
     assert list(swag.prediction_lines(places, outputs)) == [
         *(",pred\n", "0,2\n", "1,0\n"),
     ]

@@ -164,6 +164,26 @@ def test_windows_fit_and_lose_no_token_of_the_longer_text(len_a, len_b, length):
         assert fitted == [(tokens["a"], tokens["b"])]
 
 
+@hypothesis.given(
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(4, 30),
+    st.sampled_from(sentence_pairs.LONG_TEXT),
+)
+def test_pieces_in_no_sequence_are_counted_as_dropped(
+    len_a, len_b, length, long_text
+):
+    truncation = _truncation(length, long_text=long_text)
+    pair = (_words("a", len_a), _words("b", len_b))
+    counts = sentence_pairs.TruncationCounts()
+    sentence_pairs.encode([pair], truncation, _Words(), counts)
+    fitted = sentence_pairs.fit(*pair, truncation)
+    read = {token for parts in fitted for part in parts for token in part}
+    assert counts.num_pieces == len_a + len_b
+    assert counts.num_dropped == len_a + len_b - len(read)
+    assert counts.num_cut == (counts.num_dropped > 0)
+
+
 def test_each_window_carries_the_label_of_its_text():
     examples = [
         sentence_pairs.InputExample(text_a="a b c d", label="no"),
