@@ -26,15 +26,17 @@ from commands import flags, program
 from files import writing
 from tasks import task
 from tasks.classification import (
+    custom,
+    dataset_choice,
     datasets,
     glue,
     labeled_task,
     labels,
     predictions,
     report,
-    sentence_flags,
     sentence_pairs,
 )
+from tasks.classification import options as options_lib
 from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 class Options(
     training_flags.AblationOptions,
     training_flags.SequenceOptions,
-    sentence_flags.SentenceOptions,
+    options_lib.SentenceOptions,
 ):
     """The flags of this script; see --help."""
 
@@ -65,7 +67,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
         known = _known_labels(options)
-        info = sentence_flags.find_dataset(options, known)
+        info = dataset_choice.find_dataset(options, known)
         self.label_set, self.metric_names = info.label_set, info.metrics
         self._name = info.name
         self._files = {
@@ -175,7 +177,7 @@ def _known_labels(options: Options) -> labels.LabelSet | None:
             problem_type=known["problem_type"], names=tuple(known["labels"])
         )
     is_named = options.label_names or options.problem_type == task.REGRESSION
-    is_own = options.task_name.lower() == sentence_flags.CUSTOM
+    is_own = options.task_name.lower() == custom.NAME
     if known and is_own and not is_named:
         raise ValueError(
             f"{known['folder']} does not say the labels of its model. Pass "

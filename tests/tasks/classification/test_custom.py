@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from tasks.classification import labels, sentence_flags
+from tasks.classification import dataset_choice, labels, options
 from tests.tasks.classification import reading
 
 
-def _data(tmp_path, **options):
-    options = {"text_a_column": "text", "label_column": "label"} | options
-    return sentence_flags.SentenceOptions(
-        task_name="custom", data_dir=str(tmp_path), **options
+def _data(tmp_path, **flags):
+    flags = {"text_a_column": "text", "label_column": "label"} | flags
+    return options.SentenceOptions(
+        task_name="custom", data_dir=str(tmp_path), **flags
     )
 
 
@@ -20,7 +20,7 @@ def _write(tmp_path, name, text):
 
 
 def _read(data, label_set, name, with_labels=True):
-    info = sentence_flags.find_dataset(data, label_set)
+    info = dataset_choice.find_dataset(data, label_set)
     split = {"dev": "eval", "test": "predict"}.get(name, name)
     return reading.read_split(
         info, info.splits[split][0], data.data_dir, with_labels=with_labels
@@ -28,7 +28,7 @@ def _read(data, label_set, name, with_labels=True):
 
 
 def _found(data, known=None):
-    return sentence_flags.find_dataset(data, known).label_set
+    return dataset_choice.find_dataset(data, known).label_set
 
 
 def test_three_formats_give_the_same_examples(tmp_path):
@@ -81,7 +81,7 @@ def test_scores_need_no_labels_and_several_have_a_cell_or_a_list(tmp_path):
     train = _read(data, label_set, "train")
     assert [example.label for example in train] == [("x", "y"), ()]
     assert _read(data, label_set, "dev")[0].label == ("y",)
-    custom_metrics = sentence_flags.find_dataset(data, label_set).metrics
+    custom_metrics = dataset_choice.find_dataset(data, label_set).metrics
     assert custom_metrics[0] == "average_precision"
 
 

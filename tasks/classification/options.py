@@ -4,27 +4,11 @@ import dataclasses
 import re
 
 from commands import flags
-from tasks import tables, task
-from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
+from tasks import task
+from tasks.classification import datasets, glue, sentence_pairs
 
 _OWN_DATA = flags.Heading("Your own data (--task_name=custom)")
 _XNLI = flags.Heading("XNLI")
-CUSTOM = "custom"  # Name of the task of the user's own files.
-
-_METRICS = {
-    task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
-    task.MULTI_LABEL: (
-        metrics.AVERAGE_PRECISION,
-        metrics.MICRO_F1,
-        metrics.MACRO_F1,
-        metrics.EXACT_MATCH,
-    ),
-    task.REGRESSION: (
-        metrics.PEARSON,
-        metrics.SPEARMAN,
-        metrics.MEAN_ABSOLUTE_ERROR,
-    ),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,81 +105,3 @@ class SentenceOptions:
             # A stray separator would silently shift the columns.
             same_width=True,
         )
-
-
-def find_dataset(
-    options: SentenceOptions, known: labels.LabelSet | None
-) -> datasets.DatasetInfo:
-    """Returns the data set given by the flags.
-
-    Args:
-        options: the flags.
-        known: the labels of the trained model, if it is not trained further.
-
-    Raises:
-        OSError: a file of the user's own data is missing.
-        ValueError: there is no such data set, or the user's own data do not
-            match the flags.
-    """
-    if options.task_name.lower() == CUSTOM:
-        info = _custom_dataset(options, known)
-    else:
-        info = glue.find_dataset(options.task_name, others=(CUSTOM,))
-    if info.name == glue.XNLI:
-        info = glue.xnli(options.xnli_language, options.xnli_mode)
-    has_names = bool(options.label_names)
-    if known and not has_names and {*known.names} == {*info.label_set.names}:
-        in_order = dataclasses.replace(info.label_set, names=known.names)
-        info = dataclasses.replace(info, label_set=in_order)
-    return info
-
-
-def _custom_dataset(
-    options: SentenceOptions, known: labels.LabelSet | None
-) -> datasets.DatasetInfo:
-    """Returns the user's files as a data set.
-
-    Its labels are given, else known, else those of the training file.
-    """
-    train = _custom_split(options, "train")
-    names, problem_type = options.label_names, options.problem_type
-    if known:
-        names = names or known.names
-        problem_type = problem_type or known.problem_type
-    problem_type = problem_type or task.SINGLE_LABEL
-    if names or problem_type == task.REGRESSION:
-        label_set = labels.LabelSet(problem_type=problem_type, names=names)
-    else:
-        path = datasets.find_file(options.data_dir, CUSTOM, train.files)
-        if path is None:
-            raise FileNotFoundError(
-                f"No {' or '.join(train.files)} in {options.data_dir!r} to "
-                "take the labels from. Pass --label_names."
-            )
-        label_set = datasets.discover_labels(path, train.layout, problem_type)
-    return datasets.DatasetInfo(
-        name=CUSTOM,
-        label_set=label_set,
-        metrics=_METRICS[problem_type],
-        splits={
-            task.TRAIN: (train,),
-            task.EVAL: (_custom_split(options, "dev"),),
-            task.PREDICT: (_custom_split(options, "test"),),
-        },
-    )
-
-
-def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
-    names = tuple(name + ending for ending in tables.ENDINGS)
-    found = tuple(
-        file
-        for file in names
-        if datasets.find_file(options.data_dir, CUSTOM, (file,))
-    )
-    if len(found) > 1:
-        raise ValueError(
-            f"Expected one file for {name!r} in {options.data_dir!r}; got "
-            f"{', '.join(found)}."
-        )
-    # A missing file is reported when it is used.
-    return datasets.SplitInfo(files=found or names, layout=options.layout)
