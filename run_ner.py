@@ -25,7 +25,7 @@ from absl import logging
 from commands import flags, program
 from files import paths, writing
 from tasks import task
-from tasks.tagging import conll, entities, ner
+from tasks.tagging import conll, entities, ner, tag_schemes
 from training import fine_tuning, model_folder, run_record
 from training import flags as training_flags
 from vocab import tokenization
@@ -95,9 +95,9 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         file, options = self._files[split], self.options
         ids = {label: number for number, label in enumerate(self._names)}
         if file.tags or split != task.PREDICT:
-            file = entities.convert_file(file, self._scheme, self._names)
+            file = tag_schemes.convert_file(file, self._scheme, self._names)
         label_ids = [
-            [ids[tag] for tag in s.tags or [entities.OUTSIDE] * len(s.words)]
+            [ids[tag] for tag in s.tags or [tag_schemes.OUTSIDE] * len(s.words)]
             for s in file.sentences
         ]
         return [
@@ -201,10 +201,10 @@ def _find_scheme(
 
     Without training and the scheme of the model, it is that of a file at hand.
     """
-    if options.scheme != entities.AUTO:
+    if options.scheme != tag_schemes.AUTO:
         return options.scheme
     tagged = [file for file in files.values() if file.tags]
-    return entities.detect(tagged[0]) if tagged else entities.IOB
+    return tag_schemes.detect(tagged[0]) if tagged else tag_schemes.IOB
 
 
 def _find_labels(
@@ -218,8 +218,8 @@ def _find_labels(
             f"{known['folder']} does not say the labels of its model. Add them "
             f'to its task.json: {{"labels": ["O", ...]}}.'
         )
-    found = entities.labels_of(entities.convert_file(train, scheme).tags)
-    if found == (entities.OUTSIDE,):
+    found = tag_schemes.labels_of(tag_schemes.convert_file(train, scheme).tags)
+    if found == (tag_schemes.OUTSIDE,):
         raise ValueError(
             f"{train.path}: expected at least one entity; every tag is O. "
             "Check --columns."

@@ -16,7 +16,7 @@ from absl import logging
 from commands import flags
 from files import paths
 from tasks.classification import sentence_pairs
-from tasks.tagging import conll, entities
+from tasks.tagging import conll, tag_schemes
 from vocab import tokenization
 
 _COLUMNS = flags.Heading("Columns of the files")
@@ -56,11 +56,11 @@ class NerOptions:
         "Files without tags, as in word:0, can only be tagged.",
     )
     scheme: str = _COLUMNS.flag(
-        entities.AUTO,
+        tag_schemes.AUTO,
         "Scheme of the tags in the files. iob: letters and types, as in IOB, "
         "IOBES or BILOU; raw: each run of equal tags is one entity; auto: as "
         "in the training file. The program itself uses and writes IOB2.",
-        choices=entities.SCHEMES,
+        choices=tag_schemes.SCHEMES,
     )
     context: str = flags.Group.TEXT.flag(
         DOCUMENT,
