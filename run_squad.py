@@ -117,10 +117,17 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         from training import records
 
         options, is_training = self.options, split == task.TRAIN
+        made_from: dict[str, Any] = {
+            "version_2_with_negative": options.version_2_with_negative,
+            **dataclasses.asdict(options.windows),
+        }
         if is_training:
             path = flags.needed(options.train_file, "train_file")
+            made_from["answer_alignment"] = options.answer_alignment
             questions = squad_examples.read_training_examples(
-                path, version_2_with_negative=options.version_2_with_negative
+                path,
+                version_2_with_negative=options.version_2_with_negative,
+                answer_alignment=options.answer_alignment,
             )
         else:
             path = flags.needed(options.predict_file, "predict_file")
@@ -130,11 +137,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
                 split=split,
                 name="train" if is_training else "eval",
                 kind="squad training" if is_training else "squad prediction",
-                made_from={
-                    "data_sha256": paths.sha256(path),
-                    "version_2_with_negative": options.version_2_with_negative,
-                    **dataclasses.asdict(options.windows),
-                },
+                made_from={"data_sha256": paths.sha256(path), **made_from},
                 features=records.squad_features(
                     options.max_seq_length, is_training=is_training
                 ),

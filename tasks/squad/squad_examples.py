@@ -19,6 +19,10 @@ from files import json_text, messages
 WHITE_SPACE = " \t\r\n\u202f"
 _WORD = re.compile(f"[^{WHITE_SPACE}]+")
 _NUM_NAMED = 5  # Maximum names in a warning.
+# The label of an answer: its first occurrence in the words at its offset, as
+# released; or the occurrence at its offset.
+WORD, OFFSET = "word", "offset"
+ALIGNMENTS = (WORD, OFFSET)
 
 # A question of a file: its path in the file, for messages; its paragraph; and
 # its JSON object, whose fields are checked and whose id is text.
@@ -43,25 +47,44 @@ class SquadExample:
     is_impossible: bool = False
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedExample(SquadExample):
+    """A question whose answer is at its offset.
+
+    `answer_characters` are the begin and the end of the answer in its words,
+    joined by spaces.
+    """
+
+    answer_characters: tuple[int, int]
+
+
 def find_words(context: str) -> tuple[str, ...]:
     """Splits a paragraph into words as released."""
     return tuple(_WORD.findall(context))
 
 
 def read_training_examples(
-    path: str, *, version_2_with_negative: bool
+    path: str, *, version_2_with_negative: bool, answer_alignment: str = WORD
 ) -> list[SquadExample]:
     """Reads examples with their answers, shuffled to the order of the release.
 
     As released, a question is dropped if its answer is not in the words at its
-    offset; their number and first names are logged.
+    offset; with `OFFSET` also if it is not at its offset. Their number and
+    first names are logged, and with `WORD` those of answers that occur more
+    than once in their words.
+
+    Args:
+        path: the file.
+        version_2_with_negative: whether it is of SQuAD 2.0.
+        answer_alignment: one of `ALIGNMENTS`.
 
     Raises:
         OSError: the file cannot be opened.
         ValueError: the file is not in SQuAD format or has the wrong version, a
             question does not have exactly one answer, or no example is left.
     """
-    examples, dropped = [], []
+    is_aligned = answer_alignment == OFFSET
+    examples, dropped, ambiguous = [], [], []
     words_of = functools.cache(find_words)
     starts_of = functools.cache(
         lambda context: [match.start() for match in _WORD.finditer(context)]
@@ -71,7 +94,7 @@ def read_training_examples(
             qa, "is_impossible", bool, where
         )
         text = ""
-        span: tuple[int, int] | None = (-1, -1)
+        place: _AnswerPlace | None = _AnswerPlace(first_word=-1, last_word=-1)
         if not is_impossible:
             answers = qa.get("answers") or []
             if len(answers) != 1:
@@ -80,27 +103,40 @@ def read_training_examples(
                     f"got {len(answers)}."
                 )
             text = answers[0]["text"]
-            start = json_text.field(
+            offset = json_text.field(
                 answers[0], "answer_start", int, f"{where}.answers[0]"
             )
-            span = _answer_words(
-                (text, start), context, words_of(context), starts_of(context)
+            place = _answer_place(
+                text, offset, context, words_of(context), starts_of(context)
             )
-        if span is None:
+        is_beside = not is_impossible and place and not place.characters
+        if place is None or (is_aligned and is_beside):
             dropped.append(qa["id"])
             continue
-        examples.append(
-            SquadExample(
-                qas_id=qa["id"],
-                question_text=qa["question"],
-                doc_tokens=words_of(context),
-                orig_answer_text=text,
-                start_position=span[0],
-                end_position=span[1],
-                is_impossible=is_impossible,
-            )
+        if place.is_ambiguous:
+            ambiguous.append(qa["id"])
+        example = SquadExample(
+            qas_id=qa["id"],
+            question_text=qa["question"],
+            doc_tokens=words_of(context),
+            orig_answer_text=text,
+            start_position=place.first_word,
+            end_position=place.last_word,
+            is_impossible=is_impossible,
         )
+        if is_aligned and place.characters:
+            example = AlignedExample(
+                **vars(example), answer_characters=place.characters
+            )
+        examples.append(example)
     warn(path, dropped, "questions dropped: the answer is not at its offset")
+    if not is_aligned:
+        warn(
+            path,
+            ambiguous,
+            "answers occur more than once in their words, so that the label "
+            "may be another occurrence (see --answer_alignment)",
+        )
     if not examples:
         raise ValueError(f"{path}: no question has its answer at its offset.")
     # Source: seed 12345, run_squad.py of the release.
@@ -195,30 +231,71 @@ def _questions(path: str, version_2_with_negative: bool) -> Iterator[_Question]:
         raise ValueError(f"{path}: expected at least one question; got none.")
 
 
-def _answer_words(
-    answer: tuple[str, int],
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _AnswerPlace:
+    """The place of an answer in its paragraph.
+
+    Attributes:
+        first_word, last_word: the words at its offset, which contain it.
+        characters: see `SquadExample.answer_characters`; None if it is not at
+            its offset, but elsewhere in these words.
+        is_ambiguous: whether these words contain it more than once.
+    """
+
+    first_word: int
+    last_word: int
+    characters: tuple[int, int] | None = None
+    is_ambiguous: bool = False
+
+
+def _answer_place(
+    text: str,
+    offset: int,
     context: str,
     words: Sequence[str],
     starts: Sequence[int],
-) -> tuple[int, int] | None:
-    """Returns the first and last word of an answer; None if it is not found.
+) -> _AnswerPlace | None:
+    """Finds an answer in the words at its offset; None if it is not there.
 
     As released: the offset is accepted if the words at it contain the answer,
     at any position. White space in the answer is that of Unicode, in the
     paragraph only the five characters of `_WORD`, so an answer with U+00A0 is
     never found.
+
+    Args:
+        text: the answer.
+        offset: its first character in the paragraph.
+        context: the paragraph.
+        words: its words.
+        starts: the first character of each word.
     """
-    text, first = answer
-    answer_words = text.split()
-    last = first + len(text) - 1
+    answer = " ".join(text.split())
+    last = offset + len(text) - 1
     # Differs: the release stops with an error at an offset past the end and
     # counts a negative one from there; it keeps answers without text.
-    if first < 0 or last >= len(context) or not answer_words:
+    if offset < 0 or last >= len(context) or not answer:
         return None
     # As released: white space belongs to the word before it, and to -1 before
     # the first word.
-    start = bisect.bisect_right(starts, first) - 1
+    start = bisect.bisect_right(starts, offset) - 1
     end = bisect.bisect_right(starts, last) - 1
-    if " ".join(answer_words) not in " ".join(words[start : end + 1]):
+    joined = " ".join(words[start : end + 1])
+    # They may overlap.
+    occurrences = [
+        match.start()
+        for match in re.finditer(f"(?={re.escape(answer)})", joined)
+    ]
+    if not occurrences:
         return None
-    return start, end
+    offset += len(text) - len(text.lstrip())
+    preceding = "".join(find_words(context[starts[max(start, 0)] : offset]))
+    characters = None
+    for place in occurrences:
+        if place - joined.count(" ", 0, place) == len(preceding):
+            characters = place, place + len(answer)
+    return _AnswerPlace(
+        first_word=start,
+        last_word=end,
+        characters=characters,
+        is_ambiguous=len(occurrences) > 1,
+    )

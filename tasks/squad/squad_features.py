@@ -194,6 +194,40 @@ def improve_answer_span(
     return span
 
 
+def pieces_of(
+    text: str,
+    characters: tuple[int, int],
+    tokenizer: tokenization.FullTokenizer,
+) -> tuple[int, int] | None:
+    """Finds the word pieces of some characters of a text.
+
+    Args:
+        text: the text.
+        characters: begin and end of a part of it.
+        tokenizer: text -> word pieces.
+
+    Returns:
+        First and last piece of the text that contain characters of the part;
+        None if the tokenizer removes all of its characters.
+    """
+    basic, wordpiece = tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer
+    lengths: list[int] = []  # In characters of normalized text.
+    for word in basic.tokenize(text):
+        pieces = wordpiece.tokenize(word)
+        if pieces == [wordpiece.unk_token]:
+            lengths.append(len(word))
+        else:
+            lengths += [len(piece.removeprefix("##")) for piece in pieces]
+    ends = np.cumsum(lengths, dtype=np.int64)
+    # The beginning of a text is normalized to as many characters as within it.
+    begin, end = (
+        len("".join(basic.tokenize(text[:count]))) for count in characters
+    )
+    first = int(np.searchsorted(ends, begin, "right"))
+    last = int(np.searchsorted(ends - lengths, end)) - 1
+    return (first, last) if first <= last else None
+
+
 def _windows(
     query: Sequence[str],
     answer: tuple[int, int] | None,
@@ -253,6 +287,11 @@ def _answer_span(
     words = paragraph.word_of_piece
     start = int(np.searchsorted(words, example.start_position))
     end = int(np.searchsorted(words, example.end_position, "right")) - 1
+    if isinstance(example, squad_examples.AlignedExample):
+        first, last = example.start_position, example.end_position
+        text = " ".join(example.doc_tokens[first : last + 1])
+        if span := pieces_of(text, example.answer_characters, tokenizer):
+            return start + span[0], start + span[1]
     answer = tokenizer.tokenize(example.orig_answer_text or "")
     return improve_answer_span(paragraph.pieces, (start, end), answer)
 

@@ -10,7 +10,12 @@ from absl import flags as absl_flags
 
 from commands import flags
 from files import json_text, messages, paths, writing
-from tasks.squad import squad_answers, squad_features, squad_metrics
+from tasks.squad import (
+    squad_answers,
+    squad_examples,
+    squad_features,
+    squad_metrics,
+)
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
@@ -46,6 +51,13 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     ensemble: flags.Path | None = flags.Group.FILES.optional(
         "nbest_predictions.json of several systems, comma-separated names or "
         "globs: --do_predict combines them and runs no model."
+    )
+    answer_alignment: str = flags.Group.TRAINING.flag(
+        squad_examples.WORD,
+        "The label of an answer to train on: its first occurrence in the words "
+        "at answer_start, as released; or that at answer_start, for text "
+        "without spaces between words.",
+        choices=squad_examples.ALIGNMENTS,
     )
     null_score_diff_threshold: float | str = squad_answers.ANSWERS.flag(
         0.0,

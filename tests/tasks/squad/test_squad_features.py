@@ -94,6 +94,11 @@ def test_improved_spans_are_those_of_the_release(tokenizer):
             tokenizer.tokenize(case["answer"]),
         )
         assert list(ours) == case["result"]
+    # The last pieces of the words are searched too.
+    span = squad_features.improve_answer_span(
+        ["a", "(", "18", "95"], (1, 3), ["18", "95"]
+    )
+    assert span == (2, 3)
     # An answer without pieces leaves its span.
     span = squad_features.improve_answer_span(["a", "b", "c"], (1, 2), [])
     assert span == (1, 2)
