@@ -130,9 +130,15 @@ def _vectors(
         max_seq_length=options.max_seq_length
     )
     with_words = options.pooling == "word"
+    counts = sentence_pairs.TruncationCounts()
     prepared = (
         text_vectors.prepare(
-            index, text, truncation, tokenizer, with_words=with_words
+            index,
+            text,
+            truncation,
+            tokenizer,
+            with_words=with_words,
+            counts=counts,
         )
         for index, text in enumerate(lines.read_lines(options.input_file))
     )
@@ -162,6 +168,7 @@ def _vectors(
             place < 0 for line in window for place in line.first_tokens
         )
         yield sorted(part, key=operator.attrgetter("index"))
+    counts.log(options.input_file, options.max_seq_length, "--max_seq_length")
     if num_cut_words:
         logging.warning(
             "%s words have no vector: they were truncated at "

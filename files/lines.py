@@ -53,13 +53,23 @@ def read_lines(path: str) -> Iterator[str]:
         ValueError: a line, which the message names, is not UTF-8; or the file
             is compressed.
     """
+    yield from decoded(read_raw_lines(path), path)
+
+
+def read_raw_lines(path: str) -> Iterator[bytes]:
+    """Yields the lines of a file as `raw_lines` does.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file is compressed.
+    """
     with paths.open_to_read(path) as file:
         if kind := kind_of(file):
             raise ValueError(
                 f"{path}: must be text; it is a {kind} file. Extract the text "
                 "first."
             )
-        yield from decoded(raw_lines(file), path)
+        yield from raw_lines(file)
 
 
 def decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:
@@ -77,8 +87,12 @@ def decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:
         ValueError: a line, which the message names, is not UTF-8.
     """
     for number, line in enumerate(raw, start=1):
-        text = line.removesuffix(b"\n").replace(b"\r", b"")
-        yield utf8(text, name, number)
+        yield utf8(without_end(line), name, number)
+
+
+def without_end(line: bytes) -> bytes:
+    """Removes the end of a line, and every "\\r", as released."""
+    return line.removesuffix(b"\n").replace(b"\r", b"")
 
 
 def utf8(line: bytes, name: str, number: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from files import messages
+from files import messages, run_files
 from serving import models
 from tasks import swag
 from tasks.classification import predictions, sentence_pairs
@@ -70,10 +70,16 @@ def _row(record: Mapping[str, Any], source: Any = None) -> Row:
 # --------------------------------------------------------------------- Tasks
 
 
-def _encode_texts(example: Example, model: models.Model) -> list[Row]:
+def _encode_texts(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
     tokenize = model.tokenizer.tokenize
     pair = tokenize(example["text_a"]), tokenize(example.get("text_b", ""))
-    rows = sentence_pairs.encode([pair], model.truncation, model.tokenizer)
+    rows = sentence_pairs.encode(
+        [pair], model.truncation, model.tokenizer, counts
+    )
     return [_row(row) for row in rows]
 
 
@@ -85,9 +91,13 @@ def _decode_labels(
     return next(predictions.named_answers(model.label_set, pooled))
 
 
-def _encode_choices(example: Example, model: models.Model) -> list[Row]:
+def _encode_choices(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
     record = swag.example_record(
-        swag.Example(**example), model.truncation, model.tokenizer
+        swag.Example(**example), model.truncation, model.tokenizer, counts
     )
     return [_row(record)]
 
@@ -112,7 +122,13 @@ def _squad_example(example: Example) -> squad_examples.SquadExample:
     )
 
 
-def _encode_question(example: Example, model: models.Model) -> list[Row]:
+def _encode_question(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
+    num_pieces = len(model.tokenizer.tokenize(example["question"]))
+    counts.add(num_pieces, max(0, num_pieces - model.windows.max_query_length))
     (windows,) = squad_features.convert_examples_to_features(
         [_squad_example(example)], model.tokenizer, model.windows
     )
@@ -156,7 +172,11 @@ def _words(example: Example) -> tuple[str, ...]:
     return tuple(filter(None, _WHITE_SPACE.split(example["text"])))
 
 
-def _encode_words(example: Example, model: models.Model) -> list[Row]:
+def _encode_words(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
     words, length = _words(example), model.max_seq_length
     if not words:
         return []
@@ -192,7 +212,11 @@ def _decode_tags(
     return {"words": list(words), "tags": tags, "entities": marked}
 
 
-def _encode_masks(example: Example, model: models.Model) -> list[Row]:
+def _encode_masks(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
     def tokenize(part: str) -> list[str]:
         tokens = []
         for between in part.split(_MASK):
@@ -238,7 +262,9 @@ def _decode_words(
 @dataclasses.dataclass(frozen=True)
 class _Task:
     fields: tuple[str, ...]  # The parts of an example, in order.
-    encode: Callable[[Example, models.Model], list[Row]]
+    encode: Callable[
+        [Example, models.Model, sentence_pairs.TruncationCounts], list[Row]
+    ]
     decode: Callable[[Encoded, _Outputs, models.Model], Answer]
 
 
@@ -314,6 +340,7 @@ class Predictor:
         network = models.load(model)
         self._model = model
         self._batch_size = batch_size
+        self._counts = sentence_pairs.TruncationCounts()
         self._compute: Callable[..., Mapping[str, tf.Tensor]]
         if model.task == model_folder.PRETRAINING:
             self._compute = _masked_words(network)
@@ -326,8 +353,21 @@ class Predictor:
         Raises:
             ValueError: the example does not fit the model.
         """
-        rows = _TASKS[self._model.task].encode(example, self._model)
-        return Encoded(example=example, rows=rows)
+        encode = _TASKS[self._model.task].encode
+        return Encoded(
+            example=example, rows=encode(example, self._model, self._counts)
+        )
+
+    def log_truncation(self) -> None:
+        """Warns of the texts that were too long for the model, if any."""
+        if self._model.task == model_folder.QUESTION_ANSWERING:
+            length, name = self._model.windows.max_query_length, "questions"
+            flag = "max_query_length"
+        else:
+            length, name = self._model.max_seq_length, "texts"
+            flag = "max_seq_length"
+        place = f"{flag} in the model's {run_files.TASK}"
+        self._counts.log(name, length, place)
 
     def predict(self, examples: Sequence[Encoded]) -> list[Answer]:
         """Returns the answers to examples, in order, as in JSON."""

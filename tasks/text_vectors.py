@@ -100,6 +100,7 @@ def prepare(
     tokenizer: tokenization.FullTokenizer,
     *,
     with_words: bool = False,
+    counts: sentence_pairs.TruncationCounts | None = None,
 ) -> Line:
     """Tokenizes a line of the input.
 
@@ -109,12 +110,16 @@ def prepare(
         truncation: limits the number of tokens.
         tokenizer: the tokenizer of the model.
         with_words: whether to find the tokens of each word.
+        counts: counts the line.
     """
     texts = sentence_pairs.split_pair(text)
     words = [_WORD.findall(part) if with_words else [part] for part in texts]
     pieces = [[tokenizer.tokenize(word) for word in part] for part in words]
     tokens_a, tokens_b = ([t for w in part for t in w] for part in pieces)
     ((kept_a, kept_b),) = sentence_pairs.fit(tokens_a, tokens_b, truncation)
+    if counts:
+        num_pieces = len(tokens_a) + len(tokens_b)
+        counts.add(num_pieces, num_pieces - len(kept_a) - len(kept_b))
     tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
     first_b = 2 + len(kept_a)  # after [CLS], the first text and [SEP]
     first_tokens = (

@@ -157,3 +157,18 @@ def test_words_have_the_vector_of_their_first_token(tmp_path):
 def test_empty_file_gives_no_line(tmp_path):
     (tmp_path / "empty.txt").write_bytes(b"")
     assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""
+
+
+@pytest.mark.parametrize("pooling", ["none", "mean"])
+def test_one_line_of_a_run_counts_the_lines_that_are_cut(
+    tmp_path, caplog, pooling
+):
+    text = tmp_path / "text.txt"
+    text.write_text("a b\n" + "a " * 9 + "\n" + "a b ||| " + "c " * 9 + "\n")
+    _run(tmp_path, input_file=text, max_seq_length=8, pooling=pooling)
+    (line,) = [r.message for r in caplog.records if r.levelname == "WARNING"]
+    # Of 9 pieces 6 are kept, and of 11 in two texts 5.
+    assert line == (
+        f"{text}: 2 of 3 examples are longer than 8 word pieces and are cut: "
+        "9 of 22 pieces (40.9%) are dropped. See --max_seq_length"
+    )

@@ -77,6 +77,11 @@ def run(options: Options) -> str:
     if model.task == model_folder.PRETRAINING:
         model = dataclasses.replace(model, task=models.EMBEDDING)
     logging.info("Task of %s: %s.", model.checkpoint, model.task)
+    logging.info(
+        "A sequence has at most %d word pieces, the max_seq_length of %s.",
+        model.max_seq_length,
+        options.model_dir,
+    )
     network = models.load(model)
     described = {
         **model.description,

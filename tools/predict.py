@@ -19,7 +19,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from absl import logging
 
@@ -29,6 +29,9 @@ from training import flags as training_flags
 
 if TYPE_CHECKING:
     from serving import predicting
+
+# An encoded line; None if it is blank, and its error if it is wrong.
+_Example: TypeAlias = "predicting.Encoded | ValueError | None"
 
 ARGUMENTS = "[TEXT ...]"
 _TEXT, _JSON = "text", "json"
@@ -69,7 +72,8 @@ def run(
     Raises:
         OSError: a file cannot be read.
         ValueError: the folder has no model for texts, or an example does not
-            fit the model; the message names its origin.
+            fit the model. The message names its origin; examples before it, and
+            in JSON all others, are answered.
     """
     if texts and options.input_file:
         raise ValueError("Give texts or --input_file; got both.")
@@ -78,25 +82,74 @@ def run(
             paths.check_readable(path)
     session = _Session(options)
     is_stream = not texts and options.input_file in (None, "-")
-    if is_stream and standard_input.isatty():
-        sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
-        for line in lines.decoded(standard_input, "input"):
-            try:
+    try:
+        if is_stream and standard_input.isatty():
+            sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
+            for _, line in _decoded(standard_input, "input"):
                 session.answer([session.read(line)], standard_output)
-            except ValueError as error:  # A wrong line ends nothing.
-                standard_output.write(f"{error}\n")
-        return
-    name, read = "standard input", lines.decoded(standard_input, "input")
-    if options.input_file not in (None, "-"):
-        name, read = options.input_file, lines.read_lines(options.input_file)
-    found = ((f"{name}, line {i}", line) for i, line in enumerate(read, 1))
+            return
+        # From standard input, answers do not wait for more than a batch.
+        size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
+        examples = (
+            session.read(line, where)
+            for where, line in _lines(options, texts, standard_input)
+        )
+        _answer_all(session, examples, size, standard_output)
+    finally:
+        session.predictor.log_truncation()
+
+
+def _lines(
+    options: Options, texts: Sequence[str], standard_input: BinaryIO
+) -> Iterator[tuple[str, str | ValueError]]:
+    """Yields the lines to answer, or their errors, after their origin."""
     if texts:
-        found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
-    examples = _examples(session, found)
-    # From standard input, answers do not wait for more than a batch.
-    size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
+        return ((f"text {i}", text) for i, text in enumerate(texts, start=1))
+    if options.input_file in (None, "-"):
+        return _decoded(standard_input, "standard input")
+    raw = lines.read_raw_lines(options.input_file)
+    return _decoded(raw, options.input_file)
+
+
+def _decoded(
+    raw: Iterable[bytes], name: str
+) -> Iterator[tuple[str, str | ValueError]]:
+    for number, line in enumerate(raw, start=1):
+        text: str | ValueError
+        try:
+            text = lines.utf8(lines.without_end(line), name, number)
+        except ValueError as error:
+            text = error
+        yield f"{name}, line {number}", text
+
+
+def _answer_all(
+    session: "_Session",
+    examples: "Iterator[_Example]",
+    size: int,
+    output: IO[str],
+) -> None:
+    """Answers examples in batches; a wrong one ends text, but not JSON.
+
+    Raises:
+        ValueError: an example is wrong; those before it are answered.
+    """
+    num_examples = 0
+    wrong: list[ValueError] = []
     while batch := list(itertools.islice(examples, size)):
-        session.answer(batch, standard_output)
+        for place, example in enumerate(batch):
+            if isinstance(example, ValueError):
+                wrong.append(example)
+                if session.format == _TEXT:
+                    session.answer(batch[:place], output)
+                    raise example
+        session.answer(batch, output)
+        num_examples += len(batch)
+    if wrong:
+        raise ValueError(
+            f"{len(wrong):,} of {num_examples:,} lines have no answer. The "
+            f"first: {wrong[0]}"
+        )
 
 
 class _Session:
@@ -120,37 +173,42 @@ class _Session:
             self.context = "\n".join(lines.read_lines(options.context_file))
         self.predictor = predicting.Predictor(model, _BATCH_SIZE)
 
-    def read(self, line: str) -> "predicting.Encoded | None":
+    def read(
+        self, line: str | ValueError, where: str | None = None
+    ) -> "_Example":
+        """Encodes a line; returns None if it is blank, its error if wrong."""
         from serving import predicting
 
+        if isinstance(line, ValueError):
+            return line
         if not line.strip():
             return None
-        return self.predictor.encode(
-            predicting.example(self.task, line, self.context)
-        )
+        try:
+            return self.predictor.encode(
+                predicting.example(self.task, line, self.context)
+            )
+        except ValueError as error:
+            return ValueError(f"{where}: {error}") if where else error
 
-    def answer(
-        self, examples: "Sequence[predicting.Encoded | None]", output: IO[str]
-    ) -> None:
-        known = [each for each in examples if each is not None]
-        answers = iter(self.predictor.predict(known))
-        for each in examples:
+    def answer(self, examples: "Sequence[_Example]", output: IO[str]) -> None:
+        """Writes the answers to examples, and the errors of wrong ones."""
+        from serving import predicting
+
+        encoded = [e for e in examples if isinstance(e, predicting.Encoded)]
+        answers = iter(self.predictor.predict(encoded))
+        for example in examples:
             text = ""
-            if each is not None and self.format == _JSON:
-                found = {**each.example, **next(answers)}
-                text = json.dumps(found, ensure_ascii=False)
-            elif each is not None:
-                text = table(each.example, next(answers))
+            if isinstance(example, ValueError):
+                text = str(example)
+                if self.format == _JSON:
+                    text = json.dumps({"error": text}, ensure_ascii=False)
+            elif example is not None and self.format == _JSON:
+                answer = {**example.example, **next(answers)}
+                text = json.dumps(answer, ensure_ascii=False)
+            elif example is not None:
+                text = table(example.example, next(answers))
             output.write(f"{text}\n")
         output.flush()
-
-
-def _examples(session: _Session, found) -> Iterator[Any]:
-    for where, text in found:
-        try:
-            yield session.read(text)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
 
 
 def table(example: Any, answer: dict[str, Any]) -> str:

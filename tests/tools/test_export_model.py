@@ -49,7 +49,7 @@ def test_texts_in_windows_cannot_be_embedded(tmp_path):
 
 
 @pytest.mark.slow
-def test_hidden_layers_are_those_of_the_release(tmp_path):
+def test_hidden_layers_are_those_of_the_release(tmp_path, caplog):
     model = serving_client.golden_model(tmp_path / "model")
     config = _GOLDEN / "inputs/bert_config_4layers.json"
     shutil.copy(config, model / "bert_config.json")
@@ -66,6 +66,8 @@ def test_hidden_layers_are_those_of_the_release(tmp_path):
     described = json.loads(pathlib.Path(version, "model.json").read_text())
     assert described["task"] == "embedding"
     assert described["layers"] == [-1, -2, -3, -4]
+    limit = f"at most 32 word pieces, the max_seq_length of {model}"
+    assert any(limit in message for message in caplog.messages)
     texts = [lines[record["linex_index"]] for record in single]
     (got,) = serving_client.ask(version, {"text_a": texts})
     for row, record in enumerate(single):

@@ -112,10 +112,104 @@ def test_what_cannot_be_asked_is_refused(classifier, masks, tmp_path):
     (tmp_path / "paragraph.txt").write_text("one")
     with pytest.raises(ValueError, match="of this one is classification"):
         _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
-    with pytest.raises(ValueError, match=r"line 2: The text must have a .MASK"):
-        _ask(masks, given=b"[MASK]\nnone\n")
     with pytest.raises(ValueError, match="at most 160 word pieces"):
-        _ask(masks, "[MASK] " + "a " * 158)
+        _printed(masks, "[MASK] " + "a " * 158)
+
+
+# --------------------------------------------------------------- Wrong lines
+
+_LINES = ["a [MASK]", "[MASK] b", "no mask", "", "\xe4 [MASK]", "c [MASK]"]
+
+
+def _refused(model, lines, **options):
+    """Returns what the tool prints before its error, and the error."""
+    output = io.StringIO()
+    with pytest.raises(ValueError) as caught:
+        predict.run(
+            predict.Options(model=str(model), **options),
+            [],
+            io.BytesIO("\n".join(lines).encode("latin-1")),
+            output,
+        )
+    return output.getvalue(), str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 32])
+def test_the_lines_before_a_wrong_one_are_answered(masks, monkeypatch, size):
+    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
+    printed, error = _refused(masks, _LINES)
+    assert printed == _printed(masks, *_LINES[:2])
+    assert error == (
+        "standard input, line 3: The text must have a [MASK]; got 'no mask'."
+    )
+
+
+def test_the_lines_of_a_file_before_a_wrong_one_are_answered(masks, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a [MASK]\n\xe4 [MASK]\nb [MASK]\n")
+    printed, error = _refused(masks, [], input_file=str(path))
+    assert printed == _printed(masks, "a [MASK]")
+    assert error.startswith(f"{path}, line 2: not UTF-8 (byte 0xe4)")
+
+
+@pytest.mark.parametrize("size", [1, 2, 32])
+def test_json_has_an_error_for_each_wrong_line_and_goes_on(
+    masks, monkeypatch, size
+):
+    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
+    printed, error = _refused(masks, _LINES, format="json")
+    rows = [json.loads(line) if line else None for line in printed.split("\n")]
+    assert [row and row.get("text") for row in rows] == [
+        *("a [MASK]", "[MASK] b", None, None, None, "c [MASK]", None)
+    ]
+    assert rows[2] == {
+        "error": "standard input, line 3: The text must have a [MASK]; got "
+        "'no mask'."
+    }
+    assert rows[4]["error"].startswith("standard input, line 5: not UTF-8")
+    assert error == (
+        f"2 of 6 lines have no answer. The first: {rows[2]['error']}"
+    )
+
+
+def test_a_wrong_text_of_the_command_line_is_named(masks):
+    with pytest.raises(ValueError, match=r"^text 2: The text must have"):
+        _printed(masks, "[MASK]", "none")
+
+
+# ----------------------------------------------------------------- Long texts
+
+
+def _warnings(caplog):
+    return [r.message for r in caplog.records if r.levelname == "WARNING"]
+
+
+def test_one_line_of_a_run_counts_the_texts_that_are_cut(tmp_path, caplog):
+    model = serving_client.golden_classifier(tmp_path / "run")
+    serving_client.describe(
+        model, task="classification", labels=["0", "1"], max_seq_length=32
+    )
+    long = " ".join(["it rained"] * 20)
+    _ask(model, "it rained")
+    assert _warnings(caplog) == []
+    _ask(model, long, "it rained", f"it rained ||| {long}")
+    (line,) = _warnings(caplog)
+    assert line.startswith("texts: 2 of 3 examples are longer than 32 word")
+    assert line.endswith("See max_seq_length in the model's task.json")
+
+
+def test_questions_that_are_cut_are_counted(tmp_path, caplog):
+    model = serving_client.golden_model(tmp_path / "squad")
+    serving_client.describe(
+        model,
+        task="question_answering",
+        version_2_with_negative=False,
+        max_seq_length=32,
+        max_query_length=8,
+    )
+    _ask(model, "who ? ||| it rained", "it " * 9 + "||| it rained")
+    (line,) = _warnings(caplog)
+    assert line.startswith("questions: 1 of 2 examples are longer than 8 word")
 
 
 # ------------------------------------------------------------- Parts of lines
