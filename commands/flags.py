@@ -78,13 +78,13 @@ class Heading:
         """Declares a field as a flag that is False if not given."""
         return self.flag(False, help, **details)
 
-    def count(self, default: int, help: str) -> Any:  # noqa: A002
+    def count(self, default: int, help: str, **details: Any) -> Any:  # noqa: A002
         """Declares a field as a flag that is at least 1."""
-        return self.flag(default, help, lower_bound=1)
+        return self.flag(default, help, lower_bound=1, **details)
 
-    def whole(self, default: int, help: str) -> Any:  # noqa: A002
+    def whole(self, default: int, help: str, **details: Any) -> Any:  # noqa: A002
         """Declares a field as a flag that is at least 0."""
-        return self.flag(default, help, lower_bound=0)
+        return self.flag(default, help, lower_bound=0, **details)
 
 
 class Group:
@@ -105,14 +105,24 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The flag of a field; the field has its name, type and default."""
+    """The flag of a field; the field has its name, type and default.
+
+    Attributes:
+        help, heading: of the flag in --help.
+        choices: the values that are allowed; any value if empty.
+        lower_bound, upper_bound: of a number.
+        parser: instead of that of the type.
+        changes_result: whether the weights after training depend on the value.
+            A run that resumes with another value says so.
+    """
 
     help: str
     heading: Heading
-    choices: Sequence[str] = ()  # Any value if empty.
+    choices: Sequence[str] = ()
     lower_bound: float | None = None
     upper_bound: float | None = None
-    parser: flags.ArgumentParser | None = None  # Instead of the type's.
+    parser: flags.ArgumentParser | None = None
+    changes_result: bool = False
 
 
 def needed(value: _Value | None, name: str) -> _Value:
@@ -129,6 +139,15 @@ def needed(value: _Value | None, name: str) -> _Value:
 def given(values: flags.FlagValues = flags.FLAGS) -> frozenset[str]:
     """Returns the names of the flags on the command line."""
     return frozenset(name for name in values if values[name].present)
+
+
+def changing_result(options: type) -> frozenset[str]:
+    """Returns the names of the flags that change the trained weights."""
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(options)
+        if field.metadata["flag"].changes_result
+    )
 
 
 def redeclare(options: type, name: str, default: Any = None) -> Any:

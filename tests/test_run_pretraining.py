@@ -440,3 +440,13 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     assert time.process_time() - start < 60
     found = [line["step"] for line in toy.metrics(tmp_path)]
     assert found == [1_000_001, 1_000_002, 1_000_003]
+
+
+def test_a_resumed_run_says_that_its_steps_are_compiled_in_another_way(
+    tmp_path, caplog
+):
+    toy.run(tmp_path, num_train_steps=2)
+    toy.run(tmp_path, num_train_steps=2, jit_compile="false")
+    assert "other settings" not in caplog.text
+    toy.run(tmp_path, num_train_steps=3, jit_compile="true")
+    assert "jit_compile was False and is True" in caplog.text

@@ -120,56 +120,76 @@ class TrainingOptions(TpuOptions):
         "weights are used. A checkpoint in --output_dir takes precedence."
     )
     train_batch_size: int = flags.Group.TRAINING.count(
-        32, "Examples in a training step, over all devices together."
+        32,
+        "Examples in a training step, over all devices together.",
+        changes_result=True,
     )
     learning_rate: float = flags.Group.TRAINING.flag(
-        5e-5, "Peak learning rate of Adam.", lower_bound=0.0
+        5e-5,
+        "Peak learning rate of Adam.",
+        lower_bound=0.0,
+        changes_result=True,
     )
     optimizer: str = flags.Group.TRAINING.flag(
         "adamw",
         "adamw: the release's Adam with weight decay; lamb: the same with "
         "layer-wise learning rates, for very large batches.",
         choices=("adamw", "lamb"),
+        changes_result=True,
     )
     lr_schedule: str = flags.Group.TRAINING.flag(
         "release",
         "release: the linear decay starts at step 0, so the rate drops when "
         "the warm-up ends; continuous: it starts at the end of the warm-up.",
         choices=("release", "continuous"),
+        changes_result=True,
     )
     adam_bias_correction: bool = flags.Group.TRAINING.switch(
-        "Correct the bias of Adam's moments; the release does not."
+        "Correct the bias of Adam's moments; the release does not.",
+        changes_result=True,
     )
     end_learning_rate: float = flags.Group.TRAINING.flag(
-        0.0, "Learning rate at the last step.", lower_bound=0.0
+        0.0,
+        "Learning rate at the last step.",
+        lower_bound=0.0,
+        changes_result=True,
     )
     weight_decay: float = flags.Group.TRAINING.flag(
         0.01,
         "Weight decay, except of biases and layer normalization.",
         lower_bound=0.0,
+        changes_result=True,
     )
     adam_beta_1: float = flags.Group.TRAINING.flag(
         0.9,
         "Decay rate of Adam's first moment.",
         lower_bound=0.0,
         upper_bound=1.0,
+        changes_result=True,
     )
     adam_beta_2: float = flags.Group.TRAINING.flag(
         0.999,
         "Decay rate of Adam's second moment.",
         lower_bound=0.0,
         upper_bound=1.0,
+        changes_result=True,
     )
     adam_epsilon: float = flags.Group.TRAINING.flag(
-        1e-6, "Added to the root of Adam's second moment.", lower_bound=0.0
+        1e-6,
+        "Added to the root of Adam's second moment.",
+        lower_bound=0.0,
+        changes_result=True,
     )
     max_grad_norm: float = flags.Group.TRAINING.flag(
         1.0,
         "Norm to which gradients are clipped; 0 for no clipping.",
         lower_bound=0.0,
+        changes_result=True,
     )
     random_seed: int = flags.Group.TRAINING.whole(
-        12345, "Seed of initial weights, order of examples and dropout."
+        12345,
+        "Seed of initial weights, order of examples and dropout.",
+        changes_result=True,
     )
     log_every_steps: int = flags.Group.CHECKPOINTS.count(
         100, "Steps between progress reports."
@@ -195,6 +215,7 @@ class TrainingOptions(TpuOptions):
         1,
         "Number of micro-batches per update and device; memory is needed for "
         "one micro-batch at a time.",
+        changes_result=True,
     )
     recompute: bool = flags.Group.SPEED.switch(
         "Gradient checkpointing: keep only the inputs of the Transformer "
@@ -203,7 +224,8 @@ class TrainingOptions(TpuOptions):
     )
     packing: bool = flags.Group.SPEED.switch(
         "Train with several texts of a batch in one row instead of padding. "
-        "Each text attends only to itself."
+        "Each text attends only to itself.",
+        changes_result=True,
     )
     distribution_strategy: str = flags.Group.DEVICES.flag(
         "auto",
@@ -222,6 +244,7 @@ class TrainingOptions(TpuOptions):
         "GPUs, and in float32 on CPUs without AVX-512. Results then differ in "
         "their last bits.",
         choices=("auto", "true", "false"),
+        changes_result=True,
     )
     deterministic: bool = flags.Group.DEVICES.switch(
         "Make runs on GPUs reproducible bit for bit, also after a resume; "
@@ -233,6 +256,7 @@ class TrainingOptions(TpuOptions):
         "the loss and is for GPUs without bfloat16. auto: mixed_bfloat16 if "
         "the device is known to multiply it faster, else float32.",
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
+        changes_result=True,
     )
 
     def __post_init__(self):
@@ -263,10 +287,12 @@ class PretrainingOptions(TrainingOptions):
         "Held-out record files for evaluation; default --input_file."
     )
     num_train_steps: int = flags.Group.TRAINING.count(
-        100000, "Total number of steps, including those before a resume."
+        100000,
+        "Total number of steps, including those before a resume.",
+        changes_result=True,
     )
     num_warmup_steps: int = flags.Group.TRAINING.whole(
-        10000, "Steps of learning-rate warm-up."
+        10000, "Steps of learning-rate warm-up.", changes_result=True
     )
     stop_at_step: int = flags.Group.TRAINING.whole(
         0,
@@ -279,6 +305,7 @@ class PretrainingOptions(TrainingOptions):
         "Training objective. mlm_nsp: masked LM and next sentences; mlm: "
         "masked LM alone; ltr: a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
+        changes_result=True,
     )
     max_seq_length: int = flags.redeclare(
         instance_options.InstanceOptions, "max_seq_length"
@@ -320,18 +347,23 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
 
     do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
     num_train_epochs: float = flags.Group.TRAINING.flag(
-        3.0, "Number of epochs; may be a fraction.", lower_bound=0.0
+        3.0,
+        "Number of epochs; may be a fraction.",
+        lower_bound=0.0,
+        changes_result=True,
     )
     warmup_proportion: float = flags.Group.TRAINING.flag(
         0.1,
         "Share of the steps for learning-rate warm-up.",
         lower_bound=0.0,
         upper_bound=1.0,
+        changes_result=True,
     )
     freeze_layers: int = flags.Group.TRAINING.whole(
         0,
         "Freeze the embeddings and this many of the first layers; 0 trains "
         "everything.",
+        changes_result=True,
     )
     predict_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in a prediction batch, over all devices together."
@@ -436,6 +468,7 @@ class SequenceOptions(FineTuningOptions):
         128,
         "Maximum sequence length in word pieces; longer text is truncated, "
         "shorter text is padded.",
+        changes_result=True,
     )
 
     eval_batch_flag = "eval_batch_size"
@@ -461,6 +494,7 @@ class TaggingOptions(SequenceOptions):
         + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
         + ".",
         choices=FEATURE_LAYERS,
+        changes_result=True,
     )
 
     def __post_init__(self):
@@ -490,10 +524,12 @@ class AblationOptions:
         "run_pretraining.py --objective=ltr. A checkpoint of this project that "
         "was trained with another attention is refused.",
         choices=ATTENTIONS,
+        changes_result=True,
     )
     bilstm_head: bool = flags.Group.MODEL.switch(
         "Insert a randomly initialized BiLSTM between the encoder and the "
-        "output layer."
+        "output layer.",
+        changes_result=True,
     )
 
     @property

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -33,34 +33,6 @@ _WITHOUT_POOLER = {
     "BertForQuestionAnswering",
     name_tables.TOKEN_CLASSIFICATION,
 }
-# The flags on which the result of a resumed run depends.
-_RESULT_FLAGS = (
-    "task_name",
-    "objective",
-    "max_seq_length",
-    "max_predictions_per_seq",
-    "num_train_steps",
-    "num_warmup_steps",
-    "num_train_epochs",
-    "warmup_proportion",
-    "train_batch_size",
-    "num_accumulation_steps",
-    "learning_rate",
-    "end_learning_rate",
-    "lr_schedule",
-    "optimizer",
-    "weight_decay",
-    "adam_beta_1",
-    "adam_beta_2",
-    "adam_epsilon",
-    "adam_bias_correction",
-    "max_grad_norm",
-    "freeze_layers",
-    "packing",
-    "class_weights",
-    "random_seed",
-    "precision",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,15 +75,20 @@ class Plan:
 def run_state(
     options: training_flags.TrainingOptions,
     plan: Plan,
-    strategy: tf.distribute.Strategy,
+    trainer: steps.Trainer,
 ) -> dict[str, Any]:
     """Returns the flags and the data of a run, which each checkpoint stores."""
     values = {
         **dataclasses.asdict(options),
         "precision": devices.precision_in_use(),
     }
-    data = {**plan.data, "num_replicas": strategy.num_replicas_in_sync}
-    return json.loads(json.dumps({"flags": values, "data": data}))
+    num_replicas = trainer.strategy.num_replicas_in_sync
+    data = {**plan.data, "num_replicas": num_replicas}
+    return json.loads(
+        json.dumps(
+            {"flags": values, "data": data, "jit_compile": trainer.jit_compile}
+        )
+    )
 
 
 def make_trainer(
@@ -348,8 +325,9 @@ def _resume(
                     "its --output_dir. To start from these weights, pass them "
                     "as --init_checkpoint with another --output_dir."
                 )
-            now = run_state(options, plan, trainer.strategy)
-            _warn_of_changes(prefix, saved, now)
+            now = run_state(options, plan, trainer)
+            names = flags.changing_result(type(options)) - {"jit_compile"}
+            _warn_of_changes(prefix, saved, now, names)
             trainer.loss_scale.restore(saved["loss_scale"])
         logging.info("Resumed from %s at step %d.", prefix, step)
         if options.init_checkpoint:
@@ -367,15 +345,21 @@ def _resume(
 
 
 def _warn_of_changes(
-    prefix: str, saved: Mapping[str, Any], now: Mapping[str, Any]
+    prefix: str,
+    saved: Mapping[str, Any],
+    now: Mapping[str, Any],
+    names: Collection[str],
 ) -> None:
     values = {
         name: value
         for name, value in saved.get("flags", {}).items()
-        if name in _RESULT_FLAGS
+        if name in names
     }
+    # The choice of `--jit_compile=auto` counts.
+    choice = {k: saved[k] for k in ("jit_compile",) if k in saved}
     differing = {
         **messages.changes(values, now["flags"]),
+        **messages.changes(choice, now),
         **messages.changes(saved.get("data", {}), now["data"]),
     }
     if differing:

@@ -178,10 +178,7 @@ class _Run:
                 step,
                 variables={**self._weights(), **trainer.optimizer.slots()},
                 state={
-                    **initialization.run_state(
-                        options, self._plan, trainer.strategy
-                    ),
-                    "jit_compile": trainer.jit_compile,
+                    **initialization.run_state(options, self._plan, trainer),
                     "loss_scale": trainer.loss_scale.state(),
                     "unreported": sums,
                 },

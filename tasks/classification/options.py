@@ -40,7 +40,7 @@ class SentenceOptions:
         "training file.",
     )
     task_name: str = flags.Group.FILES.required(
-        f"{', '.join(glue.DATASETS)} or custom."
+        f"{', '.join(glue.DATASETS)} or custom.", changes_result=True
     )
     data_dir: flags.Path = flags.Group.FILES.required(
         "Folder of the task's files."
@@ -68,6 +68,7 @@ class SentenceOptions:
         "Label weights in the loss: one number per label, in the order of "
         "task.json, or `balanced`, which gives all labels the same total "
         "weight.",
+        changes_result=True,
     )
     dev_fraction: float = flags.Group.FILES.flag(
         0.0,

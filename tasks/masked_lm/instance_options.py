@@ -20,10 +20,13 @@ class InstanceOptions:
 
     # [CLS], two [SEP] and a token of each sentence.
     max_seq_length: int = _PAIRS.flag(
-        128, "Tokens per pair.", lower_bound=NUM_SPECIAL_TOKENS + 2
+        128,
+        "Tokens per pair.",
+        lower_bound=NUM_SPECIAL_TOKENS + 2,
+        changes_result=True,
     )
     max_predictions_per_seq: int = _PAIRS.count(
-        20, "Maximum number of predicted tokens per pair."
+        20, "Maximum number of predicted tokens per pair.", changes_result=True
     )
     masked_lm_prob: float = _PAIRS.flag(
         0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1

@@ -1,6 +1,8 @@
 import pytest
 
+import run_classifier
 import run_pretraining
+from commands import flags as flags_lib
 from tasks import task
 from tests import programs
 from training import flags as training_flags
@@ -53,3 +55,18 @@ def test_held_out_data_are_read_where_they_are_scored(given, expected):
         **given,
     )
     assert (task.EVAL in options.needed_splits) is expected
+
+
+def test_flags_that_change_the_weights_are_marked_where_declared():
+    marked = flags_lib.changing_result(run_classifier.Options)
+    assert marked >= {
+        *("learning_rate", "packing", "jit_compile", "precision", "attention"),
+        *("class_weights", "freeze_layers", "task_name", "random_seed"),
+    }
+    assert not marked & {
+        *("output_dir", "log_every_steps", "eval_batch_size", "recompute"),
+        *("save_checkpoints_steps", "num_trials", "init_checkpoint"),
+    }
+    marked = flags_lib.changing_result(run_pretraining.Options)
+    assert marked >= {"objective", "num_warmup_steps", "max_seq_length"}
+    assert not marked & {"stop_at_step", "input_file", "max_eval_steps"}
