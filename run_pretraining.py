@@ -54,11 +54,14 @@ def run(options: Options) -> None:
         loop,
         objectives,
         pretraining,
+        pretraining_data,
         steps,
     )
 
     strategy = devices.prepare(options)
-    train_records, held_out_records = pretraining.open_records(options, config)
+    train_records, held_out_records = pretraining_data.open_records(
+        options, config
+    )
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with strategy.scope():

@@ -7,12 +7,16 @@ Cross-contamination". A token attends only to its own text, so the outputs are
 those of the padded batch. They are computed for fewer tokens.
 """
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from keras import ops
 
 from modeling.compilation import Tensor
+
+_MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
+_DEVIATIONS = 4  # Of the largest number of rows from the mean.
 
 
 def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
@@ -30,6 +34,29 @@ def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
     ends = np.cumsum(ordered)
     shares = ends[-1] * np.arange(1, most + 1) / most
     return np.unique(ordered[np.searchsorted(ends, shares)]).tolist()
+
+
+def row_counts(
+    batches: Iterable[np.ndarray], row_length: int, num_parts: int
+) -> list[int]:
+    """Chooses the numbers of rows that packed batches are padded to.
+
+    Args:
+        batches: samples of batches, the tokens of their texts: `[B, ...]`.
+        row_length, num_parts: see `pack`.
+
+    Returns:
+        Ascending numbers of rows of a micro-batch.
+    """
+    counts = [
+        len(pack(lengths.ravel(), row_length, num_parts)) // num_parts
+        for lengths in batches
+    ]
+    # A batch that the sample lacks may need more rows.
+    rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
+    return padded_sizes(
+        np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
+    )
 
 
 def pack(

@@ -8,7 +8,6 @@ on the number of devices.
 import contextlib
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,6 +18,7 @@ from modeling import packing
 from training import (
     dynamic_masking,
     objectives,
+    record_checks,
     record_files,
     record_order,
     records,
@@ -32,10 +32,10 @@ _PREFETCHED_BATCHES = 8
 _OF_PYTHON = re.compile(
     r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
 )
-# Each number of packed rows is compiled; they are chosen from about so many
-# records, the largest of them so many standard deviations above the mean.
-_NUM_SAMPLED, _MAX_ROW_COUNTS, _DEVIATIONS = 3200, 3, 4
-_ROW_STEP = 16  # Their length is a multiple of this.
+# An error of `tf.io.parse_example` names the record.
+_OF_RECORD = re.compile(r"Name: (.+), ((?:Key|Feature): .+)")
+_SAMPLED_RECORDS = 3200  # For the numbers of packed rows.
+_ROW_STEP = 16  # The length of packed rows is a multiple of this.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,7 @@ class RecordSource:
         files: the record files, in order.
         features: the features of each record.
         vocab_size: token ids must be below it.
+        type_vocab_size: segment ids must be below it; None: not checked.
         masking: the dynamic masking of unmasked records.
         lengths_to_pad_to: ascending; truncate the padding common to all rows of
             a batch, to the least of these lengths that the rows fit. Empty to
@@ -59,24 +60,57 @@ class RecordSource:
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
+    type_vocab_size: int | None = None
     masking: dynamic_masking.Masking | None = None
     lengths_to_pad_to: Sequence[int] = ()
     packed_length: int = 0
     num_parts: int = 1
     packed_rows: Sequence[int] = ()
 
+    def read(
+        self, indices: Sequence[int] | np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Reads a batch of `[B]` records, masked as in an evaluation.
+
+        Raises:
+            ValueError: a record does not fit; names it.
+        """
+        with reading_errors(), tf.device("CPU:0"):
+            batch = self.parse(
+                tf.constant(self.files.read(indices)),
+                tf.constant(self.files.names(indices)),
+                tf.constant(evaluation_seeds(np.asarray(indices))),
+            )
+            return {name: value.numpy() for name, value in batch.items()}
+
+    def limits(self) -> dict[str, int]:
+        """Returns the number of values that each kind of id may have."""
+        shapes = {feature.name: feature.shape for feature in self.features}
+        limits = {
+            "input_ids": self.vocab_size,
+            "segment_ids": self.type_vocab_size,
+            "masked_lm_positions": shapes["input_ids"][-1],
+            "masked_lm_ids": self.vocab_size,
+            "next_sentence_labels": 2,
+        }
+        return {name: limit for name, limit in limits.items() if limit}
+
     def parse(
-        self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
+        self,
+        serialized: tf.Tensor,
+        names: tf.Tensor,
+        seeds: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
         """Parses `[B]` records to a batch of tensors.
 
         Args:
             serialized: the records.
+            names: of the records, for error messages.
             seeds: `[B, 2]` int64, the seeds of the masks of each record; may be
                 None without dynamic masking.
         """
-        batch = records.parse(serialized, self.features)
-        _check_ids(batch, self.vocab_size)
+        batch = records.parse(serialized, self.features, names)
+        self._check_ids(batch, names)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
         if self.packed_length:
@@ -84,6 +118,19 @@ class RecordSource:
         if not self.lengths_to_pad_to:
             return batch
         return _without_shared_padding(batch, self.lengths_to_pad_to)
+
+    def _check_ids(self, batch, names: tf.Tensor) -> None:
+        limits = self.limits()
+        present = [name for name in limits if name in batch]
+
+        def check(names, *ids):
+            record_checks.check_ids(
+                dict(zip(present, ids, strict=True)),
+                limits,
+                [name.decode() for name in names],
+            )
+
+        tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
 
     def _packed(self, batch):
         """Truncates `[B, ..., T]` features; adds the rows that pack them."""
@@ -105,18 +152,33 @@ class RecordSource:
 
         For a record of several sequences it is the greatest count.
         """
-        mask = [f for f in self.features if f.name == "input_mask"]
-        counts = []
-        for batch in records.scan(self.files, mask):
-            sums = batch["input_mask"].sum(axis=-1)  # [n] or [n, C]
-            counts.append(sums.reshape(len(sums), -1).max(axis=1))
-        return np.concatenate(counts).astype(np.int64)
+        counts = self.sequence_lengths()
+        return counts.reshape(len(counts), -1).max(axis=1)
+
+    def sequence_lengths(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Counts the tokens of each sequence: `[N]` or `[N, C]` int64.
+
+        Args:
+            indices: the records; None for all, in file order.
+        """
+        return np.concatenate(
+            [
+                mask.sum(axis=-1, dtype=np.int64)
+                for mask in self._scan("input_mask", indices)
+            ]
+        )
 
     def values(self, name: str) -> np.ndarray:
         """Reads a feature of all records: `[N, *shape]`."""
+        return np.concatenate([*self._scan(name)])
+
+    def _scan(
+        self, name: str, indices: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
         (feature,) = (f for f in self.features if f.name == name)
-        parts = records.scan(self.files, [feature])
-        return np.concatenate([part[name] for part in parts])
+        with reading_errors():
+            for batch in records.scan(self.files, [feature], indices):
+                yield batch[name]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -213,19 +275,18 @@ def training_batches(
         packed_length=row_length,
         num_parts=options.num_accumulation_steps,
     )
-    counts = []
-    for step in range(-(-_NUM_SAMPLED // batches.batch_size)):
-        indices = batches.order.batch(step, batches.batch_size)
-        for rows in np.split(indices, num_replicas):
-            serialized = source.files.read(rows)
-            batch = source.parse(serialized, evaluation_seeds(rows))
-            counts.append(len(batch[objectives.PACKED]) // source.num_parts)
-    rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
-    chosen = packing.padded_sizes(
-        np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
+    # The batches of the first steps, of which each replica packs its part.
+    num_steps = -(-_SAMPLED_RECORDS // batches.batch_size)
+    sampled = source.sequence_lengths(
+        batches.order.batch(0, num_steps * batches.batch_size)
+    )
+    packed_rows = packing.row_counts(
+        np.split(sampled, num_steps * num_replicas),
+        row_length,
+        source.num_parts,
     )
     return dataclasses.replace(
-        batches, source=dataclasses.replace(source, packed_rows=chosen)
+        batches, source=dataclasses.replace(source, packed_rows=packed_rows)
     )
 
 
@@ -295,15 +356,20 @@ def reading_errors() -> Iterator[None]:
     """Replaces the error of TensorFlow for a record that cannot be read.
 
     Raises:
-        ValueError: with the message of `record_files` or `records` alone.
+        ValueError: with the message of `record_files` or `record_checks` alone;
+            or the name of a record that does not fit, and the reason.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        found = _OF_PYTHON.search(error.message)
-        if not found:
-            raise
-        raise ValueError(found[1]) from error
+        if damage := _OF_PYTHON.search(error.message):
+            raise ValueError(damage[1]) from error
+        if misfit := _OF_RECORD.search(error.message):
+            name, problem = misfit.groups()
+            raise ValueError(
+                f"{name} does not fit this run: {problem}."
+            ) from error
+        raise
 
 
 def check_batch_size(
@@ -358,22 +424,24 @@ def _dataset(
         replica = context.input_pipeline_id * num_local + element % num_local
         return element // num_local, replica * per_replica + row_numbers
 
-    def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         step, rows = rows_of(int(element), np.arange(per_replica))
         indices, seeds = records_of(step, rows)
         # An object array keeps trailing zero bytes, which "S" arrays drop.
         serialized = np.empty(len(indices), dtype=object)
         serialized[:] = source.files.read(indices)
-        return serialized, seeds
+        names = np.array(source.files.names(indices), dtype=object)
+        return serialized, names, seeds
 
     # Without AutoGraph, for the reason given in `steps.Trainer`.
     @tf.autograph.experimental.do_not_convert
     def load(element):
-        serialized, seeds = tf.numpy_function(
-            read, [element], [tf.string, tf.int64]
+        serialized, names, seeds = tf.numpy_function(
+            read, [element], [tf.string, tf.string, tf.int64]
         )
         batch = source.parse(
             tf.ensure_shape(serialized, [per_replica]),
+            tf.ensure_shape(names, [per_replica]),
             tf.ensure_shape(seeds, [per_replica, 2]),
         )
         if weights is None:
@@ -391,25 +459,6 @@ def _dataset(
         .prefetch(_PREFETCHED_BATCHES)
         .with_options(options)
     )
-
-
-def _check_ids(batch, vocab_size: int) -> None:
-    # On a GPU the embedding of an id out of range is silently zero.
-    limits = {
-        "input_ids": vocab_size,
-        "masked_lm_ids": vocab_size,
-        "masked_lm_positions": batch["input_ids"].shape[-1],
-    }
-    for name in limits.keys() & batch.keys():
-        is_right = (batch[name] >= 0) & (batch[name] < limits[name])
-        tf.debugging.Assert(
-            tf.reduce_all(is_right),
-            [
-                f"A record's {name} must be at least 0 and less than "
-                f"{limits[name]} (word ids: the vocab_size of the model); got",
-                tf.boolean_mask(batch[name], ~is_right),
-            ],
-        )
 
 
 def _without_shared_padding(batch, lengths: Sequence[int]):

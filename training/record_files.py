@@ -107,8 +107,22 @@ class RecordFiles:
 
     def name(self, index: int) -> str:
         """Returns the name of a record: its file and its number, from 0."""
-        number = int(np.searchsorted(self._first, index, side="right")) - 1
-        return f"{self.paths[number]} record {index - self._first[number]}"
+        return self.names([index])[0]
+
+    def names(self, indices: Sequence[int] | np.ndarray) -> list[str]:
+        """Returns the name of each record."""
+        numbers = np.searchsorted(self._first, indices, side="right") - 1
+        records = np.asarray(indices) - self._first[numbers]
+        return [
+            f"{self.paths[number]} record {record}"
+            for number, record in zip(
+                numbers.tolist(), records.tolist(), strict=True
+            )
+        ]
+
+    def first_records(self) -> np.ndarray:
+        """Lists the first record of each file that is not empty."""
+        return self._first[:-1][np.diff(self._first) > 0]
 
     def read(self, indices: Sequence[int] | np.ndarray) -> list[bytes]:
         """Reads records.

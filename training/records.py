@@ -33,12 +33,17 @@ class Feature:
     Attributes:
         name: the key in the record.
         shape: its shape in one record, without the batch axis.
-        dtype: "int64" or "float32", as stored.
+        dtype: "int64" or "float32".
+        stored_name: the key in records of another program; None: `name`.
+        stored_dtype: "int64" for whole numbers that another program stored for
+            "float32"; None: `dtype`.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "int64"
+    stored_name: str | None = None
+    stored_dtype: str | None = None
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
@@ -181,13 +186,16 @@ def _batches(
 
 
 def parse(
-    serialized: "tf.Tensor", features: Sequence[Feature]
+    serialized: "tf.Tensor",
+    features: Sequence[Feature],
+    names: "tf.Tensor | None" = None,
 ) -> dict[str, "tf.Tensor"]:
     """Parses a batch of records.
 
     Args:
         serialized: `[B]` string.
         features: the features of each record.
+        names: `[B]` string, of the records, for error messages.
 
     Returns:
         For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
@@ -202,32 +210,48 @@ def parse(
     parsed = tf.io.parse_example(
         serialized,
         {
-            feature.name: tf.io.FixedLenFeature(feature.shape, feature.dtype)
+            feature.stored_name or feature.name: tf.io.FixedLenFeature(
+                feature.shape, feature.stored_dtype or feature.dtype
+            )
             for feature in features
         },
+        example_names=names,
     )
     return {
-        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-        for name, value in parsed.items()
+        feature.name: tf.cast(
+            parsed[feature.stored_name or feature.name],
+            tf.int32 if feature.dtype == "int64" else tf.float32,
+        )
+        for feature in features
     }
 
 
 def scan(
-    files: record_files.RecordFiles, features: Sequence[Feature]
+    files: record_files.RecordFiles,
+    features: Sequence[Feature],
+    indices: np.ndarray | None = None,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features of all records in batches, in file order.
+    """Yields features of records in batches.
 
     Args:
         files: the record files.
         features: the features to read.
+        indices: the records; None for all, in file order.
 
     Yields:
         For each feature its name and a `[B, *shape]` array; B differs.
     """
     import tensorflow as tf
 
-    for start in range(0, len(files), _RECORDS_PER_SCAN):
-        stop = min(start + _RECORDS_PER_SCAN, len(files))
-        serialized = tf.constant(files.read(np.arange(start, stop)))
-        parsed = parse(serialized, features)
+    if indices is None:
+        indices = np.arange(len(files))
+    for start in range(0, len(indices), _RECORDS_PER_SCAN):
+        chosen = indices[start : start + _RECORDS_PER_SCAN]
+        # Otherwise a GPU would receive each feature and send it back.
+        with tf.device("CPU:0"):
+            parsed = parse(
+                tf.constant(files.read(chosen)),
+                features,
+                tf.constant(files.names(chosen)),
+            )
         yield {name: value.numpy() for name, value in parsed.items()}

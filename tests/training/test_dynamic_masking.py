@@ -334,12 +334,15 @@ def test_files_to_be_masked_in_different_ways_are_refused(other):
 def source(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("unmasked") / "records")
     masking = dynamic_masking.of_sidecars({"a": _metadata()})
-    features = records.unmasked_features(24, do_whole_word_mask=True)
+    features = (
+        *records.unmasked_features(24, do_whole_word_mask=True),
+        records.Feature(name="number", shape=(1,)),
+    )
     arrays = _features(
         _random_pairs(20, random.Random(6)),
         _masking(do_whole_word_mask=True).options,
     )
-    arrays["next_sentence_labels"] = np.arange(20)[:, np.newaxis]
+    arrays["number"] = np.arange(20)[:, np.newaxis]
     records.write_records(
         path,
         ({name: arrays[name][n] for name in arrays} for n in range(20)),
@@ -357,7 +360,7 @@ def _rows(batches):
     """Lists the rows of batches: the record's number, then its arrays."""
     return [
         (
-            int(batch["next_sentence_labels"][row, 0]),
+            int(batch["number"][row, 0]),
             batch["input_ids"][row].numpy().tolist(),
             batch["masked_lm_positions"][row].numpy().tolist(),
         )

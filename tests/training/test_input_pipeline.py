@@ -19,25 +19,24 @@ _FEATURES = records.pretraining_features(10, 2)
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """Eleven records in two files; the label tells which."""
+    """Eleven records in two files, with their numbers."""
     folder = tmp_path_factory.mktemp("records")
     examples = toy.random_examples(11)
-    examples["next_sentence_labels"] = np.arange(11)[:, np.newaxis]
-    paths = [
-        toy.write_records(
-            folder / name, {key: rows[part] for key, rows in examples.items()}
-        )
-        for name, part in (("a", slice(0, 4)), ("b", slice(4, 11)))
-    ]
+    examples["number"] = np.arange(11)[:, np.newaxis]
+    paths = []
+    for name, part in (("a", slice(0, 4)), ("b", slice(4, 11))):
+        paths.append(str(folder / name))
+        rows = {key: values[part] for key, values in examples.items()}
+        record_files.write_batches(paths[-1:], [rows])
     return input_pipeline.RecordSource(
         files=record_files.RecordFiles(paths),
-        features=_FEATURES,
+        features=(*_FEATURES, records.Feature(name="number", shape=(1,))),
         vocab_size=31,
     )
 
 
 def _rows(batch):
-    return batch["next_sentence_labels"].numpy()[:, 0].tolist()
+    return batch["number"].numpy()[:, 0].tolist()
 
 
 def _context(pipeline=0, pipelines=1, replicas=1):
@@ -125,24 +124,20 @@ def test_the_records_of_a_step_are_named(source):
     assert source.files.name(4) == f"{b} record 0"
 
 
-def _evaluation(source, context=None, **options):
+def _batches(source, context=None, **options):
     worker = toy.OneWorker(context or _context())
+    return input_pipeline.evaluation_batches(worker, source, **options)
+
+
+def _evaluation(source, context=None, **options):
     return [
         (_rows(batch), batch["example_weights"].numpy().tolist())
-        for batch in input_pipeline.evaluation_batches(
-            worker, source, **options
-        )
+        for batch in _batches(source, context, **options)
     ]
 
 
 def _first_batch(source, batch_size):
-    return next(
-        iter(
-            input_pipeline.evaluation_batches(
-                toy.OneWorker(_context()), source, batch_size=batch_size
-            )
-        )
-    )
+    return next(iter(_batches(source, batch_size=batch_size)))
 
 
 def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
@@ -179,28 +174,75 @@ def test_evaluation_rows_are_dealt_to_replicas(source):
     assert parts[1] == [([2, 3], [1, 1]), ([6, 7], [1, 1]), ([10, 10], [1, 0])]
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("input_ids", 31),
-        ("input_ids", -1),
-        ("masked_lm_ids", 40),
-        ("masked_lm_positions", 10),
-    ],
-)
-def test_an_id_out_of_range_is_refused(tmp_path, name, bad):
-    examples = toy.random_examples(4)
-    examples[name][2, 1] = bad
-    path = toy.write_records(tmp_path / "records", examples)
-    source = input_pipeline.RecordSource(
+def _source_with(folder, **changes):
+    """Writes four records, of which some features differ."""
+    path = str(folder / "records")
+    record_files.write_batches([path], [toy.random_examples(4) | changes])
+    return input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=_FEATURES,
         vocab_size=31,
+        type_vocab_size=2,
     )
-    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        _evaluation(source, batch_size=4)
-    assert f"{name} must be at least 0 and less than" in str(caught.value)
-    assert f"[{bad}]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "limit"),
+    [
+        ("input_ids", 31, 31),
+        ("input_ids", -1, 31),
+        ("segment_ids", 2, 2),
+        ("masked_lm_ids", 40, 31),
+        ("masked_lm_positions", 10, 10),
+        ("next_sentence_labels", 5, 2),
+    ],
+)
+def test_id_out_of_range_names_its_record(tmp_path, name, bad, limit):
+    values = toy.random_examples(4)[name]
+    values[2, -1] = bad
+    source = _source_with(tmp_path, **{name: values})
+    message = (
+        f"^{source.files.paths[0]} record 2 does not fit this run: {name} must "
+        rf"be at least 0 and less than {limit}.*; got {bad}\.$"
+    )
+    with (
+        pytest.raises(ValueError, match=message),
+        input_pipeline.reading_errors(),
+    ):
+        for _ in _batches(source, batch_size=4):
+            pass
+    with pytest.raises(ValueError, match=message):
+        source.read(range(4))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"input_ids": np.ones((1, 9), int)}, r"input_ids, .* 9 but .*\[10\]"),
+        ({"masked_lm_weights": np.ones((1, 2), int)}, "masked_lm_weights, .*"),
+        ({"masked_lm_ids": None}, "masked_lm_ids .* could not be found"),
+    ],
+)
+def test_record_of_another_form_is_named(tmp_path, wrong, problem):
+    source = _source_with(tmp_path)
+    path = source.files.paths[0]
+    record = toy.random_examples(1) | wrong
+    other = str(tmp_path / "other")
+    record_files.write_batches(
+        [other],
+        [{name: value for name, value in record.items() if value is not None}],
+    )
+    files = record_files.RecordFiles([path, other])
+    source = dataclasses.replace(source, files=files)
+    message = f"^{other} record 0 does not fit this run: (Key|Feature): "
+    with (
+        pytest.raises(ValueError, match=message + problem),
+        input_pipeline.reading_errors(),
+    ):
+        for _ in _batches(source, batch_size=5):
+            pass
+    with pytest.raises(ValueError, match=message + problem):
+        source.read(range(5))
 
 
 def test_lengths_are_those_of_the_masks(source):
@@ -259,7 +301,7 @@ def test_packed_batches_are_truncated_and_have_their_rows(
     source, mask = _source_of_texts(
         tmp_path, lengths, packed_length=8, num_parts=2
     )
-    batch = source.parse(source.files.read(np.arange(4)))
+    batch = source.read(np.arange(4))
     np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
     np.testing.assert_array_equal(
         batch["packed"], packing.pack(lengths.ravel(), 8, num_parts=2)
@@ -295,7 +337,7 @@ def test_training_batches_have_few_numbers_of_packed_rows(
     needed = set()
     for step in range(50):
         rows = batches.order.batch(step, 16)[: 16 // num_replicas]
-        packed = source.parse(source.files.read(rows))["packed"]
+        packed = source.read(rows)["packed"]
         assert len(packed) / num_parts in source.packed_rows
         needed.add(len(packing.pack(lengths[rows], 48, num_parts)) / num_parts)
     assert len(needed) > len(source.packed_rows)
