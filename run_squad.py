@@ -167,15 +167,14 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     def decode(
         self, data: task.Records[None], outputs: Mapping[str, Any]
     ) -> _Ranked:
-        logits = {
-            unique_id: np.stack(scores)
-            for unique_id, *scores in zip(
-                outputs["unique_ids"].tolist(),
-                outputs["start_logits"],
-                outputs["end_logits"],
-                strict=True,
-            )
-        }
+        logits = {}
+        if outputs:  # All paragraphs may be empty.
+            columns = outputs["start_logits"], outputs["end_logits"]
+            unique_ids = outputs["unique_ids"].tolist()
+            logits = {
+                unique_id: np.stack(scores)
+                for unique_id, *scores in zip(unique_ids, *columns, strict=True)
+            }
         return squad_answers.rank_answers(
             self._questions,
             self._features,

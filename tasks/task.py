@@ -145,7 +145,8 @@ class Task(abc.ABC, Generic[Content, Answers]):
 
         Args:
             data: N records.
-            outputs: results of the objective's `predictions`, `[N, ...]` each.
+            outputs: results of the objective's `predictions`, `[N, ...]` each;
+                none if there are no records.
         """
 
     @abc.abstractmethod

@@ -172,6 +172,66 @@ def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
     }
 
 
+def _about_empty_paragraphs(version_2):
+    """Two questions on two paragraphs without a word."""
+    questions = [
+        {"id": name, "question": "which place ?", "answers": []}
+        for name in ("a", "b")
+    ]
+    if version_2:
+        for question in questions:
+            question["is_impossible"] = True
+    else:
+        for question in questions:
+            question["answers"] = [{"text": "paris", "answer_start": 0}]
+    paragraphs = [
+        {"context": context, "qas": [question]}
+        for context, question in zip(["", " \u200b\n"], questions, strict=True)
+    ]
+    return {"data": [{"title": "", "paragraphs": paragraphs}]}
+
+
+@pytest.mark.parametrize(
+    ("version_2", "answer", "score"), [(False, "empty", 0), (True, "", 100)]
+)
+def test_questions_on_empty_paragraphs_alone_are_answered(
+    trained, tmp_path, caplog, version_2, answer, score
+):
+    path = toy_squad.write_json(
+        tmp_path / "empty.json", _about_empty_paragraphs(version_2)
+    )
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    for _ in range(2):
+        toy_squad.run(
+            trained,
+            do_predict=True,
+            do_eval=True,
+            predict_file=path,
+            version_2_with_negative=version_2,
+            output_dir=out,
+        )
+        answers = toy_squad.read_json(out / "predictions.json")
+        assert answers == {"a": answer, "b": answer}
+        assert toy_squad.results(out)["f1"] == score
+    assert "damaged" not in caplog.text
+    assert "reusing 0 records" in caplog.text
+
+
+def test_training_on_empty_paragraphs_alone_is_refused(tmp_path):
+    path = toy_squad.write_json(
+        tmp_path / "empty.json", _about_empty_paragraphs(True)
+    )
+    for _ in range(2):
+        with pytest.raises(ValueError, match="none of 2 examples has a record"):
+            toy_squad.run(
+                tmp_path,
+                do_train=True,
+                train_file=path,
+                version_2_with_negative=True,
+            )
+
+
 _SCORING = """
 import sys, run_squad
 from tests import programs

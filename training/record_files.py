@@ -60,6 +60,7 @@ class RecordFiles:
     Args:
         record_paths: local or remote files; sidecars (`*.meta.json`), which a
             glob may match, are left out.
+        may_be_empty: whether the files may have no record.
 
     Raises:
         OSError: a file cannot be opened.
@@ -68,7 +69,9 @@ class RecordFiles:
             or all files are empty.
     """
 
-    def __init__(self, record_paths: Sequence[str]):
+    def __init__(
+        self, record_paths: Sequence[str], *, may_be_empty: bool = False
+    ):
         unique: dict[str, str] = {}
         for path in record_paths:
             if path.endswith(paths.SIDECAR_ENDING):
@@ -82,7 +85,7 @@ class RecordFiles:
         self._starts = [_index(path) for path in self.paths]
         counts = [len(starts) - 1 for starts in self._starts]
         self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        if not len(self):
+        if not (may_be_empty or len(self)):
             names = ", ".join(self.paths) or "no file"
             raise ValueError(f"There are no records to read in: {names}.")
 

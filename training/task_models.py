@@ -82,7 +82,9 @@ class TaskModel:
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: the data set is empty.
+            ValueError: the data set is empty; or there are only examples
+                without records, such as questions about empty paragraphs, to
+                train on.
         """
         name = f"{data_set.name}.tf_record"
         path = os.path.join(self._options.output_dir, name)
@@ -90,10 +92,16 @@ class TaskModel:
         if workers.is_chief() and not _is_up_to_date(path, made_from):
             _write_records(path, made_from, data_set)
         self._communicator.barrier()
-        files = record_files.RecordFiles([path])
+        files = record_files.RecordFiles([path], may_be_empty=True)
         made = sidecars.read_metadata(path)
         flags = made.flags if made else {}
         counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
+        is_training = data_set.split == task_lib.TRAIN
+        if not counts or (is_training and not len(files)):
+            raise ValueError(
+                f"{path}: none of {len(counts)} examples has a record. Are all "
+                "texts empty?"
+            )
         return task_lib.Records(
             data_set=data_set,
             source=input_pipeline.RecordSource(
@@ -264,6 +272,8 @@ class TaskModel:
         batch_flag = "predict_batch_size"
         if data.data_set.split == task_lib.EVAL:
             batch_flag = self._options.eval_batch_flag
+        if not len(data.source.files):
+            return self._task.decode(data, {})
         with input_pipeline.reading_errors():
             outputs = self._predictor.predict(
                 data.source,
@@ -282,7 +292,7 @@ def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
         held = sidecars.read_metadata(path)
         if held is None or not paths.exists(path):
             return False
-        files = record_files.RecordFiles([path])
+        files = record_files.RecordFiles([path], may_be_empty=True)
     except (OSError, ValueError) as error:
         logging.warning("%s is damaged, and is made again: %s", path, error)
         return False

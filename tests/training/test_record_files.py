@@ -117,6 +117,7 @@ def test_no_record_at_all_and_a_missing_file_are_errors(tmp_path):
         record_files.RecordFiles([])
     with pytest.raises(FileNotFoundError):
         record_files.RecordFiles([str(tmp_path / "none")])
+    assert len(record_files.RecordFiles([empty], may_be_empty=True)) == 0
 
 
 def _two_records(path):
