@@ -19,11 +19,13 @@ again: training resumes from the last checkpoint.
 """
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import flags, program
-from files import writing
+from files import paths, writing
+from modeling import huggingface_config
 from tasks import task
 from tasks.classification import (
     custom,
@@ -66,8 +68,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
-        known = _known_labels(options)
-        info = dataset_choice.find_dataset(options, known)
+        info = dataset_choice.find_dataset(options, _stated_labels(options))
         self.label_set, self.metric_names = info.label_set, info.metrics
         self._name = info.name
         self._files = {
@@ -169,22 +170,49 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         writing.write_files(output_dir, files)
 
 
-def _known_labels(options: Options) -> labels.LabelSet | None:
-    """Reads the labels of a trained model; None for one that is trained now."""
+def _stated_labels(options: Options) -> labels.LabelSet | None:
+    """Returns what the folder of a trained model says about its outputs.
+
+    Returns:
+        None if the model is trained now; if the flags say it; or if another
+        program than Hugging Face's trained the model for a task of GLUE or
+        XNLI: the order is then that of the original program.
+
+    Raises:
+        ValueError: nobody says it.
+    """
     known = model_folder.known(options)
-    if known and "labels" in known and "problem_type" in known:
+    if not known or known.get("task", SentenceClassification.kind) != (
+        SentenceClassification.kind
+    ):
+        return None
+    problem_type = known.get("problem_type")
+    if known.get("labels") or problem_type == task.REGRESSION:
         return labels.LabelSet(
-            problem_type=known["problem_type"], names=tuple(known["labels"])
+            problem_type=problem_type or task.SINGLE_LABEL,
+            names=tuple(known.get("labels", ())),
         )
-    is_named = options.label_names or options.problem_type == task.REGRESSION
-    is_own = options.task_name.lower() == custom.NAME
-    if known and is_own and not is_named:
-        raise ValueError(
-            f"{known['folder']} does not say the labels of its model. Pass "
-            "--label_names in the order of its outputs, and --problem_type if "
-            "it is not single_label."
+    advice = (
+        "Pass --label_names in the order of its outputs, and --problem_type "
+        "if it is not single_label."
+    )
+    is_scored = options.problem_type == task.REGRESSION
+    if options.task_name.lower() != custom.NAME:
+        info = glue.find_dataset(options.task_name, others=(custom.NAME,))
+        config = os.path.join(known["folder"], huggingface_config.CONFIG)
+        if not paths.exists(config):
+            return None
+        names = info.label_set.names
+        is_scored = not names
+        advice = (
+            f"Pass --label_names: {', '.join(names)}, in the order of its "
+            "outputs."
         )
-    return None
+    if options.label_names or is_scored:
+        return None
+    raise ValueError(
+        f"{known['folder']} does not say the labels of its model. {advice}"
+    )
 
 
 def run(options: Options) -> None:

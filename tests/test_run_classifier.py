@@ -1,11 +1,13 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 
+import run_classifier
 from modeling import checkpoints
 from tests import programs
 from tests import toy_sentences as toy
@@ -275,6 +277,58 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
             init_checkpoint=str(other),
             output_dir=str(tmp_path / "b"),
         )
+
+
+_NLI = ("contradiction", "entailment", "neutral")
+_NAMED = {"MNLI": _NLI, "XNLI": _NLI, "MRPC": ("0", "1")}
+
+
+def _evaluation(folder, task_name, **changes):
+    """Makes the task of a run that evaluates the model in a folder."""
+    flags = toy.golden_flags(
+        folder / "new",
+        **{
+            "task_name": task_name,
+            "data_dir": str(toy.GOLDEN / "inputs" / task_name),
+            "init_checkpoint": str(folder),
+            "output_dir": str(folder / "out"),
+            "do_eval": True,
+            **changes,
+        },
+    )
+    return run_classifier.SentenceClassification(toy.parse(flags), None)
+
+
+@pytest.mark.parametrize("task_name", [*_NAMED])
+@pytest.mark.parametrize("config", [{}, {"id2label": "placeholders"}])
+def test_the_order_of_unnamed_outputs_is_asked_for(tmp_path, task_name, config):
+    names = _NAMED[task_name]
+    numbered = {str(i): f"LABEL_{i}" for i in range(len(names))}
+    config = dict.fromkeys(config, numbered)
+    kind = {"architectures": ["BertForSequenceClassification"]}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **kind}))
+    message = re.escape(f"{tmp_path} does not say the labels of its model. ")
+    message += f"Pass --label_names: {', '.join(names)}, in the order"
+    with pytest.raises(ValueError, match=message):
+        _evaluation(tmp_path, task_name)
+    # Either way of saying them works.
+    backwards = names[::-1]
+    asked = _evaluation(tmp_path, task_name, label_names=",".join(backwards))
+    assert asked.label_set.names == backwards
+    description = json.dumps({"labels": backwards})
+    (tmp_path / "task.json").write_text(description)
+    assert _evaluation(tmp_path, task_name).label_set.names == backwards
+
+
+def test_scores_and_models_of_the_release_have_one_order(tmp_path):
+    (tmp_path / "bert_config.json").write_text("{}")
+    assert _evaluation(tmp_path, "MNLI").label_set.names == _NLI
+    (tmp_path / "config.json").write_text('{"id2label": {"0": "LABEL_0"}}')
+    rows = [("a", "b", "2.5"), ("c", "d", "1")]
+    header = ("sentence1", "sentence2", "score")
+    toy.write_tsv(tmp_path / "dev.tsv", rows, header)
+    scores = _evaluation(tmp_path, "STS-B", data_dir=str(tmp_path))
+    assert scores.label_set.problem_type == "regression"
 
 
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):

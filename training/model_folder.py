@@ -282,8 +282,16 @@ def _differences(
         f"{name} is {messages.truncate(repr(there[name]))} there and "
         f"{messages.truncate(repr(here[name]))} here"
         for name in names
-        if name in there and name in here and there[name] != here[name]
+        if name in there
+        and name in here
+        and _folded(there[name]) != _folded(here[name])
     ]
+
+
+def _folded(value: Any) -> Any:
+    """Lower-cases labels: other programs write the same ones in capitals."""
+    is_list = isinstance(value, list)
+    return [str(name).lower() for name in value] if is_list else value
 
 
 def check_start(

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from files import messages
 from tasks import task
 from tasks.classification import custom, datasets, glue, labels
 from tasks.classification import options as options_lib
@@ -36,8 +37,30 @@ def find_dataset(
     info = glue.find_dataset(options.task_name, others=(custom.NAME,))
     if info.name == glue.XNLI:
         info = glue.xnli(options.xnli_language, options.xnli_mode)
-    known = stated.names if stated and not options.label_names else ()
-    if {*known} == {*info.label_set.names}:
-        in_order = dataclasses.replace(info.label_set, names=known)
-        info = dataclasses.replace(info, label_set=in_order)
-    return info
+    label_set = _in_order(info.label_set, options.label_names, stated)
+    return dataclasses.replace(info, label_set=label_set)
+
+
+def _in_order(
+    label_set: labels.LabelSet,
+    label_names: tuple[str, ...],
+    stated: labels.LabelSet | None,
+) -> labels.LabelSet:
+    """Orders the labels of a task as the flag or the model's folder does."""
+    if label_names and sorted(label_names) != sorted(label_set.names):
+        allowed = messages.listed(label_set.names) or "none: it has scores"
+        raise ValueError(
+            "--label_names must list the labels of the task in the order of "
+            f"the model's outputs, {allowed}; got "
+            f"{messages.listed(label_names)}."
+        )
+    if stated and not label_names:
+        # Other programs write them in capitals too.
+        spelling = {name.lower(): name for name in label_set.names}
+        label_names = tuple(
+            spelling.get(name.lower(), name) for name in stated.names
+        )
+    if sorted(label_names) != sorted(label_set.names):
+        # Comparing the descriptions of the models refuses others than these.
+        return label_set
+    return dataclasses.replace(label_set, names=label_names)

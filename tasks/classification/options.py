@@ -36,8 +36,10 @@ class SentenceOptions:
     label_column: str = _OWN_DATA.flag("", "Column of the label.")
     label_names: tuple[str, ...] = _OWN_DATA.flag(
         (),
-        "The labels, separated by commas; by default those of the "
-        "training file.",
+        "The labels in the order of the model's outputs, separated by commas; "
+        "by default those of the training file. Rows with a sign for no label, "
+        "such as -, are left out if it is not among them. Also for a model of "
+        "another program that does not name its outputs.",
     )
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)} or custom.", changes_result=True

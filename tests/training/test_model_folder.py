@@ -234,6 +234,13 @@ def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     assert not model_folder.outputs_differ({}, _TAGGER)
 
 
+def test_labels_in_other_capitals_are_the_same_outputs():
+    upper = {"labels": [label.upper() for label in _TAGGER["labels"]]}
+    assert not model_folder.outputs_differ(_TAGGER, _TAGGER | upper)
+    backwards = {"labels": upper["labels"][::-1]}
+    assert model_folder.outputs_differ(_TAGGER, _TAGGER | backwards)
+
+
 def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
     shutil.copyfile(_INPUTS / "vocab.txt", tmp_path / "vocab.txt")
     _put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
