@@ -1,8 +1,9 @@
 """Hugging Face folders, read and written under the release's names.
 
 A folder contains `config.json` and `model.safetensors`, or the `tf_model.h5` or
-`pytorch_model.bin` of earlier versions. Weights without a name in the release
-keep their own.
+`pytorch_model.bin` of earlier versions. Large weights are sharded: an index
+names the file of each one. Weights without a name in the release keep their
+own.
 """
 
 import contextlib
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     import h5py
 
 WEIGHTS = "model.safetensors"
+_INDEX = ".index.json"
+_PICKLE = "pytorch_model.bin"
+INDICES = (f"{WEIGHTS}{_INDEX}", f"{_PICKLE}{_INDEX}")
 # In order of preference: a pickle is read last.
-FILES = (WEIGHTS, "tf_model.h5", "pytorch_model.bin")
+FILES = (WEIGHTS, INDICES[0], "tf_model.h5", _PICKLE, INDICES[1])
 
 _CHOICE_BIAS = "classifier.bias"
 # Alias of a tied variable -> the name used here.
@@ -172,6 +176,68 @@ def _pytorch_name(place: str) -> str:
     return module.replace("/", ".") + _H5_NAMES.get(name, name)
 
 
+def shards_of(index: str) -> dict[str, str]:
+    """Reads the index of sharded weights.
+
+    Args:
+        index: one of `INDICES`, in its folder.
+
+    Returns:
+        The file of each weight, in the same folder, by PyTorch's names.
+
+    Raises:
+        OSError: the index cannot be read.
+        ValueError: it is broken, or names a file in another folder.
+    """
+    files = json_text.read_object(index).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise ValueError(
+            f"{index}: weight_map must name the file of each weight; got "
+            f"{files!r:.60}."
+        )
+    suffix = os.path.splitext(index.removesuffix(_INDEX))[1]
+    for name, file in files.items():
+        if (
+            not isinstance(file, str)
+            or os.path.basename(file) != file
+            or not file.endswith(suffix)
+        ):
+            raise ValueError(
+                f"{index}: the file of {name!r:.60} must be a {suffix} file in "
+                f"the same folder; got {file!r:.60}."
+            )
+    return files
+
+
+def _sharded_weights(index: str, files: contextlib.ExitStack) -> _Weights:
+    shards = shards_of(index)
+    opened: dict[str, _Weights] = {}
+    for file in sorted({*shards.values()}):
+        path = os.path.join(os.path.dirname(index), file)
+        if not os.path.exists(path):
+            raise FileNotFoundError(
+                f"{path} is missing, which {index} names. Copy or download the "
+                "folder again."
+            )
+        opened[file] = _weights(path, files)
+    specs = {}
+    for name, file in shards.items():
+        if name not in opened[file][0]:
+            raise ValueError(f"{index}: {file} must have the weight {name}.")
+        specs[name] = opened[file][0][name]
+    return specs, lambda name: opened[shards[name]][1](name)
+
+
+def _weights(path: str, files: contextlib.ExitStack) -> _Weights:
+    if path.endswith(_INDEX):
+        return _sharded_weights(path, files)
+    if path.endswith(".h5"):
+        return _h5_weights(path, files)
+    if path.endswith(".bin"):
+        return _pytorch_weights(path)
+    return _safetensors_weights(path, files)
+
+
 class Reader:
     """Reads a folder under the release's names.
 
@@ -198,13 +264,7 @@ class Reader:
             config = json_text.read_object(config_file)
             huggingface_config.check(config, config_file)
             self.architectures = tuple(config.get("architectures") or ())
-        if path.endswith(".h5"):
-            weights = _h5_weights(path, files)
-        elif path.endswith(".bin"):
-            weights = _pytorch_weights(path)
-        else:
-            weights = _safetensors_weights(path, files)
-        self._specs, self._read = weights
+        self._specs, self._read = _weights(path, files)
         self._places = self._named()
         self.variables: dict[str, Spec] = {}
         for name, (theirs, is_transposed) in sorted(self._places.items()):

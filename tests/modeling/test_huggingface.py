@@ -81,6 +81,93 @@ def test_weights_come_in_the_release_s_order_of_axes(tmp_path):
     )
 
 
+def _shard(folder, weights, *, index="model.safetensors.index.json"):
+    """Writes weights into two files and their index, as transformers does."""
+    names = sorted(weights)
+    parts = {"model-1-of-2": names[::2], "model-2-of-2": names[1::2]}
+    files = {}
+    for stem, part in parts.items():
+        file = f"{stem}.safetensors"
+        _write(folder / file, {n: weights[n] for n in part}, {"format": "pt"})
+        files |= dict.fromkeys(part, file)
+    (folder / index).write_text(
+        json.dumps({"metadata": {"total_size": 1}, "weight_map": files})
+    )
+    return files
+
+
+def test_sharded_weights_are_those_of_one_file(tmp_path):
+    weights = _encoder(prefix="")
+    want = checkpoints.read(_folder(tmp_path, weights))
+    (tmp_path / "model.safetensors").unlink()
+    _shard(tmp_path, weights)
+    # Of a copy that another program left beside them.
+    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle is read last")
+    for path in (tmp_path, tmp_path / "model.safetensors.index.json"):
+        assert checkpoints.find(str(path)).endswith(".index.json")
+        values = checkpoints.read(str(path))
+        assert values.keys() == want.keys()
+        for name, value in values.items():
+            np.testing.assert_array_equal(value, want[name])
+    report = checkpoints.load(bert.BertModel(_CONFIG), str(tmp_path))
+    assert report.missing == report.unexpected == ()
+
+
+def test_the_file_that_the_index_names_has_the_weight(tmp_path):
+    weights = _encoder()
+    _folder(tmp_path, weights)
+    (tmp_path / "model.safetensors").unlink()
+    files = _shard(tmp_path, weights)
+    name = "bert.pooler.dense.bias"
+    other = {*files.values()} - {files[name]}
+    path = tmp_path / other.pop()
+    arrays = safetensors.numpy.load_file(path)
+    _write(path, {**arrays, name: weights[name] + 1})
+    values = checkpoints.read(str(tmp_path))
+    np.testing.assert_array_equal(
+        values["bert/pooler/dense/bias"], weights[name]
+    )
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        ({}, ValueError, "weight_map must name the file of each weight; got N"),
+        ({"weight_map": {}}, ValueError, "weight_map must name the file"),
+        ({"weight_map": ["a"]}, ValueError, "weight_map must name the file"),
+        (
+            {"weight_map": {"a": "../model-1-of-2.safetensors"}},
+            ValueError,
+            r"the file of 'a' must be a \.safetensors file in the same folder",
+        ),
+        (
+            {"weight_map": {"a": "x.bin"}},
+            ValueError,
+            r"be a \.safetensors file",
+        ),
+        ({"weight_map": {"a": 1}}, ValueError, r"same folder; got 1"),
+        (
+            {"weight_map": {"a": "model-3-of-2.safetensors"}},
+            FileNotFoundError,
+            r"model-3-of-2\.safetensors is missing, which .*index\.json names",
+        ),
+        (
+            {"weight_map": {"a": "model-1-of-2.safetensors"}},
+            ValueError,
+            r"index\.json: model-1-of-2\.safetensors must have the weight a\.",
+        ),
+    ],
+)
+def test_a_broken_index_is_refused(tmp_path, index, error, message):
+    weights = _encoder()
+    _folder(tmp_path, weights)
+    (tmp_path / "model.safetensors").unlink()
+    _shard(tmp_path, weights)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(error, match=message):
+        checkpoints.read(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     "names",
     [
