@@ -14,6 +14,7 @@ _MAY_IMPORT = {
     "files": set(),
     "modeling": {"files"},
     "vocab": {"commands", "files"},
+    "models": {"commands", "files", "modeling", "vocab"},
     "tasks": {"commands", "files", "vocab"},
     "corpus": {"commands", "files", "vocab", "tasks"},
     # Of `tasks` the interface of a task, and the options of masking.
