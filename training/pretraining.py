@@ -1,13 +1,14 @@
 """Pre-training: records, baselines and plan of a run."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from files import paths
+from files import lines, paths, run_files
 from modeling import config as config_lib
 from training import flags as training_flags
 from training import (
@@ -47,7 +48,6 @@ def describe(
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.max_predictions_per_seq,
     }
-    vocab_file = None
     made_with = sidecars.read_metadata(record_file)
     if made_with is not None:
         description["vocab_sha256"] = made_with.vocab_sha256
@@ -56,11 +56,7 @@ def describe(
         description["strip_accents"] = (
             made_with.do_lower_case if given is None else given
         )
-        named = made_with.flags.get("vocab_file", "")
-        if paths.exists(named) and (
-            paths.sha256(named) == made_with.vocab_sha256
-        ):
-            vocab_file = named
+    vocab_file, problem = _vocab_file(made_with)
     model_folder.describe(
         options.output_dir,
         config.to_dict(),
@@ -69,6 +65,28 @@ def describe(
         is_training=options.do_train,
         start=options.init_checkpoint,
     )
+    target = os.path.join(options.output_dir, run_files.VOCABULARY)
+    if problem and options.do_train and not paths.exists(target):
+        logging.warning(
+            "%s has no vocabulary, because %s. Copy the vocabulary to %s: the "
+            "programs that use this model need it.",
+            options.output_dir,
+            problem,
+            target,
+        )
+
+
+def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
+    """Returns the vocabulary of records; or None and the reason."""
+    path = made_with.flags.get("vocab_file") if made_with else None
+    if made_with is None or path is None:
+        return None, "no .meta.json file of the records names it"
+    if not paths.exists(path):
+        return None, f"that of the records, {path}, does not exist"
+    tokens = dict.fromkeys(map(str.strip, lines.read_lines(path)))
+    if sidecars.vocab_sha256(tokens) != made_with.vocab_sha256:
+        return None, f"{path} is no longer that of the records"
+    return path, ""
 
 
 def plan(

@@ -1,0 +1,78 @@
+import re
+import types
+
+import pytest
+
+from modeling import config
+from tests import toy_pretraining
+from training import pretraining, sidecars
+
+_TOKENS = ["[PAD]", "a", "b"]
+
+
+def _describe(folder, vocab_file=None, do_train=True):
+    """Describes a model of records of `_TOKENS`; returns its folder."""
+    if vocab_file:
+        sidecars.write_metadata(
+            str(folder / "records"),
+            toy_pretraining.metadata_of(
+                vocab_sha256=sidecars.vocab_sha256(_TOKENS),
+                flags={"vocab_file": str(vocab_file)},
+            ),
+        )
+    options = types.SimpleNamespace(
+        objective="mlm",
+        is_causal=False,
+        max_seq_length=10,
+        max_predictions_per_seq=2,
+        output_dir=str(folder / "out"),
+        do_train=do_train,
+        init_checkpoint=None,
+    )
+    pretraining.describe(
+        options, config.BertConfig(vocab_size=3), str(folder / "records")
+    )
+    return folder / "out"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_folder_gets_the_vocabulary_of_its_records(tmp_path, caplog, line_end):
+    (tmp_path / "words").write_bytes(
+        "".join(f"{token}{line_end}" for token in [*_TOKENS, "a"]).encode()
+    )
+    folder = _describe(tmp_path, tmp_path / "words")
+    assert (folder / "vocab.txt").read_text().split() == [*_TOKENS, "a"]
+    assert "vocabulary" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "that of the records, .*/words, does not exist"),
+        ("[PAD]\nb\na\n", "/words is no longer that of the records"),
+        ("", "/words is no longer that of the records"),
+    ],
+)
+def test_folder_without_vocabulary_is_one_warning(
+    tmp_path, caplog, content, reason
+):
+    if content is not None:
+        (tmp_path / "words").write_text(content)
+    _describe(tmp_path, tmp_path / "words", do_train=False)
+    assert not caplog.records
+    folder = _describe(tmp_path, tmp_path / "words")
+    assert not (folder / "vocab.txt").exists()
+    (warning,) = (r for r in caplog.records if r.levelname == "WARNING")
+    assert re.search(
+        f"/out has no vocabulary, because .*{reason}. Copy .* to .*/vocab.txt",
+        warning.message,
+    )
+    caplog.clear()
+    (folder / "vocab.txt").write_text("[PAD]\na\nb\n")
+    _describe(tmp_path, tmp_path / "words")
+    assert not caplog.records
+
+
+def test_records_of_other_programs_name_no_vocabulary(tmp_path, caplog):
+    _describe(tmp_path)
+    assert "because no .meta.json file of the records names it" in caplog.text
