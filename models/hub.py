@@ -237,8 +237,9 @@ def _one_line_errors(model: Address) -> Iterator[None]:
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise ConnectionError(
-            f"{site} does not answer as the hub does. Check HF_ENDPOINT and "
-            f"the proxy. The cause: {_one_line(error)}"
+            f"{model} cannot be fetched from {site}, which does not answer as "
+            "the hub does. Check HF_ENDPOINT and the proxy. The cause: "
+            f"{type(error).__name__}: {_one_line(error)}"
         ) from error
 
 

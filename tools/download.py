@@ -7,9 +7,8 @@ For example:
   python -m tools.download hf://google-bert/bert-base-cased --output_dir=data
 
 Files that are already there are kept. Proxies are taken from `https_proxy` and
-`no_proxy`. The hub is addressed as its own library does: HF_ENDPOINT is its
-address, HF_TOKEN the user's, and files in the cache (HF_HUB_CACHE, or HF_HOME)
-are used. With HF_HUB_OFFLINE=1 only the cache is read.
+`no_proxy`. Models of the hub come through its cache: HF_HUB_CACHE, HF_ENDPOINT,
+HF_TOKEN, HF_HUB_OFFLINE and `hf auth login` have their usual effects.
 """
 
 import dataclasses
@@ -19,15 +18,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from absl import logging
 
 from commands import flags, program
 from files import json_text, lines, messages, paths, run_files, writing
 from modeling import config as config_lib
-from modeling import huggingface, huggingface_config
+from modeling import huggingface_config
+from models import hub
 from training import model_folder
 
 ARGUMENTS = "NAME ..."
@@ -54,16 +53,8 @@ _PACKAGE_SHA256 = (
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
 
-_HUB = "hf://"
+# Of models that have no vocab.txt.
 _TOKENIZER = "tokenizer.json"
-# Files of which a model needs one; the first that it has is fetched. The
-# configuration comes before the weights, so that another network is refused.
-_NEEDED = (
-    (huggingface_config.CONFIG,),
-    (huggingface.WEIGHTS, "pytorch_model.bin"),
-    (run_files.VOCABULARY, _TOKENIZER),
-)
-_TRUE = ("1", "ON", "TRUE", "YES")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,12 +220,12 @@ def run(options: Options, names: Sequence[str]) -> None:
             f"--output_dir must be a local folder; got {output_dir or 'none'}."
         )
     wanted = [
-        found
+        item
         for name in names
-        for found in ([name] if name.startswith(_HUB) else find(name))
+        for item in ([name] if hub.is_address(name) else find(name))
     ]
     for name in dict.fromkeys(wanted):
-        if name.startswith(_HUB):
+        if hub.is_address(name):
             folder = fetch_from_hub(name, output_dir)
         else:
             folder = os.path.join(output_dir, ITEMS[name].folder)
@@ -355,24 +346,15 @@ def make_mrpc(folder: str) -> None:
             file.writelines("\t".join(row) + "\n" for row in part)
 
 
-def fetch(
-    url: str,
-    path: str,
-    *,
-    sha256: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> None:
+def fetch(url: str, path: str) -> None:
     """Downloads a file, which appears when it is complete.
 
     Args:
         url: `http://` or `https://`.
         path: the destination; its folder is created if missing.
-        sha256: of the content, if known.
-        headers: of the request.
 
     Raises:
         OSError: the server refuses, or the connection fails.
-        ValueError: the hash differs.
     """
     import pooch
 
@@ -380,12 +362,10 @@ def fetch(
     folder, name = os.path.split(path)
     pooch.retrieve(
         url,
-        sha256,
+        None,
         fname=name,
         path=folder or ".",
-        downloader=pooch.HTTPDownloader(
-            progressbar=sys.stderr.isatty(), headers=dict(headers or {})
-        ),
+        downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty()),
     )
 
 
@@ -393,102 +373,71 @@ def fetch(
 
 
 def fetch_from_hub(address: str, output_dir: str) -> str:
-    """Fetches a BERT of the hub into a folder that every script takes.
+    """Copies a BERT of the hub into a folder that every script takes.
 
     Args:
         address: `hf://ORGANISATION/NAME` or `hf://ORGANISATION/NAME@REVISION`.
-        output_dir: gets a folder `NAME`, or `NAME@REVISION`.
+        output_dir: gets a folder `NAME` or `NAME@REVISION`, in which `--`
+            replaces the slashes of the revision.
 
     Returns:
         The folder. One that exists is left alone.
 
     Raises:
-        OSError: the model is not there, or not in the cache without network.
-        ValueError: it is not BERT, or has no supported weights.
+        OSError: the model cannot be fetched, or is not in the cache without
+            network.
+        ValueError: it is not BERT, or a file that it needs is missing; or the
+            folder is of another model.
     """
-    name, _, revision = address.removeprefix(_HUB).partition("@")
-    folder = os.path.join(output_dir, address.rpartition("/")[2])
+    model = hub.Address.parse(address)
+    name = os.path.basename(model.name)
+    if model.revision is not None:
+        name = f"{name}@{model.revision.replace('/', '--')}"
+    folder = os.path.join(output_dir, name)
     if os.path.isdir(folder):
+        _check_origin(folder, str(model))
         return folder
-    site = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = os.environ.get("HF_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
-    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
-    cache = os.path.join(
-        os.path.expanduser(hub), f"models--{name.replace('/', '--')}"
-    )
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
-        commit, files = _cached(cache, revision or "main")
-    else:
-        url = f"{site}/api/models/{name}/revision/{revision or 'main'}"
-        commit, files = _published(url, headers)
-    wanted = _wanted(address, files)
+    source = hub.resolve(address)
+    names = hub.files_of(source)
+    if run_files.VOCABULARY not in names and _TOKENIZER not in names:
+        raise ValueError(
+            f"{model} must have a file {run_files.VOCABULARY} or {_TOKENIZER}; "
+            f"it has {', '.join(names)}."
+        )
     with writing.whole_folder(folder) as made:
-        os.makedirs(made)
-        for file in wanted:
-            path = os.path.join(made, file)
-            cached = os.path.join(cache, "snapshots", commit, file)
-            if os.path.exists(cached):
-                shutil.copyfile(cached, path)
-            else:
-                url = f"{site}/{name}/resolve/{commit}/{file}"
-                fetch(url, path, sha256=files[file], headers=headers)
-            if file == huggingface_config.CONFIG:
-                config = config_lib.BertConfig.from_json_file(path)
-                model_folder.write(made, config.to_dict(), {})
-        if run_files.VOCABULARY not in wanted:
+        for file in names:
+            target = os.path.join(made, file)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(os.path.join(source, file), target)
+        config_file = os.path.join(made, huggingface_config.CONFIG)
+        config = config_lib.BertConfig.from_json_file(config_file)
+        model_folder.write(made, config.to_dict(), {})
+        if run_files.VOCABULARY not in names:
             _write_vocabulary(made)
+        hub.write_origin(made, str(model), os.path.basename(source))
     return folder
 
 
-def _published(
-    url: str, headers: Mapping[str, str]
-) -> tuple[str, dict[str, str | None]]:
-    """Asks for the commit of a revision, and the hashes of its large files."""
-    with tempfile.TemporaryDirectory() as work:
-        path = os.path.join(work, "model.json")
-        fetch(f"{url}?blobs=true", path, headers=headers)
-        told = json_text.read_object(path)
-    return told["sha"], {
-        each["rfilename"]: (each.get("lfs") or {}).get("sha256")
-        for each in told["siblings"]
-    }
-
-
-def _cached(cache: str, revision: str) -> tuple[str, dict[str, str | None]]:
-    """Finds the commit of a revision in the cache, and its files."""
-    commit, reference = revision, os.path.join(cache, "refs", revision)
-    if os.path.exists(reference):
-        with open(reference, encoding="utf-8") as file:
-            commit = file.read().strip()
-    folder = os.path.join(cache, "snapshots", commit)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(
-            f"The model at {revision} is not in {cache}, and HF_HUB_OFFLINE is "
-            "set. Download it once with network."
+def _check_origin(folder: str, address: str) -> None:
+    origin = hub.origin(folder)
+    if origin is None:
+        logging.warning(
+            "%s exists, and does not say which model it is; %s is not fetched.",
+            folder,
+            address,
         )
-    return commit, dict.fromkeys(os.listdir(folder))
-
-
-def _wanted(address: str, files: Collection[str]) -> list[str]:
-    wanted = []
-    for names in _NEEDED:
-        found = [name for name in names if name in files]
-        if not found:
-            raise ValueError(
-                f"{address} must have a file {' or '.join(names)}; it has "
-                f"{', '.join(sorted(files)) or 'no files'}."
-            )
-        wanted.append(found[0])
-    more = [huggingface_config.TOKENIZER, _TOKENIZER]
-    return [*wanted, *(n for n in more if n in files and n not in wanted)]
+    elif origin != address:
+        raise ValueError(
+            f"{folder} is the folder of {origin}. Choose another --output_dir "
+            f"for {address}."
+        )
 
 
 def _write_vocabulary(folder: str) -> None:
     """Writes the vocab.txt of newer models, which have only tokenizer.json."""
     path = os.path.join(folder, _TOKENIZER)
-    ids: Any = json_text.read_object(path).get("model", {}).get("vocab")
+    model = json_text.read_object(path).get("model")
+    ids = model.get("vocab") if isinstance(model, dict) else None
     if not isinstance(ids, dict) or sorted(ids.values()) != [*range(len(ids))]:
         raise ValueError(f"{path} must have a WordPiece vocabulary.")
     with writing.whole_file(os.path.join(folder, run_files.VOCABULARY)) as file:

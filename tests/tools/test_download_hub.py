@@ -1,33 +1,34 @@
-"""Models of the hub, from a server that answers as it does, and its cache."""
+"""Folders of models from the hub."""
 
-import hashlib
 import json
+import logging
 
 import numpy as np
 import pytest
 
-from modeling import bert, checkpoints
+from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
-from tests import toy_config, web_server
+from models import hub
+from tests import hub_server, toy_config
 from tools import download
 
 _NAME = "lab/tiny-bert"
-_COMMIT = "0123abcd" * 5
 _CONFIG = toy_config.config(num_hidden_layers=1)
 _PIECES = [f"w{number}" for number in range(31)]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """The files of a model on the hub, by name."""
-    from modeling import huggingface
+def arrays():
+    """The weights of an encoder by the release's names."""
+    variables = checkpoints.variables_by_name(bert.BertModel(_CONFIG))
+    return {name: np.asarray(variable) for name, variable in variables.items()}
 
-    folder = tmp_path_factory.mktemp("model")
-    encoder = bert.BertModel(_CONFIG)
-    arrays = {
-        name: np.asarray(variable)
-        for name, variable in checkpoints.variables_by_name(encoder).items()
-    }
+
+@pytest.fixture
+def model(tmp_path, arrays):
+    """The files of a model on the hub, by name."""
+    folder = tmp_path / "model"
+    folder.mkdir()
     huggingface.write(str(folder), arrays, 1, ["BertModel"])
     return {
         "config.json": json.dumps(
@@ -37,114 +38,160 @@ def model(tmp_path_factory):
         "tokenizer_config.json": b'{"do_lower_case": false}',
         "vocab.txt": "".join(f"{p}\n" for p in _PIECES).encode(),
         "README.md": b"of the authors",
+        "1_Pooling/config.json": b"{}",
     }
 
 
 @pytest.fixture
-def hub(monkeypatch, tmp_path, model):
-    """A server that answers as the hub, and an empty cache."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_HUB_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    with web_server.running() as site:
-        monkeypatch.setenv("HF_ENDPOINT", site.address + "/")
-        _publish(site, model)
+def server(monkeypatch, tmp_path):
+    """A hub without models, and an empty cache."""
+    with hub_server.running() as site:
+        hub_server.use(monkeypatch, site.address, tmp_path / "home")
         yield site
 
 
-def _publish(site, files, revision="main", commit=_COMMIT):
-    siblings = []
-    for name, content in files.items():
-        site.files[f"/{_NAME}/resolve/{commit}/{name}"] = content
-        lfs = {"lfs": {"sha256": hashlib.sha256(content).hexdigest()}}
-        is_large = name.endswith((".safetensors", ".bin"))
-        siblings.append({"rfilename": name, **(lfs if is_large else {})})
-    path = f"/api/models/{_NAME}/revision/{revision}?blobs=true"
-    told = {"sha": commit, "siblings": siblings}
-    site.files[path] = json.dumps(told).encode()
+def _fetch(folder, *addresses):
+    download.run(download.Options(output_dir=str(folder)), addresses)
 
 
-def _cache(home, files, revision="main", commit=_COMMIT):
-    """Fills the cache as the hub's own library does."""
-    folder = home / "hub" / f"models--{_NAME.replace('/', '--')}"
-    (folder / "refs").mkdir(parents=True)
-    (folder / "refs" / revision).write_text(commit)
-    (folder / "blobs").mkdir()
-    (folder / "snapshots" / commit).mkdir(parents=True)
-    for name, content in files.items():
-        blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
-        blob.write_bytes(content)
-        (folder / "snapshots" / commit / name).symlink_to(blob)
+def _names(folder):
+    return {path.name for path in folder.iterdir()}
 
 
-def _fetch(folder, name=f"hf://{_NAME}"):
-    download.run(download.Options(output_dir=str(folder)), [name])
-    return folder / name.rpartition("/")[2]
-
-
-def _check_loads(folder):
+def _check_loads(folder, arrays):
     config = config_lib.BertConfig.from_checkpoint(str(folder))
     assert config.hidden_act == "gelu_exact"
-    report = checkpoints.load(bert.BertModel(config), str(folder))
+    encoder = bert.BertModel(config)
+    report = checkpoints.load(encoder, str(folder))
     assert report.missing == report.unexpected == ()
+    for name, variable in checkpoints.variables_by_name(encoder).items():
+        np.testing.assert_array_equal(variable, arrays[name])
 
 
 def test_a_model_of_the_hub_gets_a_folder_that_every_script_takes(
-    hub, tmp_path
+    server, tmp_path, model, arrays
 ):
-    folder = _fetch(tmp_path / "data")
-    assert {path.name for path in folder.iterdir()} == {
-        "bert_config.json",
-        "config.json",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "vocab.txt",
+    commit = server.publish(_NAME, model)
+    _fetch(tmp_path / "data", f"hf://{_NAME}")
+    folder = tmp_path / "data/tiny-bert"
+    assert _names(folder) == {
+        *("bert_config.json", "config.json", "model.safetensors"),
+        *("tokenizer_config.json", "vocab.txt", "1_Pooling", "hub.json"),
     }
-    _check_loads(folder)
-    hub.requests.clear()
-    _fetch(tmp_path / "data")
-    assert hub.requests == []
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+    assert json.loads((folder / "hub.json").read_text()) == {
+        "address": f"hf://{_NAME}",
+        "commit": commit,
+    }
+    assert hub.name_of(str(folder / "model.safetensors")) == _NAME
+    _check_loads(folder, arrays)
 
 
-def test_a_revision_and_a_token_are_sent(hub, tmp_path, model, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "secret")
-    _publish(hub, model, revision="v2", commit="ef" * 20)
-    folder = _fetch(tmp_path / "data", f"hf://{_NAME}@v2")
-    assert folder.name == "tiny-bert@v2"
-    assert f"/{_NAME}/resolve/{'ef' * 20}/config.json" in hub.requests
-    assert hub.headers["Authorization"] == "Bearer secret"
-    with pytest.raises(OSError, match="404"):
-        _fetch(tmp_path / "data", f"hf://{_NAME}@v3")
+def test_a_folder_that_exists_is_left_alone(server, tmp_path, model, caplog):
+    caplog.set_level(logging.WARNING)
+    server.publish(_NAME, model)
+    _fetch(tmp_path, f"hf://{_NAME}")
+    (tmp_path / "tiny-bert/vocab.txt").write_text("changed")
+    server.requests.clear()
+    _fetch(tmp_path, f"hf://{_NAME}/")
+    assert (tmp_path / "tiny-bert/vocab.txt").read_text() == "changed"
+    assert server.requests == []
+    assert caplog.messages == []
+    (tmp_path / "own").mkdir()
+    _fetch(tmp_path, "hf://lab/own")
+    assert _names(tmp_path / "own") == set()
+    assert "does not say which model it is" in caplog.text
 
 
-def test_the_cache_is_used_with_and_without_network(
-    hub, tmp_path, model, monkeypatch
+@pytest.mark.parametrize(
+    ("revision", "suffix"),
+    [
+        (None, ""),
+        ("v2", "@v2"),
+        ("refs/pr/1", "@refs--pr--1"),
+        ("feature/new/heads", "@feature--new--heads"),
+    ],
+)
+def test_two_models_of_a_revision_have_two_folders(
+    server, tmp_path, model, arrays, revision, suffix
 ):
-    kept = {n: content for n, content in model.items() if n != "README.md"}
-    _cache(tmp_path / "home", kept)
-    _check_loads(_fetch(tmp_path / "online"))
-    assert [path for path in hub.requests if "resolve" in path] == []
-    hub.requests.clear()
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    _check_loads(_fetch(tmp_path / "offline"))
-    _check_loads(_fetch(tmp_path / "offline", f"hf://{_NAME}@{_COMMIT}"))
-    assert hub.requests == []
-    with pytest.raises(FileNotFoundError, match=r"at v2 is not in .*home/hub"):
-        _fetch(tmp_path / "offline", f"hf://{_NAME}@v2")
-    (tmp_path / "home").rename(tmp_path / "moved")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "moved/hub"))
-    _check_loads(_fetch(tmp_path / "there"))
+    at = f"@{revision}" if revision else ""
+    for name in ("lab/one", "lab/other", "bert-base-uncased"):
+        files = {**model, "tokenizer_config.json": name.encode()}
+        server.publish(name, files, revision or "main")
+    data = tmp_path / "data"
+    _fetch(data, *(f"hf://{n}{at}" for n in ("lab/one", "lab/other")))
+    _fetch(data, f"hf://bert-base-uncased{at}")
+    assert _names(data) == {
+        f"{name}{suffix}" for name in ("one", "other", "bert-base-uncased")
+    }
+    for name in ("one", "other"):
+        folder = data / f"{name}{suffix}"
+        text = (folder / "tokenizer_config.json").read_text()
+        assert text == f"lab/{name}"
+        _check_loads(folder, arrays)
 
 
-def test_a_vocabulary_is_taken_from_a_newer_tokenizer(hub, tmp_path, model):
-    files = {n: c for n, c in model.items() if n != "vocab.txt"}
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("hf://lab/bert", "hf://firm/bert"),
+        ("hf://lab/bert@refs/pr/1", "hf://firm/bert@refs/pr/1"),
+        ("hf://lab/bert@a/b", "hf://lab/bert@a--b"),
+    ],
+)
+def test_models_of_one_name_never_share_a_folder(
+    server, tmp_path, model, first, second
+):
+    for address in (first, second):
+        parsed = hub.Address.parse(address)
+        server.publish(parsed.name, model, parsed.revision or "main")
+    _fetch(tmp_path / "data", first)
+    with pytest.raises(
+        ValueError, match=rf"the folder of {first}\. Choose another .*{second}"
+    ):
+        _fetch(tmp_path / "data", second)
+    _fetch(tmp_path / "others", second)
+    (folder,) = (tmp_path / "others").iterdir()
+    assert hub.origin(str(folder)) == second
+
+
+def test_sharded_weights_are_copied_with_their_index(
+    server, tmp_path, model, arrays
+):
+    weights = {"model-1-of-1.safetensors": model.pop("model.safetensors")}
+    import safetensors.numpy
+
+    content = weights["model-1-of-1.safetensors"]
+    files = dict.fromkeys(safetensors.numpy.load(content), *weights)
+    index = json.dumps({"weight_map": files}).encode()
+    name = "model.safetensors.index.json"
+    server.publish(_NAME, {**model, **weights, name: index})
+    _fetch(tmp_path / "data", f"hf://{_NAME}")
+    _check_loads(tmp_path / "data/tiny-bert", arrays)
+
+
+def test_the_cache_suffices_without_network(
+    server, tmp_path, model, arrays, monkeypatch
+):
+    server.publish(_NAME, model)
+    _fetch(tmp_path / "online", f"hf://{_NAME}")
+    server.requests.clear()
+    hub_server.use(monkeypatch, server.address, tmp_path / "home", offline=True)
+    _fetch(tmp_path / "offline", f"hf://{_NAME}")
+    _check_loads(tmp_path / "offline/tiny-bert", arrays)
+    assert server.requests == []
+
+
+def test_a_vocabulary_is_taken_from_a_newer_tokenizer(server, tmp_path, model):
+    vocabulary = model.pop("vocab.txt")
     ids = {piece: number for number, piece in enumerate(_PIECES)}
     tokenizer = {"model": {"vocab": dict(reversed(ids.items()))}}
-    files["tokenizer.json"] = json.dumps(tokenizer).encode()
-    _publish(hub, files)
-    folder = _fetch(tmp_path / "data")
-    assert (folder / "vocab.txt").read_bytes() == model["vocab.txt"]
+    files = {**model, "tokenizer.json": json.dumps(tokenizer).encode()}
+    server.publish(_NAME, files)
+    _fetch(tmp_path / "data", f"hf://{_NAME}")
+    folder = tmp_path / "data/tiny-bert"
+    assert (folder / "vocab.txt").read_bytes() == vocabulary
 
 
 @pytest.mark.parametrize(
@@ -154,18 +201,23 @@ def test_a_vocabulary_is_taken_from_a_newer_tokenizer(hub, tmp_path, model):
             {"config.json": b'{"model_type": "roberta"}'},
             r"model_type must be 'bert'.*'roberta'",
         ),
-        ({"model.safetensors": None}, "model.safetensors or pytorch_model.bin"),
+        ({"model.safetensors": None}, r"model.safetensors or .*pytorch_model"),
         ({"vocab.txt": None}, "must have a file vocab.txt or tokenizer.json"),
-        ({"model.safetensors": b"cut"}, "hash of downloaded file"),
+        (
+            {"vocab.txt": None, "tokenizer.json": b'{"model": {"vocab": []}}'},
+            "tokenizer.json must have a WordPiece vocabulary",
+        ),
+        (
+            {"vocab.txt": None, "tokenizer.json": b'{"model": null}'},
+            "tokenizer.json must have a WordPiece vocabulary",
+        ),
     ],
 )
-def test_what_is_no_bert_leaves_nothing(hub, tmp_path, model, changes, message):
+def test_a_refused_model_leaves_no_folder(
+    server, tmp_path, model, changes, message
+):
     files = {n: c for n, c in (model | changes).items() if c is not None}
-    _publish(hub, files)
-    if changes.get("model.safetensors"):  # Not what the hub says it is.
-        _publish(hub, model)
-        path = f"/{_NAME}/resolve/{_COMMIT}/model.safetensors"
-        hub.files[path] = b"cut"
+    server.publish(_NAME, files)
     with pytest.raises(ValueError, match=message):
-        _fetch(tmp_path / "data")
+        _fetch(tmp_path / "data", f"hf://{_NAME}")
     assert not list((tmp_path / "data").glob("*"))
