@@ -174,7 +174,13 @@ def find_files(
         path = find_file(data_dir, info.name, part.files)
         if path is None:
             if part.suffix:
-                logging.info("No %s, which is left out", part.files[0])
+                logging.warning(
+                    "No %s of %s in %s, which is left out%s",
+                    *(part.files[0], info.name, data_dir),
+                    f": no {part.submission}.tsv for the GLUE server"
+                    if part.submission
+                    else "",
+                )
                 continue
             raise FileNotFoundError(
                 f"No {' or '.join(part.files)} of {info.name} in "
@@ -203,11 +209,22 @@ def find_file(
         file_names: possible paths, preferred first.
     """
     candidates = [
-        os.path.join(folder, file_name)
+        _joined(folder, file_name)
         for folder in (data_dir, os.path.join(data_dir, name))
         for file_name in file_names
     ]
     return next(filter(paths.exists, candidates), None)
+
+
+def _joined(folder: str, file_name: str) -> str:
+    """Joins paths; `../` is the folder's parent, also of a remote or a link."""
+    if "://" not in folder:
+        path = os.path.join(folder, file_name)
+        return os.path.normpath(path) if file_name.startswith("../") else path
+    while file_name.startswith("../"):
+        folder = os.path.dirname(folder.rstrip("/"))
+        file_name = file_name.removeprefix("../")
+    return os.path.join(folder, file_name)
 
 
 def read_examples(

@@ -15,6 +15,13 @@ from tasks.classification import datasets, labels, metrics
 
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
 
+# Source: GLUE's script and tools.download have a folder beside MNLI's.
+_DIAGNOSTIC = tuple(
+    f"{folder}{name}.tsv"
+    for folder in ("", "../diagnostic/", "../AX/", "../")
+    for name in ("diagnostic", "AX")
+)
+
 _Layout = datasets.Layout
 _Info = datasets.DatasetInfo
 _Split = datasets.SplitInfo
@@ -80,7 +87,7 @@ def _mnli() -> _Info:
                     submission="MNLI-mm",
                 ),
                 _Split(
-                    files=("diagnostic.tsv", "AX.tsv"),
+                    files=_DIAGNOSTIC,
                     layout=diagnostic,
                     suffix="_diagnostic",
                     submission="AX",

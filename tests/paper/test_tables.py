@@ -8,6 +8,7 @@ import pytest
 
 from commands import flags as flags_lib
 from paper import recipes, running, scales, tables
+from tasks.classification import glue
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -110,6 +111,24 @@ def test_a_change_of_the_last_phase_is_another_pre_training():
         for each in (last, changed)
     }
     assert len(folders) == 2
+
+
+@pytest.mark.parametrize("scale", scales.ALL)
+def test_table_1_predicts_all_that_glue_s_server_needs(scale):
+    predicted = {}
+    for command in _make("table-1", scale).commands:
+        if command.words[0] == "run_classifier.py":
+            options = _parse(command)
+            assert options.do_predict
+            size = next(word for word in command.words if "checkpoint=" in word)
+            predicted.setdefault(size, set()).add(options.task_name)
+    needed = {
+        info.name
+        for info in glue.DATASETS.values()
+        if any(split.submission for split in info.splits["predict"])
+    }
+    assert len(needed) == 9
+    assert [*predicted.values()] == [needed] * 2
 
 
 def test_left_to_right_models_stay_so_when_they_are_fine_tuned():

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tasks.classification import glue, predictions
+from tasks.classification import datasets, glue, predictions
 from tests.tasks.classification import reading
 
 _GLUE = pathlib.Path(__file__).parents[4] / "shared" / "data" / "glue"
@@ -96,15 +96,68 @@ def test_file_in_the_format_of_glue_is_read(tmp_path, mark, row):
 
 
 @pytest.mark.parametrize("name", ["diagnostic.tsv", "AX.tsv"])
-def test_diagnostics_are_found_in_the_folder_of_mnli(tmp_path, name):
-    _write(tmp_path / "MNLI" / name, f"{_PAIR}\n0\tA\tB\n")
-    info = glue.find_dataset("MNLI")
-    for folder in tmp_path / "MNLI", tmp_path:
-        split = _split(info, "diagnostic")
+@pytest.mark.parametrize("place", ["MNLI", "diagnostic", "AX", ""])
+def test_diagnostics_are_found_in_and_beside_the_folder_of_mnli(
+    tmp_path, monkeypatch, place, name
+):
+    glue_folder = tmp_path / "glue"
+    _write(glue_folder / place / name, f"{_PAIR}\n0\tA\tB\n")
+    (glue_folder / "MNLI").mkdir(exist_ok=True)
+    split = _split(glue.find_dataset("MNLI"), "diagnostic")
+    monkeypatch.chdir(glue_folder / "MNLI")
+    for folder in glue_folder / "MNLI", f"{glue_folder}/MNLI/", ".", "..":
         examples = reading.read_split(
-            info, split, str(folder), with_labels=False
+            glue.find_dataset("MNLI"), split, str(folder), with_labels=False
         )
         assert [example.text_a for example in examples] == ["A"]
+
+
+def test_the_folder_beside_a_link_is_that_of_the_link(tmp_path):
+    _write(tmp_path / "glue/diagnostic/AX.tsv", f"{_PAIR}\n0\tA\tB\n")
+    (tmp_path / "disk/MNLI").mkdir(parents=True)
+    (tmp_path / "glue/MNLI").symlink_to(tmp_path / "disk/MNLI")
+    folder = str(tmp_path / "glue/MNLI")
+    names = _split(glue.find_dataset("MNLI"), "diagnostic").files
+    path = datasets.find_file(folder, "MNLI", names)
+    assert path == str(tmp_path / "glue/diagnostic/AX.tsv")
+
+
+def test_a_submission_without_diagnostics_is_a_warning(tmp_path, caplog):
+    _write(tmp_path / "test_matched.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n")
+    info = glue.find_dataset("MNLI")
+    (file,) = datasets.find_files(info, "predict", str(tmp_path))
+    assert file.path == str(tmp_path / "test_matched.tsv")
+    assert caplog.messages == [
+        f"No {name}.tsv of MNLI in {tmp_path}, which is left out: no "
+        f"{submission}.tsv for the GLUE server"
+        for name, submission in [
+            ("test_mismatched", "MNLI-mm"),
+            ("diagnostic", "AX"),
+        ]
+    ]
+
+
+# Source: the files that gluebenchmark.com accepts.
+_SERVER_FILES = {
+    *("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv"),
+    *("MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv", "WNLI.tsv"),
+    "AX.tsv",
+}
+
+
+def test_the_server_accepts_the_files_of_all_tasks():
+    written = [
+        f"{split.submission}.tsv"
+        for info in glue.DATASETS.values()
+        for split in info.splits["predict"]
+        if split.submission
+    ]
+    assert sorted(written) == sorted(_SERVER_FILES)
+    for info in glue.DATASETS.values():
+        outputs = np.ones((2, info.label_set.num_outputs))
+        lines = _text(info.label_set, outputs).splitlines()
+        assert lines[0] == "index\tprediction"
+        assert [line.split("\t")[0] for line in lines[1:]] == ["0", "1"]
 
 
 def test_own_folder_wins_over_that_of_the_task(tmp_path):
