@@ -75,8 +75,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     @property
     def description(self) -> dict[str, Any]:
-        # Without labels: the model scores any number of choices.
-        return {"ending_columns": list(self._columns.ending_columns)}
+        # Without names of choices: the model scores any number of them.
+        return {}
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         from training import records

@@ -114,6 +114,8 @@ class Declaration:
         parser: instead of that of the type.
         changes_result: whether the weights after training depend on the value.
             A run that resumes with another value says so.
+        of_model: whether the value belongs to the model. A run that does not
+            train takes it from the model's folder if it is not given.
     """
 
     help: str
@@ -123,6 +125,7 @@ class Declaration:
     upper_bound: float | None = None
     parser: flags.ArgumentParser | None = None
     changes_result: bool = False
+    of_model: bool = False
 
 
 def needed(value: _Value | None, name: str) -> _Value:
@@ -217,6 +220,18 @@ def _kind(options: type, field: dataclasses.Field) -> Any:
         return kind
     (first, *others) = {*typing.get_args(kind)} - {types.NoneType}
     return kind if others else first
+
+
+def is_value(options: type, name: str, value: Any) -> bool:
+    """Returns whether a JSON value has the type of a field's flag."""
+    (field,) = (f for f in dataclasses.fields(options) if f.name == name)
+    kind = _kind(options, field)
+    kind = getattr(kind, "__origin__", kind)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, list | tuple if kind is tuple else kind) and (
+        isinstance(value, bool) == (kind is bool)
+    )
 
 
 def is_required(field: dataclasses.Field) -> bool:

@@ -6,7 +6,6 @@ with a `Reader`.
 
 import contextlib
 import dataclasses
-import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,8 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from files import messages, paths
-from modeling import huggingface, name_tables, release_format
+from files import messages
+from modeling import (
+    checkpoint_files,
+    huggingface,
+    name_tables,
+    release_format,
+)
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
@@ -86,32 +90,12 @@ def find(path: str) -> str:
         FileNotFoundError: there is no checkpoint.
         ValueError: the folder contains several checkpoints.
     """
-    missing = FileNotFoundError(
-        f"There is no checkpoint at {path!r}. {_SUPPORTED}"
-    )
-    # A wrong path is reported before TensorFlow, which takes seconds to
-    # import.
-    if not (
-        paths.is_remote(path)
-        or os.path.exists(path)
-        or glob.glob(f"{glob.escape(path)}*")
-    ):
-        raise missing
-    import tensorflow as tf
-
-    is_folder = tf.io.gfile.isdir(path)
-    prefix = release_format.prefix_of(path)
-    if prefix is None and is_folder:
-        prefix = release_format.latest(path)
-    if prefix is not None:
-        return prefix
-    for file in (path, *(os.path.join(path, n) for n in huggingface.FILES)):
-        if os.path.basename(file) in huggingface.FILES and os.path.exists(file):
-            return file
-    if is_folder or not tf.io.gfile.exists(path):
-        raise missing
-    # A file without an index may be of the release's older format, "V1".
-    return path
+    location = checkpoint_files.locate(path)
+    if location is None:
+        raise FileNotFoundError(
+            f"There is no checkpoint at {path!r}. {_SUPPORTED}"
+        )
+    return location.path
 
 
 @contextlib.contextmanager

@@ -22,8 +22,6 @@ from modeling.name_tables import Spec
 if TYPE_CHECKING:
     from modeling.compilation import Tensor
 
-_DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-\d{5}$")
-_STEP_SUFFIX = re.compile(r"-\d+$")
 # Of the files written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
 _QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
@@ -262,71 +260,3 @@ def _publish(aside: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
         os.replace(aside + suffix, os.path.realpath(prefix + suffix))
     writing.sync(os.path.dirname(prefix))
-
-
-def prefix_of(path: str) -> str | None:
-    """Returns the prefix of a "V2" checkpoint, or None.
-
-    Args:
-        path: a prefix, or one of its files (`.index`, `.data-*`, `.meta`).
-    """
-    import tensorflow as tf
-
-    prefix = path.removesuffix(".index").removesuffix(".meta")
-    prefix = _DATA_SUFFIX.sub("", prefix)
-    return prefix if tf.io.gfile.exists(f"{prefix}.index") else None
-
-
-def latest(folder: str) -> str | None:
-    """Returns the latest checkpoint of a folder.
-
-    It is the checkpoint named in the folder's `checkpoint` file, else the only
-    one, else that of the highest step.
-
-    Returns:
-        The prefix; None if the folder has no checkpoint of this format.
-
-    Raises:
-        ValueError: there are several, and none is the latest.
-    """
-    import tensorflow as tf
-
-    named = named_latest(folder)
-    if named:
-        return named
-    found = sorted(
-        os.path.join(folder, name.removesuffix(".index"))
-        for name in tf.io.gfile.listdir(folder)
-        if name.endswith(".index") and not name.startswith(".")
-    )
-    if len(found) < 2:
-        return found[0] if found else None
-    if all(map(_STEP_SUFFIX.search, found)):
-        return max(found, key=lambda prefix: int(prefix.rpartition("-")[2]))
-    raise ValueError(
-        f"The folder {folder!r} must contain one checkpoint, or only numbered "
-        f"ones; it contains {messages.names(found)}. Pass one of them."
-    )
-
-
-def named_latest(folder: str) -> str | None:
-    """Returns the prefix named in a folder's `checkpoint` file.
-
-    Returns None if the file or the checkpoint is missing, or the file is
-    damaged.
-    """
-    import tensorflow as tf
-
-    try:
-        state = tf.train.get_checkpoint_state(folder)
-    except ValueError:  # The file is empty, or not UTF-8.
-        return None
-    if state is None:
-        return None
-    exists = tf.io.gfile.exists
-    # A folder that was copied may name its origin; its own file comes first.
-    name = os.path.basename(state.model_checkpoint_path)
-    for prefix in (os.path.join(folder, name), state.model_checkpoint_path):
-        if name and (exists(f"{prefix}.index") or exists(prefix)):
-            return prefix
-    return None

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import platform
+import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from files import run_files, writing
+from models import folder as folder_lib
 from serving import models, signatures
 
 _DESCRIPTION = "model.json"
@@ -55,8 +57,14 @@ def write_saved_model(
     }
     root = tf.Module(name="bert")
     root.weights = [variable.value for variable in network.variables]
-    root.vocabulary = tf.saved_model.Asset(vocab_file)
-    with _written(folder, {**described, "signatures": kinds}) as aside:
+    # An asset keeps the name of its file.
+    with (
+        tempfile.TemporaryDirectory() as work,
+        _written(folder, {**described, "signatures": kinds}) as aside,
+    ):
+        path = os.path.join(work, run_files.VOCABULARY)
+        folder_lib.write_vocabulary(vocab_file, path)
+        root.vocabulary = tf.saved_model.Asset(path)
         tf.saved_model.save(
             root,
             aside,
@@ -115,10 +123,12 @@ def write_litert(
         "inputs": {spec.name: spec.shape.as_list() for spec in specs},
         "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
     }
-    vocab_file = model.tokenizer.vocab_file
     with _written(folder, {**described, **form}) as aside:
         content = converter.convert()
-        writing.copy_file(vocab_file, os.path.join(aside, run_files.VOCABULARY))
+        folder_lib.write_vocabulary(
+            model.tokenizer.vocab_file,
+            os.path.join(aside, run_files.VOCABULARY),
+        )
         path = os.path.join(aside, _LITERT_FILE)
         with writing.whole_file(path, "wb") as file:
             file.write(content)

@@ -1,7 +1,6 @@
-"""Trained models: the descriptions in their folders, and their networks."""
+"""Trained models that answer: their descriptions, and their networks."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -12,11 +11,13 @@ from absl import logging
 from files import run_files
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from models import description as description_lib
+from models import folder as folder_lib
+from models import needs
 from tasks import task as task_lib
 from tasks import text_vectors
 from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features
-from training import model_folder
 from vocab import tokenization
 
 EMBEDDING = "embedding"  # The encoder of any model.
@@ -24,54 +25,49 @@ EMBEDDING = "embedding"  # The encoder of any model.
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
 # Independent of the policy and of the precision in training.
 _DTYPE = "float32"
-_OUTPUT_WEIGHTS = "output_weights"
 _MASKED_LM = "cls/predictions/output_bias"
 _CAUSAL = "causal"
 _POOLER = "bert/pooler/dense/kernel"
-_TASK_OF_OUTPUTS = {
-    "cls/squad/output_weights": model_folder.QUESTION_ANSWERING,
-    "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
-}
-_THRESHOLD, _VERSION_2 = "null_score_diff_threshold", "version_2_with_negative"
-_WITH_LABELS = (model_folder.CLASSIFICATION, model_folder.TAGGING)
-# The defaults of the scripts, for folders that do not state a length.
-_LENGTHS = {
-    model_folder.QUESTION_ANSWERING: 384,
-    model_folder.TAGGING: 512,
-}
-_LENGTH = 128
+# Tasks that read all positions of the network.
+_OF_ALL_POSITIONS = (description_lib.PRETRAINING, EMBEDDING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """A trained model, as the files of its folder describe it.
+    """A trained model that can answer.
 
     Attributes:
-        task: one of `model_folder.TASKS`, or `EMBEDDING`.
-        checkpoint: the prefix.
+        task: one of `description.TASKS`, or `EMBEDDING`.
+        folder: the model's.
+        checkpoint: the prefix or file of its weights.
         variables: the names of its variables.
         config: the sizes.
         tokenizer: of its vocabulary and casing.
-        description: the content of task.json.
+        description: what the files of the folder and the weights say.
         layers: the hidden layers of an embedding.
     """
 
     task: str
+    folder: folder_lib.ModelFolder
     checkpoint: str
     variables: Collection[str]
     config: config_lib.BertConfig
     tokenizer: tokenization.FullTokenizer
-    description: Mapping[str, Any]
+    description: description_lib.Description
     layers: tuple[int, ...] = (-1,)
 
     @property
     def max_seq_length(self) -> int:
         """The word pieces of a sequence."""
-        most = self.config.max_position_embeddings
-        if self.task == model_folder.PRETRAINING:
-            return most  # Masks are filled at all positions.
-        default = min(_LENGTHS.get(self.task, _LENGTH), most)
-        return self.description.get("max_seq_length", default)
+        positions = self.config.max_position_embeddings
+        if self.task == description_lib.PRETRAINING:
+            return positions  # Masks are filled at all positions.
+        length = self.description.max_seq_length
+        if length is None:
+            if self.task not in _OF_ALL_POSITIONS:
+                raise ValueError(f"{self.folder.path} states no length.")
+            return positions
+        return length
 
     @property
     def truncation(self) -> sentence_pairs.Truncation:
@@ -82,14 +78,14 @@ class Model:
     def label_set(self) -> labels.LabelSet:
         """The labels of a classifier or a tagger."""
         return labels.LabelSet(
-            problem_type=self.problem_type,
-            names=tuple(self.description.get("labels", ())),
+            problem_type=self.problem_type, names=self.description.labels or ()
         )
 
     @property
     def problem_type(self) -> str:
         """The kind of the outputs, one of `task.PROBLEM_TYPES`."""
-        return self.description.get("problem_type", task_lib.SINGLE_LABEL)
+        # That of a classifier is known; taggers have one label for each word.
+        return self.description.problem_type or task_lib.SINGLE_LABEL
 
     @property
     def windows(self) -> squad_features.WindowOptions:
@@ -104,24 +100,29 @@ class Model:
     @property
     def threshold(self) -> float:
         """The null odds above which there is no answer, in version 2."""
-        return float(self.description.get(_THRESHOLD, 0.0))
+        threshold = self.description.null_score_diff_threshold
+        return 0.0 if threshold is None else float(threshold)
 
     def _filled(self, options: type[Any]) -> Any:
-        # A value that is not described is the default.
-        values = {**self.description, "max_seq_length": self.max_seq_length}
-        names = [field.name for field in dataclasses.fields(options)]
+        # A value that is not described is the default of the release.
+        values = {
+            field.name: self.description.stated(field.name)
+            for field in dataclasses.fields(options)
+        }
+        if "max_seq_length" in values:
+            values["max_seq_length"] = self.max_seq_length
         return options(
-            **{name: values[name] for name in names if name in values}
+            **{name: v for name, v in values.items() if v is not None}
         )
 
 
 def read(
     folder: str, *, best: bool = False, layers: tuple[int, ...] | None = None
 ) -> Model:
-    """Reads the description of a trained model.
+    """Reads a trained model, without its weights.
 
     Args:
-        folder: of a run or a trial, of the release, or of Hugging Face.
+        folder: see `ModelFolder.open`.
         best: the best checkpoint of the run instead of the latest.
         layers: to embed with these layers, whatever the model's task.
 
@@ -131,93 +132,61 @@ def read(
             what predicting needs; or the model is not supported.
     """
     if best:
-        folder = os.path.join(folder, "best")
-    try:
-        checkpoint = checkpoints.find(folder)
-    except FileNotFoundError as error:
+        folder = os.path.join(folder, run_files.BEST)
+    model = folder_lib.ModelFolder.open(folder)
+    if model.checkpoint is None:
         raise ValueError(
             f"{folder} contains no checkpoint. Pass the --output_dir of a run "
             "that was trained, or the folder of one of its trials."
-        ) from error
-    shapes = checkpoints.list_variables(checkpoint)
-    description = model_folder.read(folder)
-    task = _task(description, shapes) if layers is None else EMBEDDING
-    _check_described(folder, task, description, shapes)
-    config = config_lib.BertConfig.from_checkpoint(folder)
+        )
+    with checkpoints.opened(model.checkpoint) as source:
+        shown = needs.shown_by_weights(source.variables, source.architectures)
+        variables = dict(source.variables)
+    description = model.description.completed(shown)
+    task = EMBEDDING if layers is not None else description.task
+    needs.check_answerable(
+        model, description, variables, embeds=task == EMBEDDING
+    )
+    _check_served(model.path, task, description)
+    config, vocab_file = needs.files(model)
     tokenizer = tokenization.FullTokenizer(
-        os.path.join(folder, run_files.VOCABULARY),
-        description["do_lower_case"],
-        description.get("strip_accents"),
+        vocab_file,
+        bool(description.do_lower_case),
+        description.strip_accents,
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
     config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
     if layers is not None:
         text_vectors.check_layers(layers, config.num_hidden_layers)
-    model = Model(
-        task=task or model_folder.CLASSIFICATION,
-        checkpoint=checkpoint,
-        variables=shapes.keys(),
+    answering = Model(
+        task=task or description_lib.PRETRAINING,
+        folder=model,
+        checkpoint=model.checkpoint,
+        variables=variables.keys(),
         config=config,
         tokenizer=tokenizer,
         description=description,
         layers=layers or (-1,),
     )
-    config.check_length(model.max_seq_length)
-    return model
+    config.check_length(answering.max_seq_length)
+    return answering
 
 
-def _task(
-    description: Mapping[str, Any], variables: Collection[str]
-) -> str | None:
-    """Returns the task; None for labels of texts or of words."""
-    if "task" in description:
-        return description["task"]
-    for name, task in _TASK_OF_OUTPUTS.items():
-        if name in variables:
-            return task
-    return None if _OUTPUT_WEIGHTS in variables else model_folder.PRETRAINING
-
-
-def _check_described(
-    folder: str,
-    task: str | None,
-    description: Mapping[str, Any],
-    shapes: Mapping[str, Any],
+def _check_served(
+    folder: str, task: str | None, description: description_lib.Description
 ) -> None:
-    """Checks that the model is served, and what only task.json can state."""
-    if description.get("attention") == _CAUSAL:
+    """Checks that the network and the settings of a model are served."""
+    if description.attention == _CAUSAL:
         raise ValueError(f"{folder}: left-to-right attention is not served.")
-    if task != EMBEDDING and (
-        description.get("bilstm_head") or description.get("features")
-    ):
+    if task != EMBEDDING and (description.bilstm_head or description.features):
         raise ValueError(
             f"{folder}: a BiLSTM below the output layer is not served; "
             "tools.export_model --layers exports its encoder."
         )
-    needed: dict[str, Any] = {"do_lower_case": True}
-    if task is None:
-        needed["task"] = model_folder.CLASSIFICATION
-    if task == model_folder.QUESTION_ANSWERING:
-        needed[_VERSION_2] = True
-    is_score = description.get("problem_type") == task_lib.REGRESSION
-    if task in (None, *_WITH_LABELS) and not is_score:
-        count = shapes[_OUTPUT_WEIGHTS][0][0]
-        needed["labels"] = [f"name of output {i}" for i in range(count)]
-    missing = {k: v for k, v in needed.items() if k not in description}
-    if missing:
-        example = {"task": task, **description, **missing}
+    if description.null_score_diff_threshold == "auto":
         raise ValueError(
-            f"No file of {folder} states {', '.join(sorted(missing))} of "
-            "the model. Write this, with the right values, to "
-            f"{os.path.join(folder, run_files.TASK)}: {json.dumps(example)}. "
-            "The script of the task writes it too, with --do_predict, "
-            f"--output_dir={folder} and the flags of the training. For folders "
-            "of the original program, see docs/migrating_from_tf1.md."
-        )
-    if description.get(_THRESHOLD) == "auto":
-        raise ValueError(
-            f"{folder}: the {_THRESHOLD} of auto is not known before "
-            "run_squad.py --do_predict --do_eval chose it."
+            f"{folder}: the null_score_diff_threshold of auto is not known "
+            "before run_squad.py --do_predict --do_eval chose it."
         )
 
 
@@ -234,17 +203,17 @@ def load(model: Model) -> Any:
     # Zeros, because drawing weights, which are replaced, takes seconds.
     config = dataclasses.replace(model.config, initializer_range=0.0)
     make = {
-        model_folder.CLASSIFICATION: heads.BertForSequenceClassification,
-        model_folder.TAGGING: heads.BertForTokenClassification,
-        model_folder.QUESTION_ANSWERING: heads.BertForQuestionAnswering,
-        model_folder.MULTIPLE_CHOICE: heads.BertForMultipleChoice,
-        model_folder.PRETRAINING: heads.BertForPreTraining,
+        description_lib.CLASSIFICATION: heads.BertForSequenceClassification,
+        description_lib.TAGGING: heads.BertForTokenClassification,
+        description_lib.QUESTION_ANSWERING: heads.BertForQuestionAnswering,
+        description_lib.MULTIPLE_CHOICE: heads.BertForMultipleChoice,
+        description_lib.PRETRAINING: heads.BertForPreTraining,
         EMBEDDING: bert.BertModel,
     }[model.task]
     options: dict[str, Any] = {}
-    if model.task in _WITH_LABELS:
+    if model.task in description_lib.WITH_LABELS:
         options = {"num_labels": model.label_set.num_outputs}
-    if model.task == model_folder.PRETRAINING:
+    if model.task == description_lib.PRETRAINING:
         options = {"objective": "mlm"}  # It reads single texts too.
         if _MASKED_LM not in model.variables:
             raise ValueError(
@@ -285,7 +254,7 @@ def outputs_of(
 
     def compute(input_ids, input_mask, segment_ids):
         outputs = network(input_ids, input_mask, segment_ids)
-        if model.task == model_folder.QUESTION_ANSWERING:
+        if model.task == description_lib.QUESTION_ANSWERING:
             return {k: outputs[k] for k in ("start_logits", "end_logits")}
         if model.task == EMBEDDING:
             every = outputs["all_encoder_layers"]

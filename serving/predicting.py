@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 from files import messages, run_files
+from models import description as description_lib
 from serving import models
 from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
-from training import model_folder
 
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
@@ -164,8 +164,8 @@ def _decode_answer(
 
 def _keeps_padding(model: models.Model) -> bool:
     # As released: padding competes for the best places.
-    is_answering = model.task == model_folder.QUESTION_ANSWERING
-    return is_answering and not model.description.get("packing", False)
+    is_answering = model.task == description_lib.QUESTION_ANSWERING
+    return is_answering and not model.description.packing
 
 
 def _words(example: Example) -> tuple[str, ...]:
@@ -269,17 +269,17 @@ class _Task:
 
 
 _TASKS = {
-    model_folder.CLASSIFICATION: _Task(
+    description_lib.CLASSIFICATION: _Task(
         ("text_a", "text_b"), _encode_texts, _decode_labels
     ),
-    model_folder.MULTIPLE_CHOICE: _Task(
+    description_lib.MULTIPLE_CHOICE: _Task(
         ("first", "second", "endings"), _encode_choices, _decode_choice
     ),
-    model_folder.QUESTION_ANSWERING: _Task(
+    description_lib.QUESTION_ANSWERING: _Task(
         ("question", "context"), _encode_question, _decode_answer
     ),
-    model_folder.TAGGING: _Task(("text",), _encode_words, _decode_tags),
-    model_folder.PRETRAINING: _Task(("text",), _encode_masks, _decode_words),
+    description_lib.TAGGING: _Task(("text",), _encode_words, _decode_tags),
+    description_lib.PRETRAINING: _Task(("text",), _encode_masks, _decode_words),
 }
 
 
@@ -287,7 +287,7 @@ def form(task: str) -> str:
     """Returns the form of a line, for messages."""
     more = (
         f"{sentence_pairs.SEPARATOR}..."
-        if task == model_folder.MULTIPLE_CHOICE
+        if task == description_lib.MULTIPLE_CHOICE
         else ""
     )
     return sentence_pairs.SEPARATOR.join(_TASKS[task].fields) + more
@@ -309,14 +309,14 @@ def example(task: str, line: str, context: str | None = None) -> Example:
     parts: list[Any] = [line]
     if context is not None:
         parts = [line, context]
-    elif task == model_folder.MULTIPLE_CHOICE:
+    elif task == description_lib.MULTIPLE_CHOICE:
         first, *others = line.split(sentence_pairs.SEPARATOR)
         parts = [first, *others[:1], others[1:]]
         if len(others) < 3:  # Of two endings or more.
             parts = []
     elif len(names) > 1 and sentence_pairs.SEPARATOR in line:
         parts = list(sentence_pairs.split_pair(line))
-    is_short = task == model_folder.CLASSIFICATION and len(parts) == 1
+    is_short = task == description_lib.CLASSIFICATION and len(parts) == 1
     if len(parts) != len(names) and not is_short:
         raise ValueError(
             f"An example of this model is {form(task)}; got "
@@ -342,7 +342,7 @@ class Predictor:
         self._batch_size = batch_size
         self._counts = sentence_pairs.TruncationCounts()
         self._compute: Callable[..., Mapping[str, tf.Tensor]]
-        if model.task == model_folder.PRETRAINING:
+        if model.task == description_lib.PRETRAINING:
             self._compute = _masked_words(network)
         else:
             self._compute = models.outputs_of(model, network)
@@ -360,7 +360,7 @@ class Predictor:
 
     def log_truncation(self) -> None:
         """Warns of the texts that were too long for the model, if any."""
-        if self._model.task == model_folder.QUESTION_ANSWERING:
+        if self._model.task == description_lib.QUESTION_ANSWERING:
             length, name = self._model.windows.max_query_length, "questions"
             flag = "max_query_length"
         else:

@@ -9,10 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from models import description as description_lib
 from serving import answers, graph_tokenizer, models
 from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
-from training import model_folder
 
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
 _TEXTS, _LISTS = [None], [None, None]  # Shapes.
@@ -47,10 +47,10 @@ def make(model: models.Model, network: Any) -> Signatures:
         autograph=False,
     )
     makers: dict[str, Callable[..., Signatures]] = {
-        model_folder.CLASSIFICATION: _classifier,
-        model_folder.MULTIPLE_CHOICE: _chooser,
-        model_folder.QUESTION_ANSWERING: _answerer,
-        model_folder.TAGGING: _tagger,
+        description_lib.CLASSIFICATION: _classifier,
+        description_lib.MULTIPLE_CHOICE: _chooser,
+        description_lib.QUESTION_ANSWERING: _answerer,
+        description_lib.TAGGING: _tagger,
         models.EMBEDDING: _embedder,
     }
     return makers[model.task](model, compute, tokenizer)
@@ -58,7 +58,7 @@ def make(model: models.Model, network: Any) -> Signatures:
 
 def id_specs(model: models.Model) -> list[tf.TensorSpec]:
     """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for choices."""
-    rank = 3 if model.task == model_folder.MULTIPLE_CHOICE else 2
+    rank = 3 if model.task == description_lib.MULTIPLE_CHOICE else 2
     return [
         tf.TensorSpec([None] * rank, tf.int32, name=name)
         for name in models.ID_NAMES

@@ -50,7 +50,13 @@ print(json.dumps([answers, ours]))
 def golden_classifier(folder):
     """Makes the folder of a run out of the release's classifier."""
     _golden(folder, "classifier/mrpc.ckpt-24.*")
-    describe(folder, task="classification", labels=["0", "1"])
+    describe(
+        folder,
+        task="classification",
+        labels=["0", "1"],
+        problem_type="single_label",
+        max_seq_length=128,
+    )
     return folder
 
 

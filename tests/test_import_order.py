@@ -15,17 +15,14 @@ _MAY_IMPORT = {
     "modeling": {"files"},
     "vocab": {"commands", "files"},
     "models": {"commands", "files", "modeling", "vocab"},
-    "tasks": {"commands", "files", "vocab"},
+    "tasks": {"commands", "files", "vocab", "models"},
     "corpus": {"commands", "files", "vocab", "tasks"},
     # Of `tasks` the interface of a task, and the options of masking.
     "training": {
-        *("commands", "files", "modeling", "tasks.task"),
+        *("commands", "files", "modeling", "models", "tasks.task"),
         "tasks.masked_lm.instance_options",
     },
-    "serving": {
-        *("files", "vocab", "modeling", "tasks"),
-        "training.model_folder",
-    },
+    "serving": {"files", "vocab", "modeling", "models", "tasks"},
     "paper": {"commands", "files"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}

@@ -27,42 +27,28 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, run_files, writing
+from files import lines, messages, paths, run_files, writing
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
+from models import compatibility, needs
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task as task_lib
 from tasks.classification import glue
 from training import flags as training_flags
-from training import model_folder, run_record, sidecars
-from vocab import tokenization
+from training import run_record, sidecars
+from vocab import casing, tokenization
 
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
 _BILSTM = "bilstm/"
 _OUTPUTS = "output_bias"
 _RELEASE = "release"
-# The task of a head that shows it, by the name of its output's variable.
-_TASK_OF_HEAD = {
-    "cls/predictions/output_bias": model_folder.PRETRAINING,
-    "cls/squad/output_bias": model_folder.QUESTION_ANSWERING,
-    "cls/multiple_choice/output_weights": model_folder.MULTIPLE_CHOICE,
-}
-# The entries of task.json that a model of a task needs besides the casing.
-_NEEDED = {
-    model_folder.CLASSIFICATION: ("labels", "max_seq_length"),
-    model_folder.TAGGING: ("labels", "max_seq_length"),
-    model_folder.QUESTION_ANSWERING: (
-        "version_2_with_negative",
-        "max_seq_length",
-    ),
-    model_folder.MULTIPLE_CHOICE: ("max_seq_length",),
-}
-
 _PIPELINE = {
-    model_folder.PRETRAINING: "fill-mask",
-    model_folder.CLASSIFICATION: "text-classification",
-    model_folder.QUESTION_ANSWERING: "question-answering",
-    model_folder.TAGGING: "token-classification",
-    model_folder.MULTIPLE_CHOICE: "multiple-choice",
+    description_lib.PRETRAINING: "fill-mask",
+    description_lib.CLASSIFICATION: "text-classification",
+    description_lib.QUESTION_ANSWERING: "question-answering",
+    description_lib.TAGGING: "token-classification",
+    description_lib.MULTIPLE_CHOICE: "multiple-choice",
 }
 _RESULTS = "_results.txt"
 _COUNTS = ("global_step", "loss")  # Lines of the results that are no scores.
@@ -99,7 +85,7 @@ class Options:
     task: str | None = flags.Group.MODEL.optional(
         "What the model was trained for, if the files next to the input do "
         "not say it.",
-        choices=model_folder.TASKS,
+        choices=description_lib.TASKS,
     )
     task_name: str | None = flags.Group.MODEL.optional(
         "Name of the data of a classifier. A task of GLUE, or XNLI, has known "
@@ -108,6 +94,15 @@ class Options:
     labels: tuple[str, ...] | None = flags.Group.MODEL.optional(
         "Labels of a classifier or tagger, comma-separated, in the order of "
         "the outputs: that of get_labels in the original program."
+    )
+    problem_type: str | None = flags.Group.MODEL.optional(
+        "Kind of the outputs of a classifier: one label of a text, any number "
+        "of labels, or a score.",
+        choices=task_lib.PROBLEM_TYPES,
+    )
+    strip_accents: bool | None = flags.Group.TEXT.optional(
+        "Whether the model reads text without accents; by default as "
+        "--do_lower_case, or taken from the files next to the input."
     )
     max_seq_length: int | None = flags.Group.TEXT.optional(
         "Longest sequence in word pieces with which the model was trained."
@@ -131,20 +126,21 @@ def convert(options: Options) -> None:
         raise ValueError(
             f"--output must be a new local folder; got {options.output}."
         )
-    folder = config_lib.folder_of(options.input)
+    model = folder_lib.ModelFolder.open(options.input)
     if options.bert_config_file is None:
-        config = config_lib.BertConfig.from_checkpoint(options.input)
+        config = config_lib.BertConfig.from_checkpoint(model.path)
     else:
         config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    vocab_file = options.vocab_file or model_folder.vocabulary(folder)
+    vocab_file = options.vocab_file or model.vocab_file
+    entries = None
     if vocab_file is not None:
-        model_folder.check_vocabulary(folder, vocab_file)
-        size = len(tokenization.load_vocab(vocab_file))
-        config.check_vocabulary(size, vocab_file)
-    with checkpoints.opened(options.input) as source:
+        entries = tokenization.read_entries(vocab_file)
+        compatibility.check_vocabulary(model, vocab_file, entries)
+        config.check_vocabulary(len(entries), vocab_file)
+    with checkpoints.opened(model.checkpoint or options.input) as source:
         config.check_checkpoint(source.origin, source.num_attention_heads)
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
-        description = _describe(options, source, vocab_file)
+        description = _describe(options, model, source, entries)
         variables = {
             name: source.read(name)
             for name in source.variables
@@ -162,11 +158,11 @@ def convert(options: Options) -> None:
             with writing.whole_file(os.path.join(made, "checkpoint")) as out:
                 out.write(f'model_checkpoint_path: "{_WEIGHTS}"\n')
         else:
-            _write_huggingface(made, variables, config, description, vocab_file)
+            _write_huggingface(made, variables, config, description, entries)
             name = os.path.basename(os.path.abspath(options.output))
             with writing.whole_file(os.path.join(made, "README.md")) as out:
-                out.write(model_card(folder, name, description))
-        model_folder.write(made, config.to_dict(), description, vocab_file)
+                out.write(model_card(model.path, name, description.to_json()))
+        folder_lib.write(made, config, description, vocab_file)
     logging.info(
         "Wrote %s: %d variables of %s (%s format).",
         options.output,
@@ -180,89 +176,100 @@ def convert(options: Options) -> None:
 
 
 def _describe(
-    options: Options, source: checkpoints.Source, vocab_file: str | None
-) -> dict[str, Any]:
-    """Joins what the folder of the input says and what the flags say."""
-    found = _told_by_weights(source)
-    found |= model_folder.read(config_lib.folder_of(options.input))
-    if vocab_file is not None:
-        vocab = tokenization.load_vocab(vocab_file)
-        found["vocab_sha256"] = sidecars.vocab_sha256(vocab)
-        if "do_lower_case" not in found:
-            shown = model_folder.is_vocabulary_lower_case(vocab_file)
-            found |= {} if shown is None else {"do_lower_case": shown}
-    told = _told_by_flags(options)
-    for change in messages.changes(found, told).values():
+    options: Options,
+    model: folder_lib.ModelFolder,
+    source: checkpoints.Source,
+    entries: Sequence[str] | None,
+) -> description_lib.Description:
+    """Joins what the flags, the folder and the weights of the input say."""
+    by_files = model.description
+    if entries is not None:
+        vocab = tokenization.vocabulary_of(entries)
+        by_files = by_files.replace(vocab_sha256=sidecars.vocab_sha256(vocab))
+        if by_files.do_lower_case is None:
+            # The vocabulary of a flag shows its casing as that of a folder.
+            shown = casing.shown(entries)
+            by_files = by_files.replace(
+                do_lower_case=shown.do_lower_case,
+                strip_accents=shown.strip_accents,
+            )
+    by_flags = _said_by_flags(options)
+    changes = messages.changes(by_files.to_json(), by_flags.to_json())
+    for change in changes.values():
         logging.warning("%s, as the flags say.", change)
-    found |= told
-    if "do_lower_case" in found:
-        found.setdefault("strip_accents", found["do_lower_case"])
-    _check_description(options, source, found)
-    return found
+    description = by_flags.completed(by_files).completed(
+        needs.shown_by_weights(source.variables, source.architectures)
+    )
+    if options.do_lower_case is not None and options.strip_accents is None:
+        # As in every program, accents follow the casing.
+        description = description.replace(
+            strip_accents=by_files.strip_accents
+            if by_files.do_lower_case == options.do_lower_case
+            else None
+        )
+    if description.strip_accents is None:
+        description = description.replace(
+            strip_accents=description.do_lower_case
+        )
+    _check_description(options, source, description, entries)
+    return description
 
 
-def _told_by_weights(source: checkpoints.Source) -> dict[str, Any]:
-    if name_tables.TOKEN_CLASSIFICATION in source.architectures:
-        return {"task": model_folder.TAGGING}
-    if source.variables.get(_OUTPUTS, (None,))[0] == (1,):
-        return {
-            "task": model_folder.CLASSIFICATION,
-            "problem_type": task_lib.REGRESSION,
-            "labels": [],
-        }
-    heads = _TASK_OF_HEAD.items()
-    return next(({"task": t} for n, t in heads if n in source.variables), {})
-
-
-def _told_by_flags(options: Options) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "task": options.task,
-        "name": options.task_name,
-        "max_seq_length": options.max_seq_length,
-        "version_2_with_negative": options.version_2_with_negative,
-        "do_lower_case": options.do_lower_case,
-    }
-    if options.task_name is not None:
-        told["task"] = options.task or model_folder.CLASSIFICATION
-    if options.labels is not None:
-        told["labels"] = list(options.labels)
-        if options.task != model_folder.TAGGING:
-            told["problem_type"] = task_lib.SINGLE_LABEL
-    elif options.task_name is not None:
+def _said_by_flags(options: Options) -> description_lib.Description:
+    description = description_lib.Description(
+        task=options.task,
+        name=options.task_name,
+        problem_type=options.problem_type,
+        labels=options.labels,
+        max_seq_length=options.max_seq_length,
+        version_2_with_negative=options.version_2_with_negative,
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strip_accents,
+    )
+    if options.task_name is None:
+        return description
+    by_name = description_lib.Description(task=description_lib.CLASSIFICATION)
+    if options.labels is None:
         info = glue.find_dataset(options.task_name)
-        told["name"] = info.name
-        told["problem_type"] = info.label_set.problem_type
-        told["labels"] = list(info.label_set.names)
-    return {name: value for name, value in told.items() if value is not None}
+        description = description.replace(name=info.name)
+        by_name = by_name.replace(
+            problem_type=info.label_set.problem_type,
+            labels=info.label_set.names,
+        )
+    return description.completed(by_name)
 
 
 def _check_description(
-    options: Options, source: checkpoints.Source, found: Mapping[str, Any]
+    options: Options,
+    source: checkpoints.Source,
+    description: description_lib.Description,
+    entries: Sequence[str] | None,
 ) -> None:
     """Asks for entries that neither the folder nor a flag says, by name."""
     num_outputs = 0
     if _OUTPUTS in source.variables:
         (num_outputs,) = source.variables[_OUTPUTS][0]
-    if num_outputs > 1 and len(found.get("labels", [])) not in (0, num_outputs):
-        raise ValueError(
-            f"The model has {num_outputs} outputs; got the labels "
-            f"{messages.listed(found['labels'])}."
-        )
+    if num_outputs > 1 and description.labels:
+        needs.check_labels(description.labels, num_outputs, source.origin)
     # Hugging Face's folders need no more than they have.
     if (
         options.output_format != _RELEASE
         or source.kind == huggingface.Reader.kind
     ):
         return
-    needed = _NEEDED.get(found.get("task", ""), ())
-    if num_outputs and "task" not in found:
-        needed = ("task", "labels", "max_seq_length")
-    missing = [f"--{name}" for name in needed if name not in found]
+    missing = [
+        f"--{name}"
+        for name in needs.missing_entries(
+            description, has_outputs=num_outputs > 0
+        )
+        # Without a vocabulary, no text is read.
+        if name != "do_lower_case" or entries is not None
+    ]
     if missing:
         raise ValueError(
             f"{source.origin} does not say what it was trained for. Pass "
             f"{', '.join(missing)} of its training, for task.json; a "
-            "--task_name of GLUE implies task and labels."
+            "--task_name of GLUE implies --task, --labels and --problem_type."
         )
 
 
@@ -273,18 +280,18 @@ def _write_huggingface(
     folder: str,
     variables: Mapping[str, np.ndarray],
     config: config_lib.BertConfig,
-    description: Mapping[str, Any],
-    vocab_file: str | None,
+    description: description_lib.Description,
+    entries: Sequence[str] | None,
 ) -> None:
     """Writes weights, `config.json` and `tokenizer_config.json`."""
-    if description.get("attention") == training_flags.CAUSAL or any(
+    if description.attention == training_flags.CAUSAL or any(
         name.startswith(_BILSTM) for name in variables
     ):
         raise ValueError(
             "Hugging Face's BERT supports neither models trained from left to "
             "right nor a BiLSTM (--bilstm_head)."
         )
-    is_tagger = description.get("task") == model_folder.TAGGING
+    is_tagger = description.task == description_lib.TAGGING
     hint = name_tables.TOKEN_CLASSIFICATION if is_tagger else None
     architectures = name_tables.architectures(variables, hint)
     weights = {
@@ -303,9 +310,9 @@ def _write_huggingface(
             messages.names(others),
         )
     pad_token_id = 0
-    if vocab_file is not None:
-        pad_token_id = tokenization.load_vocab(vocab_file).get("[PAD]", 0)
-        if "do_lower_case" not in description:
+    if entries is not None:
+        pad_token_id = entries.index("[PAD]") if "[PAD]" in entries else 0
+        if description.do_lower_case is None:
             raise ValueError(
                 "It is unknown whether the model reads lower-cased text: pass "
                 "--do_lower_case or --nodo_lower_case."
@@ -313,12 +320,12 @@ def _write_huggingface(
         writing.write_json(
             os.path.join(folder, huggingface_config.TOKENIZER),
             huggingface_config.tokenizer(
-                do_lower_case=description["do_lower_case"],
-                strip_accents=description["strip_accents"],
+                do_lower_case=description.do_lower_case,
+                strip_accents=bool(description.strip_accents),
                 model_max_length=config.max_position_embeddings,
             ),
         )
-    labels = dict(description)
+    labels = description.to_json()
     if _OUTPUTS in weights:
         names = labels.get("labels", [])
         labels["labels"] = _label_names(len(weights[_OUTPUTS]), names)
@@ -391,7 +398,11 @@ def model_card(folder: str, name: str, description: Mapping[str, Any]) -> str:
 
 def _training(folder: str) -> dict[str, Any]:
     """Returns the start of the latest training that `run.jsonl` records."""
-    starts = [told for told in run_record.read(folder) if "flags" in told]
+    path = os.path.join(folder, run_record.FILE)
+    if not paths.exists(path):
+        return {}
+    records_of_runs = map(json.loads, lines.read_lines(path))
+    starts = [told for told in records_of_runs if "flags" in told]
     trained = [told for told in starts if told["flags"].get("do_train")]
     return [{}, *starts, *trained][-1]
 

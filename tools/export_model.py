@@ -17,6 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from files import paths
+from models import description as description_lib
 from tasks import text_vectors
 from training import flags as training_flags
 
@@ -57,7 +58,6 @@ def run(options: Options) -> str:
             has no effect.
     """
     from serving import exporting, models, signatures
-    from training import model_folder
 
     versions = [
         int(name)
@@ -74,7 +74,7 @@ def run(options: Options) -> str:
     model = models.read(
         options.model_dir, best=options.use_best_checkpoint, layers=layers
     )
-    if model.task == model_folder.PRETRAINING:
+    if model.task == description_lib.PRETRAINING:
         model = dataclasses.replace(model, task=models.EMBEDDING)
     logging.info("Task of %s: %s.", model.checkpoint, model.task)
     logging.info(
@@ -84,7 +84,7 @@ def run(options: Options) -> str:
     )
     network = models.load(model)
     described = {
-        **model.description,
+        **model.description.to_json(),
         "task": model.task,
         "max_seq_length": model.max_seq_length,
         "checkpoint": os.path.basename(model.checkpoint),

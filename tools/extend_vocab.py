@@ -26,8 +26,11 @@ from commands import flags, program
 from files import lines, messages, paths, run_files, writing
 from modeling import checkpoints
 from modeling import config as config_lib
+from models import compatibility, following
+from models import description as description_lib
+from models import folder as folder_lib
 from training import flags as training_flags
-from training import model_folder, sidecars
+from training import sidecars
 from vocab import learning, tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")
@@ -37,10 +40,12 @@ _FREE = re.compile(r"\[unused\d+\]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(training_flags.TokenizerOptions):
     """The flags of this tool; see --help."""
 
-    vocab_file: flags.Path = flags.Group.FILES.required("Vocabulary to extend.")
+    vocab_file: flags.Path = flags.Group.FILES.flag(
+        None, "Vocabulary to extend; by default that of --init_checkpoint."
+    )
     output_file: flags.Path = flags.Group.FILES.required(
         "Vocabulary to write, of the same size."
     )
@@ -54,9 +59,6 @@ class Options:
     output_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Prefix of the checkpoint to write, in a new folder, which also gets "
         "the configuration, the vocabulary and task.json."
-    )
-    do_lower_case: bool = flags.redeclare(
-        training_flags.TokenizerOptions, "do_lower_case"
     )
     num_words: int = _VOCABULARY.count(
         500, "Maximum number of words; limited by the [unused] entries."
@@ -108,13 +110,15 @@ def choose_words(
 
 
 def _write_model(
-    source: str,
+    model: folder_lib.ModelFolder,
+    config: config_lib.BertConfig,
     target: str,
     tokenizer: tokenization.FullTokenizer,
     places: Mapping[int, str],
     vocabulary: str,
 ) -> None:
     """Writes a model whose rows of new words are the mean of their pieces'."""
+    source = model.checkpoint or model.name
     names = checkpoints.list_variables(source)
     tensors = checkpoints.read(
         source,
@@ -127,18 +131,20 @@ def _write_model(
             pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
             ids = tokenizer.convert_tokens_to_ids(pieces)
             tensors[name][place] = before[ids].mean(axis=0)
-    config = config_lib.BertConfig.from_checkpoint(source)
-    description = model_folder.read(config_lib.folder_of(source))
     folder, name = os.path.split(target)
     with writing.whole_folder(folder) as made:
         checkpoints.save(os.path.join(made, name), tensors)
         vocab_file = os.path.join(made, run_files.VOCABULARY)
         with writing.whole_file(vocab_file) as file:
             file.write(vocabulary)
-        if description:
-            vocab = tokenization.load_vocab(vocab_file)
-            description["vocab_sha256"] = sidecars.vocab_sha256(vocab)
-        model_folder.write(made, config.to_dict(), description)
+        vocab = tokenization.load_vocab(vocab_file)
+        folder_lib.write(
+            made,
+            config,
+            model.description.replace(
+                vocab_sha256=sidecars.vocab_sha256(vocab)
+            ),
+        )
 
 
 def run(options: Options) -> None:
@@ -158,22 +164,35 @@ def run(options: Options) -> None:
                 "--output_checkpoint must be in a new folder, such as "
                 f"start/bert_model.ckpt; got {target}."
             )
-        text = {"do_lower_case": options.do_lower_case}
-        model_folder.check_start(source, text, options.vocab_file)
+    model = folder_lib.ModelFolder.open(source or options.vocab_file)
+    options = following.complete(
+        options, model, flags.given(), is_training=True
+    )
+    entries = tokenization.read_entries(options.vocab_file)
     inputs = [options.vocab_file, *text_files]
     writing.check_files([options.output_file], inputs)
     tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
+        options.vocab_file, options.do_lower_case, options.strip_accents
     )
+    config = model.config
     if source:
-        config_lib.BertConfig.from_checkpoint(source).check_vocabulary(
-            tokenizer.vocab_size, options.vocab_file
+        compatibility.check_vocabulary(model, options.vocab_file, entries)
+        compatibility.check_start(
+            model,
+            description_lib.Description(
+                do_lower_case=options.do_lower_case,
+                strip_accents=options.strips_accents,
+            ),
         )
-    entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
+        config = config_lib.BertConfig.from_checkpoint(model.path)
+        config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     places = [i for i, e in enumerate(entries) if _FREE.fullmatch(e)]
     counts = learning.count_words(
         itertools.chain.from_iterable(map(lines.read_lines, text_files)),
-        learning.Options(do_lower_case=options.do_lower_case),
+        learning.Options(
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strip_accents,
+        ),
     )
     words = choose_words(
         counts.words,
@@ -184,9 +203,9 @@ def run(options: Options) -> None:
     new = dict(zip(places, words, strict=False))
     filled = [new.get(i, entry) for i, entry in enumerate(entries)]
     vocabulary = "".join(f"{entry}\n" for entry in filled)
-    if source and target:
+    if config and target:
         # First: the output file may be in its folder, which must be new.
-        _write_model(source, target, tokenizer, new, vocabulary)
+        _write_model(model, config, target, tokenizer, new, vocabulary)
     with writing.whole_file(options.output_file) as file:
         file.write(vocabulary)
     logging.info(

@@ -25,6 +25,7 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, paths
+from models import description as description_lib
 from training import flags as training_flags
 
 if TYPE_CHECKING:
@@ -157,14 +158,13 @@ class _Session:
 
     def __init__(self, options: Options):
         from serving import models, predicting
-        from training import model_folder
 
         model = models.read(options.model, best=options.use_best_checkpoint)
         self.task, self.format = model.task, options.format
         self.form = predicting.form(model.task)  # Of a line.
         self.context: str | None = None  # The paragraph of all questions.
         if options.context_file is not None:
-            if model.task != model_folder.QUESTION_ANSWERING:
+            if model.task != description_lib.QUESTION_ANSWERING:
                 raise ValueError(
                     "--context_file requires a model that answers questions; "
                     f"the task of this one is {model.task}."

@@ -18,7 +18,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, messages, paths, run_files, writing
-from modeling import checkpoints, release_format
+from modeling import checkpoint_files, checkpoints
 from modeling import config as config_lib
 
 _NAME = "model.ckpt"
@@ -46,10 +46,8 @@ def latest(output_dir: str) -> str | None:
         The prefix named in the folder's `checkpoint` file, else that of the
         highest step, else None.
     """
-    if (named := release_format.named_latest(output_dir)) is not None:
-        return named
-    steps = saved_steps(output_dir)
-    return prefix_of(output_dir, steps[-1]) if steps else None
+    location = checkpoint_files.in_folder(output_dir)
+    return location.path if location and location.is_latest else None
 
 
 def newest_first(output_dir: str) -> list[str]:

@@ -302,11 +302,16 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
         The reports; an empty list if there is no file. Each has `step`, then
         metrics by name, all numbers; None for infinity and NaN.
     """
-    return [
-        record
-        for record in json_text.read_log(path)
-        if type(record.get("step")) is int
-    ]
+    if not paths.exists(path):
+        return []
+    records = []
+    with paths.open_to_read(path) as file:
+        for line in file.read().split(b"\n"):
+            with contextlib.suppress(ValueError):
+                record = json_text.parse(line, path)
+                if isinstance(record, dict) and type(record.get("step")) is int:
+                    records.append(record)
+    return records
 
 
 def remove_later_metrics(path: str, step: int) -> None:

@@ -39,6 +39,9 @@ class Options:
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents, as the model's tokenizer will."
     )
+    strip_accents: bool | None = flags.Group.TEXT.optional(
+        "Strip accents; as --do_lower_case if not given."
+    )
     vocab_size: int = _VOCABULARY.count(
         30522,  # Source: the released uncased vocabulary.
         "Entries, special tokens included: vocab_size of the model.",
@@ -135,11 +138,16 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
 
     Args:
         lines: read on demand, a few megabytes at a time.
-        options: `do_lower_case` and `num_workers`, which does not affect the
+        options: the casing and `num_workers`, which does not affect the
             counts. Beyond four million words the rarest are dropped with a
             warning.
     """
-    count = functools.partial(_count_chunk, do_lower_case=options.do_lower_case)
+    count = functools.partial(
+        _count_chunk,
+        tokenizer=tokenization.BasicTokenizer(
+            options.do_lower_case, options.strip_accents
+        ),
+    )
     words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
     report = progress.Progress()
@@ -176,8 +184,10 @@ def _without_rarest(words: collections.Counter[str]) -> collections.Counter:
     )
 
 
-def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
-    tokenize = tokenization.BasicTokenizer(do_lower_case).tokenize
+def _count_chunk(
+    lines: list[str], *, tokenizer: tokenization.BasicTokenizer
+) -> WordCounts:
+    tokenize = tokenizer.tokenize
     words: collections.Counter[str] = collections.Counter()
     for line in lines:
         words.update(

@@ -9,12 +9,14 @@ Source: behavior of tokenization.py of google-research/bert, measured.
 """
 
 import dataclasses
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from files import lines
+from files import lines, paths
+from vocab import huggingface_tokenizer
 
 # Source: folder names of the checkpoints that the release recognizes, and
 # whether their text is lower-cased.
@@ -29,6 +31,7 @@ _CASING_OF_MODEL = {
 }
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
 _TEXT_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+_VOCABULARY = "vocab.txt"
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
 # As released: Extensions F and later, kana and hangul are not included.
 _CJK_BLOCKS = (
@@ -63,6 +66,45 @@ def printable_text(text: str | bytes) -> str:
     return convert_to_unicode(text)
 
 
+def vocabulary_file(path: str) -> str:
+    """Returns the file that holds the vocabulary of a path.
+
+    Args:
+        path: a file, `vocab.txt` or Hugging Face's `tokenizer.json`; or the
+            folder of a model with one of them. Folders that transformers 5
+            wrote have no `vocab.txt`: its name stands for `tokenizer.json`.
+    """
+    if paths.exists(path):
+        return path
+    folder, name = os.path.split(path)
+    if name != _VOCABULARY:
+        folder = path
+    for name in (_VOCABULARY, huggingface_tokenizer.PIPELINE):
+        if paths.exists(file := os.path.join(folder, name)):
+            return file
+    return path
+
+
+def read_entries(vocab_file: str) -> list[str]:
+    """Lists the entries of a vocabulary, up to blank lines at its end.
+
+    Args:
+        vocab_file: see `vocabulary_file`.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: a line is not UTF-8, or a `tokenizer.json` has another
+            tokenizer than BERT's.
+    """
+    path = vocabulary_file(vocab_file)
+    if path.endswith(".json"):
+        return huggingface_tokenizer.vocabulary(path)
+    entries = [line.strip() for line in lines.read_lines(path)]
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries
+
+
 def load_vocab(vocab_file: str) -> dict[str, int]:
     """Reads a vocabulary: one token per line; its id is the line index.
 
@@ -70,15 +112,26 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     token "" and counts; a repeated token keeps its first place in the order
     and gets the last id.
 
+    Args:
+        vocab_file: see `vocabulary_file`.
+
     Returns:
         Token -> id, in the order of the file.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: a line is not UTF-8.
+        ValueError: a line is not UTF-8, or a `tokenizer.json` has another
+            tokenizer than BERT's.
     """
-    tokens = lines.read_lines(vocab_file)
-    return {token.strip(): index for index, token in enumerate(tokens)}
+    path = vocabulary_file(vocab_file)
+    if path.endswith(".json"):
+        return vocabulary_of(huggingface_tokenizer.vocabulary(path))
+    return vocabulary_of(lines.read_lines(path))
+
+
+def vocabulary_of(entries: Iterable[str]) -> dict[str, int]:
+    """Returns the ids of the entries of a vocabulary; see `load_vocab`."""
+    return {entry.strip(): index for index, entry in enumerate(entries)}
 
 
 def convert_by_vocab(

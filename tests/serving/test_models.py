@@ -46,7 +46,8 @@ def test_a_described_model_is_read_as_it_was_trained(tmp_path):
 def test_a_best_checkpoint_has_a_description_of_its_own(tmp_path):
     run = serving_client.golden_classifier(tmp_path / "run")
     best = serving_client.golden_classifier(run / "best")
-    serving_client.describe(best, task="classification", labels=["no", "yes"])
+    described = json.loads((best / "task.json").read_text())
+    serving_client.describe(best, **described | {"labels": ["no", "yes"]})
     assert models.read(str(run)).label_set.names == ("0", "1")
     found = models.read(str(run), best=True)
     assert found.label_set.names == ("no", "yes")
@@ -68,7 +69,7 @@ def _written(message):
 
 def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
     folder = serving_client.golden_model(tmp_path / "squad")
-    with pytest.raises(ValueError, match="states version_2") as e:
+    with pytest.raises(ValueError, match="_length, version_2") as e:
         models.read(str(folder))
     written = _written(str(e.value))
     assert written["task"] == "question_answering"
@@ -81,7 +82,7 @@ def test_a_classifier_of_the_original_program_is_completed_in_one_step(
 ):
     folder = serving_client.golden_classifier(tmp_path / "mrpc")
     (folder / "task.json").unlink()
-    with pytest.raises(ValueError, match="states labels, task of") as e:
+    with pytest.raises(ValueError, match="_type, task of") as e:
         models.read(str(folder))
     written = _written(str(e.value))
     assert written["labels"] == ["name of output 0", "name of output 1"]
@@ -118,7 +119,7 @@ def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
     )
     assert found.tokenizer.basic_tokenizer.strip_accents is False
     folder = _huggingface(tmp_path / "unnamed")
-    with pytest.raises(ValueError, match="states labels of the model"):
+    with pytest.raises(ValueError, match="states labels, problem_type of"):
         models.read(folder)
 
 
@@ -157,9 +158,13 @@ def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(
     ],
 )
 def test_what_is_not_served_is_refused(tmp_path, description, message):
-    question = {"task": "question_answering", "version_2_with_negative": True}
+    question = {
+        "task": "question_answering",
+        "version_2_with_negative": True,
+        "max_seq_length": 64,
+    }
     with pytest.raises(ValueError, match=message):
-        _described(tmp_path / "run", **question, **description)
+        _described(tmp_path / "run", **question | description)
 
 
 def test_folders_without_one_model_are_refused(tmp_path):

@@ -73,7 +73,7 @@ def test_model_is_described_beside_it(tmp_path, vocab_file):
         "inputs": {"text_a": text, "text_b": text},
         "outputs": {"score": {"dtype": "float32", "shape": [None]}},
     }
-    assert (folder / "assets/words.txt").read_text() == "[PAD]\n"
+    assert (folder / "assets/vocab.txt").read_text() == "[PAD]\n"
     assert os.listdir(tmp_path / "name") == ["3"]
 
 

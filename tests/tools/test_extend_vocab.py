@@ -119,7 +119,11 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("task.json", '{"do_lower_case": false}', "do_lower_case is False th"),
+        (
+            "task.json",
+            '{"strip_accents": false}',
+            "strip_accents is False there and True here",
+        ),
         ("vocab.txt", "a\nb\n", "must be that of the model"),
     ],
 )
@@ -128,7 +132,18 @@ def test_another_model_is_refused(options, tmp_path, name, content, message):
     _model(folder)
     (folder / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        _extend(options, folder)
+        _extend(options, folder, strip_accents=True)
+
+
+def test_the_casing_is_that_of_the_model(options, tmp_path):
+    folder = tmp_path / "model"
+    _model(folder)
+    task = {"do_lower_case": True, "strip_accents": False}
+    (folder / "task.json").write_text(json.dumps(task))
+    (tmp_path / "text.txt").write_text("häuser " * 30, encoding="utf-8")
+    _extend(options, folder, input_file=str(tmp_path / "text.txt"))
+    added = (tmp_path / "more.txt").read_text("utf-8").splitlines()
+    assert "häuser" in added and "hauser" not in added
 
 
 def test_the_vocabulary_must_be_the_models(options, tmp_path):

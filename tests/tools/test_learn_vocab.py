@@ -34,6 +34,20 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
     assert {"T", "##\xe9"} <= set(tokenizer.vocab)
 
 
+def test_accents_are_kept_if_wanted(corpus, tmp_path):
+    entries = {}
+    for strip in ("True", "False"):
+        output = tmp_path / f"made-{strip}"
+        result = _run(
+            f"--input_file={corpus}", f"--output_file={output}",
+            "--vocab_size=150", "--do_lower_case", f"--strip_accents={strip}",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        entries[strip] = {*output.read_text("utf-8").splitlines()}
+    assert "caf\xe9" in entries["False"] and "cafe" not in entries["False"]
+    assert "cafe" in entries["True"] and "caf\xe9" not in entries["True"]
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [

@@ -187,7 +187,11 @@ def _warnings(caplog):
 def test_one_line_of_a_run_counts_the_texts_that_are_cut(tmp_path, caplog):
     model = serving_client.golden_classifier(tmp_path / "run")
     serving_client.describe(
-        model, task="classification", labels=["0", "1"], max_seq_length=32
+        model,
+        task="classification",
+        labels=["0", "1"],
+        problem_type="single_label",
+        max_seq_length=32,
     )
     long = " ".join(["it rained"] * 20)
     _ask(model, "it rained")

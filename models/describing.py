@@ -1,0 +1,83 @@
+"""Description of a run's model in its folder, after the checks."""
+
+import dataclasses
+
+from files import paths
+from modeling import config as config_lib
+from models import compatibility
+from models import description as description_lib
+from models import folder as folder_lib
+from vocab import tokenization
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlannedModel:
+    """The model of a run.
+
+    Attributes:
+        config: the sizes.
+        description: the content of its `task.json`.
+        vocab_file: the vocabulary to copy; None to leave that of the folder.
+    """
+
+    config: config_lib.BertConfig
+    description: description_lib.Description
+    vocab_file: str | None = None
+
+
+def describe(
+    folder: folder_lib.ModelFolder,
+    planned: PlannedModel,
+    *,
+    is_training: bool,
+    start: folder_lib.ModelFolder | None = None,
+) -> None:
+    """Describes a model whose training starts, or compares the description.
+
+    If the folder has a checkpoint of a training, it must be of the same model.
+    Otherwise the weights to start from must fit. Without training, only a
+    folder that another program wrote is described: this run says what it
+    cannot say.
+
+    Args:
+        folder: of the run or the trial, created if missing.
+        planned: the model of the run.
+        is_training: whether the model is trained.
+        start: the weights of `--init_checkpoint`.
+
+    Raises:
+        ValueError: the folder has a checkpoint of another model, or the weights
+            do not fit; the message names what differs.
+    """
+    if is_training and ("[" in folder.path or "\\" in folder.path):
+        raise ValueError(
+            "--output_dir must not contain [ or a backslash: TensorFlow takes "
+            f"them for a pattern when it reads checkpoints. Got {folder.path}."
+        )
+    # Only this project writes a state beside its checkpoints.
+    is_ours = bool(paths.matching(folder.path, "*.state.json"))
+    if folder.is_latest:
+        _check_vocabulary(folder, planned)
+        compatibility.check_same(
+            folder, planned.config, planned.description, is_ours=is_ours
+        )
+    elif start is not None:
+        _check_vocabulary(start, planned)
+        compatibility.check_start(
+            start, planned.description, with_outputs=not is_training
+        )
+    if is_training or (folder.is_latest and not is_ours):
+        folder_lib.write(
+            folder.path, planned.config, planned.description, planned.vocab_file
+        )
+
+
+def _check_vocabulary(
+    model: folder_lib.ModelFolder, planned: PlannedModel
+) -> None:
+    if planned.vocab_file is not None:
+        compatibility.check_vocabulary(
+            model,
+            planned.vocab_file,
+            tokenization.read_entries(planned.vocab_file),
+        )

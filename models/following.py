@@ -1,0 +1,152 @@
+"""Flags that a command does not give, taken from the folder of its model."""
+
+import dataclasses
+import os
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from absl import logging
+
+from commands import flags
+from models import folder as folder_lib
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Options = TypeVar("_Options", bound="DataclassInstance")
+# Flags that name a file of the model, and the attribute of its folder.
+_FILES = {"vocab_file": "vocab_file", "bert_config_file": "config_file"}
+_TEXT = ("do_lower_case", "strip_accents")
+
+
+class _Taken(NamedTuple):
+    """The value of a flag, and the file that says it."""
+
+    value: Any
+    source: str
+
+
+def complete(
+    options: _Options,
+    model: folder_lib.ModelFolder | None,
+    given: Collection[str],
+    *,
+    is_training: bool = False,
+) -> _Options:
+    """Takes the flags of a command that are not given from a model's folder.
+
+    A training takes the files of the model that it starts from, and the casing
+    of its text. Other programs also take the flags with which the model was
+    trained, such as the length: those that are declared with `of_model`.
+
+    Args:
+        options: of the command.
+        model: the model that it reads; None for a new one.
+        given: the names of the flags on the command line. They keep their
+            values, and so do values that are not the defaults.
+        is_training: whether the model is trained further.
+
+    Returns:
+        The options, with the values of the folder. One log line names them and
+        the files that say them; a warning names each flag that contradicts the
+        folder.
+
+    Raises:
+        ValueError: a file of the model is neither given nor in its folder, or
+            an entry of `task.json` has not the type of its flag.
+    """
+    taken: dict[str, _Taken] = {}
+    if model is not None:
+        taken.update(_files(options, model))
+        for name, value in _entries(options, model, is_training=is_training):
+            here = getattr(options, name)
+            if name in given or here != _default(options, name):
+                _warn_of_contradiction(model, name, here, value)
+            elif _fits_casing(options, model, name, given):
+                taken[name] = _Taken(value, model.sources[name])
+    if model is not None and taken:
+        logging.info(
+            "Flags not given, from %s: %s",
+            model.path,
+            ", ".join(
+                f"--{name}={flag.value} ({flag.source})"
+                for name, flag in taken.items()
+            ),
+        )
+    values = {name: flag.value for name, flag in taken.items()}
+    options = dataclasses.replace(options, **values)
+    missing = [
+        f"--{name}" for name in _FILES if getattr(options, name, "-") is None
+    ]
+    if missing:
+        cause = f", because {model.path} has no such file" if model else ""
+        raise ValueError(f"{', '.join(missing)} must be given{cause}.")
+    return options
+
+
+def _files(
+    options: object, model: folder_lib.ModelFolder
+) -> Iterator[tuple[str, _Taken]]:
+    """Yields the files of a model that are not given."""
+    for name, attribute in _FILES.items():
+        file = getattr(model, attribute)
+        if file and getattr(options, name, file) is None:
+            yield name, _Taken(file, os.path.basename(file))
+
+
+def _entries(
+    options: "DataclassInstance",
+    model: folder_lib.ModelFolder,
+    *,
+    is_training: bool,
+) -> Iterator[tuple[str, Any]]:
+    """Yields the entries of a description that are flags of other values."""
+    for field in dataclasses.fields(options):
+        name, declaration = field.name, field.metadata.get("flag")
+        value = model.description.stated(name)
+        of_model = not is_training and declaration and declaration.of_model
+        if value in (None, getattr(options, name)) or not (
+            of_model or name in _TEXT
+        ):
+            continue
+        if not flags.is_value(type(options), name, value):
+            raise ValueError(
+                f"{model.source(name)}: {name!r} must be a value of --{name}; "
+                f"got {value!r:.60}."
+            )
+        yield name, value
+
+
+def _default(options: "DataclassInstance", name: str) -> Any:
+    (field,) = (f for f in dataclasses.fields(options) if f.name == name)
+    return field.default
+
+
+def _fits_casing(
+    options: Any,
+    model: folder_lib.ModelFolder,
+    name: str,
+    given: Collection[str],
+) -> bool:
+    """Returns whether an entry goes with the casing of the command.
+
+    The folder's rule for accents belongs to its casing.
+    """
+    return name != "strip_accents" or (
+        "do_lower_case" not in given
+        or options.do_lower_case == model.description.do_lower_case
+    )
+
+
+def _warn_of_contradiction(
+    model: folder_lib.ModelFolder, name: str, here: object, value: object
+) -> None:
+    # Another casing is an error; see `compatibility.check_start`.
+    if name not in _TEXT:
+        logging.warning(
+            "--%s=%s is not the value of the model in %s, which is %s.",
+            name,
+            here,
+            model.path,
+            value,
+        )

@@ -1,0 +1,123 @@
+"""Flags that are not given, from the folder of a model."""
+
+import dataclasses
+
+import pytest
+
+from commands import flags
+from models import folder as folder_lib
+from models import following
+from tests.models import toy_folders
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    vocab_file: str | None = flags.Group.TEXT.optional("")
+    bert_config_file: str | None = flags.Group.MODEL.optional("")
+    do_lower_case: bool = flags.Group.TEXT.flag(True, "")
+    strip_accents: bool | None = flags.Group.TEXT.optional("")
+    max_seq_length: int = flags.Group.TEXT.flag(512, "", of_model=True)
+    context: str = flags.Group.TEXT.flag("document", "", of_model=True)
+    scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
+    batch_size: int = flags.Group.SPEED.count(8, "")
+
+
+_FILES = {"vocab_file": "v.txt", "bert_config_file": "c.json"}
+
+
+def _complete(model, given=(), *, is_training=False, **values):
+    return following.complete(
+        _Options(**(_FILES | values)), model, given, is_training=is_training
+    )
+
+
+def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
+    caplog.set_level("INFO")
+    model = toy_folders.trained(tmp_path)
+    options = _complete(model)
+    assert options == _Options(
+        **_FILES,
+        do_lower_case=False,
+        strip_accents=False,
+        max_seq_length=128,
+        context="sentence",
+    )
+    assert (
+        f"Flags not given, from {tmp_path}: --do_lower_case=False (task.json), "
+        "--strip_accents=False (task.json), --max_seq_length=128 (task.json), "
+        "--context=sentence (task.json)"
+    ) in caplog.text
+
+
+def test_a_training_follows_the_text_alone(tmp_path):
+    options = _complete(toy_folders.trained(tmp_path), is_training=True)
+    assert options == _Options(
+        **_FILES, do_lower_case=False, strip_accents=False
+    )
+
+
+def test_the_files_of_the_folder_are_used(tmp_path, caplog):
+    caplog.set_level("INFO")
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]"])
+    model = toy_folders.trained(tmp_path)
+    options = _complete(model, vocab_file=None, bert_config_file=None)
+    assert options.vocab_file == str(tmp_path / "vocab.txt")
+    assert options.bert_config_file == str(tmp_path / "bert_config.json")
+    assert f"--vocab_file={tmp_path / 'vocab.txt'} (vocab.txt)" in caplog.text
+
+
+def test_files_that_nobody_has_are_asked_for_by_name(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"^--vocab_file, --bert_config_file must be given\.$"
+    ):
+        _complete(None, vocab_file=None, bert_config_file=None)
+    model = toy_folders.trained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"^--vocab_file must be given, because .* has no such"
+    ):
+        _complete(model, vocab_file=None, bert_config_file=None)
+
+
+def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):
+    model = toy_folders.trained(tmp_path)
+    options = _complete(model, {"context"}, max_seq_length=64)
+    assert (options.context, options.max_seq_length) == ("document", 64)
+    for message in (
+        "--max_seq_length=64 is not the value of the model in",
+        "which is 128.",
+        "--context=document is not the value",
+    ):
+        assert message in caplog.text
+
+
+def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
+    model = toy_folders.trained(
+        tmp_path, do_lower_case=True, strip_accents=False
+    )
+    assert _complete(model).strip_accents is False
+    assert _complete(model, {"do_lower_case"}).strip_accents is False
+    cased = _complete(model, {"do_lower_case"}, do_lower_case=False)
+    assert (cased.do_lower_case, cased.strip_accents) == (False, None)
+
+
+def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
+    own = {"batch_size": 1, "scale": 7}
+    assert _complete(toy_folders.trained(tmp_path, more=own)) == _Options(
+        **_FILES,
+        do_lower_case=False,
+        strip_accents=False,
+        max_seq_length=128,
+        context="sentence",
+        scale=7,
+    )
+    model = toy_folders.trained(tmp_path, more={"scale": "7"})
+    with pytest.raises(
+        ValueError, match=r"task\.json: 'scale' must be a value of --scale; go"
+    ):
+        _complete(model)
+
+
+def test_a_new_model_has_the_flags_of_the_command():
+    assert _complete(None) == _Options(**_FILES)
+    empty = folder_lib.ModelFolder.open("nowhere")
+    assert _complete(empty) == _Options(**_FILES)

@@ -1,0 +1,90 @@
+"""The casing that a vocabulary shows."""
+
+import itertools
+import pathlib
+import string
+
+import pytest
+
+from files import lines
+from vocab import casing
+
+_SHARED = pathlib.Path(__file__).parents[3] / "shared/data/vocab"
+
+
+def _words(number, letters=string.ascii_lowercase):
+    pairs = itertools.product(letters, repeat=3)
+    return ["".join(word) for word in itertools.islice(pairs, number)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "want"),
+    [
+        (_words(1000), (True, True)),
+        # Special tokens, and entries without letters, show nothing.
+        ([*_words(1000), "[CLS]", "[MASK]", "<S>", "42"], (True, True)),
+        ([*_words(980), *_words(20, string.ascii_uppercase)], (False, False)),
+        ([*_words(990), *_words(10, string.ascii_uppercase)], (None, None)),
+        ([*_words(999), *_words(1, string.ascii_uppercase)], (True, True)),
+        ([*_words(990), *_words(10, "äöü")], (True, False)),
+        ([*_words(997), *_words(3, "äöü")], (True, None)),
+        ([*_words(999), *_words(1, "äöü")], (True, True)),
+        # Decomposed Hangul is what stripping accents leaves.
+        ([*_words(990), *["한국"] * 10], (True, False)),
+        ([*_words(990), *["\u1112\u1161\u11ab"] * 10], (True, True)),
+        # A smaller vocabulary may lack capitals by chance.
+        (_words(499), (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_capitals_and_accents_show_the_casing(entries, want):
+    shown = casing.shown(entries)
+    assert (shown.do_lower_case, shown.strip_accents) == want
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("uncased.txt", (True, True)),
+        ("chinese.txt", (True, True)),
+        ("cased.txt", (False, False)),
+        ("multilingual_cased.txt", (False, False)),
+    ],
+)
+def test_released_vocabularies_show_their_casing(name, want):
+    if not (_SHARED / name).exists():
+        pytest.skip(f"no {name}")
+    shown = casing.shown(
+        line.strip() for line in lines.read_lines(str(_SHARED / name))
+    )
+    assert (shown.do_lower_case, shown.strip_accents) == want
+
+
+@pytest.mark.parametrize(
+    ("entries", "options", "warning"),
+    [
+        (_words(600), (True, True), ""),
+        (_words(600), (False, False), "do_lower_case is False, but no entry"),
+        (["The", "a"], (True, True), "do_lower_case is True, but entries"),
+        (["The", "a"], (False, False), ""),
+        # Few entries without capitals show nothing.
+        (["the", "a"], (False, False), ""),
+        (["häuser", "haus"], (True, True), "strip_accents is True, but entr"),
+        (["häuser", "haus"], (True, False), ""),
+        (_words(600), (True, False), "strip_accents is False, but no entry"),
+    ],
+)
+def test_contradictions_name_the_flag_and_its_other_value(
+    entries, options, warning
+):
+    do_lower_case, strip_accents = options
+    sentences = casing.contradictions(
+        entries, do_lower_case=do_lower_case, strip_accents=strip_accents
+    )
+    assert len(sentences) == bool(warning)
+    for sentence in sentences:
+        assert sentence.startswith(warning)
+        name, _, value, *_ = sentence.split()
+        other = value.rstrip(",") == "False"
+        assert f"Pass --{name}={other} or another vocabulary." in sentence
