@@ -9,9 +9,11 @@ splits 65 MB of text per second and core; pysbd 0.2, syntok 0.8, blingfire 28.
 """
 
 import collections
+import functools
 import html
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 import sentencex
@@ -27,6 +29,13 @@ _REPLACEMENT = "\ufffd"  # The tokenizer drops it.
 # title spans several.
 _MARK = re.compile(r"\s*\*\*\*\s?(START|END) OF (THE|THIS) PROJECT GUTENBERG")
 _MAX_MARK_LINES = 4
+
+# An English word has about five letters. In translations, a Chinese character
+# stands for about three of them, a syllable of Japanese or Korean for two, a
+# letter or vowel sign of Thai, Lao, Khmer or Burmese for one.
+_LETTERS_PER_WORD = 5
+_CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_SYLLABLE = re.compile("[\u3040-\u30ff\uff66-\uff9f\uac00-\ud7a3]")
 
 # A longer "sentence" is usually an unclosed opening quotation mark. The limit
 # is about the length of an example of 128 word pieces.
@@ -159,6 +168,32 @@ def _end_of_mark(lines: list[str], first: int) -> int:
         if lines[i].rstrip().endswith("***"):
             return i + 1
     return first + 1
+
+
+def is_short(paragraph: str, min_words: int) -> bool:
+    """Returns whether a paragraph is shorter than one of so many words.
+
+    It is, if it has fewer words and no more letters than such a paragraph has
+    in English: many scripts have no spaces between words.
+    """
+    if len(paragraph.split()) >= min_words:
+        return False
+    room = (min_words - 1) * _LETTERS_PER_WORD
+    for character in paragraph:
+        room -= _english_letters(character)
+        if room < 0:
+            return False
+    return True
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _english_letters(character: str) -> int:
+    """Returns the number of letters of English that a character stands for."""
+    if unicodedata.category(character)[0] not in "LM":
+        return 0
+    if _CHINESE.match(character):
+        return 3
+    return 2 if _SYLLABLE.match(character) else 1
 
 
 def ends_sentence(line: str) -> bool:

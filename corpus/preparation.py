@@ -31,8 +31,9 @@ class RawTextOptions:
         "text", "Field or column with the text, for formats that have several."
     )
     min_paragraph_words: int | None = _RAW_TEXT.optional(
-        "Drop paragraphs with fewer words, such as headings and list items. By "
-        "default 8 for wikiextractor and mediawiki, else 0.",
+        "Drop paragraphs with fewer words, and with few letters too, such as "
+        "headings and list items. By default 8 for wikiextractor and "
+        "mediawiki, else 0.",
         lower_bound=0,
     )
     num_workers: int = flags.Group.SPEED.whole(
@@ -138,7 +139,7 @@ def _sentences_of(
     form = formats.FORMATS[rules.input_format]
     least = rules.min_paragraph_words
     for paragraph in form.paragraphs(lines, dropped):
-        if len(paragraph.split()) < least:
+        if cleaning.is_short(paragraph, least):
             dropped[f"paragraphs of fewer than {least} words"] += 1
         elif form.is_split:
             yield " ".join(paragraph.split())

@@ -168,3 +168,56 @@ def test_every_mark_that_ends_a_line_ends_a_sentence(end):
 def test_time_grows_with_the_length_of_a_text_without_ends():
     text = "word " * 700_000
     assert cleaning.split_paragraph(text, "en") == [text.strip()]
+
+
+_SENTENCES = {
+    "Chinese": "望月桥是一座三孔石拱桥，全长四十二米。",
+    "Japanese": "この橋は村の石工によって二年で建てられた。",
+    "Thai": "สะพานนี้สร้างโดยช่างหินของหมู่บ้านภายในสองปี",
+    "Lao": "ຂົວນີ້ສ້າງໂດຍຊ່າງຫີນຂອງບ້ານພາຍໃນສອງປີ",
+    "Khmer": "ស្ពាននេះត្រូវបានសាងសង់ដោយជាងថ្មក្នុងភូមិ។",
+    "Burmese": "ဤတံတားကို ရွာမှ ပန်းရန်ဆရာများက နှစ်နှစ်အတွင်း ဆောက်ခဲ့သည်။",
+    "Tibetan": "ཟམ་པ་འདི་གྲོང་པའི་རྡོ་བཟོ་བས་ལོ་གཉིས་ནང་བརྒྱབ་པ་རེད།",
+    "Korean": "이 다리는 마을의 석공들이 이 년 만에 지었다고 합니다.",
+    "English": "The masons of the village built this bridge.",
+    "mixed": "夜间节目介绍 The Beatles 、 Pink Floyd 等乐队的歌曲。",
+    "compounds": "Donaudampfschifffahrtsgesellschaft und Elbschlepper",
+}
+_HEADINGS = {
+    "Chinese": "参考文献",
+    "Japanese": "ギャラリーと参考文献",
+    "Thai": "อ้างอิงและแหล่งข้อมูลอื่น",
+    "Lao": "ແຫຼ່ງຂໍ້ມູນອື່ນ",
+    "Khmer": "ឯកសារយោង",
+    "Burmese": "ပြင်ပလင့်ခ်များ",
+    "Korean": "같이 보기",
+    "English": "Stone bridges of the eighteenth century",
+    "mixed": "The Beatles 的唱片目录",
+    "numbers": "1901-1902-1903-1904-1905, 1906-1907-1908 (1909)",
+}
+
+
+@pytest.mark.parametrize("script", _SENTENCES)
+def test_sentence_of_any_script_is_not_short(script):
+    assert not cleaning.is_short(_SENTENCES[script], 8)
+
+
+@pytest.mark.parametrize("script", _HEADINGS)
+def test_heading_of_any_script_is_short(script):
+    assert cleaning.is_short(_HEADINGS[script], 8)
+
+
+@pytest.mark.parametrize("text", ["", "1.", "a", "字"])
+def test_nothing_is_short_without_a_limit(text):
+    assert not cleaning.is_short(text, 0)
+
+
+def test_short_paragraph_has_no_more_letters_than_short_english():
+    # Two words of five letters.
+    assert cleaning.is_short("a" * 10, 3)
+    assert not cleaning.is_short("a" * 11, 3)
+    assert not cleaning.is_short("a b c", 3)
+    assert cleaning.is_short("字" * 3, 3)
+    assert not cleaning.is_short("字" * 4, 3)
+    assert cleaning.is_short("か" * 5, 3)
+    assert not cleaning.is_short("か" * 6, 3)
