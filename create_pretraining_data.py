@@ -21,7 +21,12 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from corpus import formats, preparation, pretraining_shards
+from corpus import (
+    format_checks,
+    formats,
+    preparation,
+    pretraining_shards,
+)
 from files import paths, processes, progress, writing
 from tasks.masked_lm import encoded_corpus, instance_options
 from training import flags as training_flags
@@ -141,6 +146,11 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         shard_documents=options.shard_documents,
     )
     for warning in (
+        *(
+            format_checks.warnings(text.paths, options.language)
+            if options.input_format == "text"
+            else ()
+        ),
         *encoded_corpus.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),

@@ -95,7 +95,7 @@ class Format:
 
 
 @contextlib.contextmanager
-def _open_to_read(path: str) -> Iterator[IO[bytes]]:
+def open_to_read(path: str) -> Iterator[IO[bytes]]:
     """Opens a file, decompressed; compression is known by the first bytes.
 
     Raises:
@@ -142,7 +142,7 @@ def read_lines(path: str) -> Iterator[str]:
         OSError, ValueError: as when it is opened; or a line is not UTF-8, which
             the message names.
     """
-    with _open_to_read(path) as file:
+    with open_to_read(path) as file:
         for number, line in enumerate(lines.raw_lines(file), start=1):
             text = lines.utf8(line.removesuffix(b"\r"), path, number)
             if number == 1:
@@ -230,7 +230,8 @@ def read_json_lines(path: str, rules: Rules) -> Iterator[Document]:
     Each line of the text is a paragraph.
 
     Raises:
-        ValueError: not a JSON object, or no text in `rules.text_field`.
+        ValueError: not a JSON object, or `rules.text_field` is missing or holds
+            something other than text or null.
     """
     numbered = enumerate(read_lines(path), start=1)
     yield from _json_documents(path, numbered, rules)
@@ -255,6 +256,8 @@ def _document(
     fields: Mapping[str, Any], text_field: str, where: str
 ) -> Document:
     text = fields.get(text_field)
+    if text is None and text_field in fields:
+        text = ""  # Null: a document without text.
     title = fields.get("title") if text_field != "title" else None
     if not isinstance(text, str):
         raise ValueError(
@@ -272,7 +275,7 @@ def _document(
 def read_mediawiki(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
     del rules
-    with _open_to_read(path) as file:
+    with open_to_read(path) as file:
         for title, text in mediawiki.read_articles(file, path):
             yield Document(lines=text.splitlines(), title=title)
 
@@ -281,8 +284,7 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
     """Yields one document for each row of a Parquet file.
 
     Raises:
-        ValueError: not Parquet, no text column `rules.text_field`, or a row
-            without text; names the row.
+        ValueError: not Parquet, or no text column `rules.text_field`.
     """
     import pyarrow
     from pyarrow import parquet
@@ -293,9 +295,7 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
             path, buffer_size=_CHUNK_BYTES, pre_buffer=False
         )
         columns = [
-            field.name
-            for field in file.schema_arrow
-            if str(field.type) in ("string", "large_string", "string_view")
+            field.name for field in file.schema_arrow if _is_text(field.type)
         ]
         if rules.text_field not in columns:
             raise ValueError(
@@ -319,6 +319,15 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
         ) from error
 
 
+def _is_text(kind: Any) -> bool:
+    """Returns whether a type of Arrow is text, or a dictionary of texts."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return str(kind) in ("string", "large_string", "string_view")
+
+
 def read_book(path: str, rules: Rules) -> Iterator[Document]:
     """Yields one document: a book in plain text with hard-wrapped lines."""
     del rules
@@ -330,6 +339,10 @@ FORMATS: Mapping[str, Format] = {
         about="one sentence per line, an empty line between documents",
         read=read_text,
         is_split=True,
+    ),
+    "paragraphs": Format(
+        about="one paragraph per line, an empty line between documents",
+        read=read_text,
     ),
     "wikiextractor": Format(
         about="<doc ...> to </doc>, or its JSON lines",

@@ -114,6 +114,14 @@ def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
     assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
 
 
+def test_markup_read_as_sentences_is_a_warning(tmp_path, text, caplog):
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    assert "Pass --input_format" not in caplog.text
+    (tmp_path / "text.txt").write_text('{"text": "rain ."}\n')
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    assert "Pass --input_format=jsonl." in caplog.text
+
+
 # Flags that the release does not have; all are off.
 _NEW_FLAGS = {
     "masking": "80,10,10",

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from absl import logging
 
 from commands import flags, program
-from corpus import formats, preparation
+from corpus import format_checks, formats, preparation
 from files import paths, progress, writing
 
 _RAW_TEXT = flags.Heading("Raw text")
@@ -76,6 +76,9 @@ def run(options: Options) -> None:
     )
     holdout_paths = list(filter(None, [options.holdout_file]))
     writing.check_files(output_paths + holdout_paths, input_paths)
+    if options.input_format == "text":
+        for warning in format_checks.warnings(input_paths, options.language):
+            logging.warning("%s", warning)
     rules = options.rules(options.input_format)
     total = preparation.Prepared()
     with (

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from corpus import cleaning, formats
+from corpus import cleaning, formats, preparation
 from files import lines
 
 
@@ -247,10 +247,71 @@ def test_column_of_parquet_is_chosen_by_name(tmp_path):
     message = r"no text column 'text'. Text columns: 'body', 'b' \(choose"
     with pytest.raises(ValueError, match=message):
         _documents("parquet", path)
-    # A row without text is named.
-    path = _parquet(tmp_path, {"text": ["a", "b", None]})
-    with pytest.raises(ValueError, match=r"rows\.parquet, row 3: .* got None"):
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_null_is_a_document_without_text_and_counted(read, tmp_path, kind):
+    if kind == "jsonl":
+        rows = [{"text": "One."}, {"text": None, "title": None}, {"text": ""}]
+        path = _written(
+            tmp_path, "rows", "\n".join(map(json.dumps, rows)).encode()
+        )
+    else:
+        path = _parquet(tmp_path, {"text": ["One.", None, ""]})
+    assert _documents(kind, path) == [(None, ["One."]), (None, []), (None, [])]
+    rules = formats.Rules(input_format=kind)
+    batch = preparation.prepare_batch(
+        rules, formats.read_documents([path], rules)
+    )
+    assert batch.dropped == {"documents without text": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pyarrow.array(["One.", "Two.", "One.", None]).dictionary_encode(),
+        pyarrow.array(["One.", "Two.", "One.", None], pyarrow.large_string()),
+        pyarrow.array(
+            ["One.", "Two.", "One.", None], pyarrow.large_string()
+        ).dictionary_encode(),
+    ],
+    ids=["dictionary", "large", "large dictionary"],
+)
+def test_every_column_of_strings_is_a_text_column(tmp_path, text):
+    path = _parquet(tmp_path, {"text": text, "title": text})
+    assert _documents("parquet", path) == [
+        ("One.", ["One."]),
+        ("Two.", ["Two."]),
+        ("One.", ["One."]),
+        (None, []),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pyarrow.array([["One."]]),
+        pyarrow.array([1]).dictionary_encode(),
+        pyarrow.array([b"One."]).dictionary_encode(),
+    ],
+    ids=["list", "numbers", "bytes"],
+)
+def test_column_of_something_else_is_not_a_text_column(tmp_path, text):
+    path = _parquet(tmp_path, {"text": text})
+    with pytest.raises(ValueError, match=r"no text column 'text'"):
         _documents("parquet", path)
+
+
+def test_lines_of_paragraphs_are_split_into_sentences(read):
+    text = "One here. Two here.\n\nThree.\nFour. Five."
+    rules = formats.Rules(input_format="paragraphs")
+    assert read("paragraphs", text) == [
+        ["One here. Two here."],
+        ["Three.", "Four. Five."],
+    ]
+    assert preparation.prepare_batch(
+        rules, [formats.Document(lines=["One here. Two here."])]
+    ).texts == ["One here.\nTwo here.\n"]
 
 
 def test_files_that_are_no_whole_parquet_are_named(tmp_path):

@@ -39,6 +39,15 @@ def test_book_becomes_sentences_and_own_output_passes_through(tmp_path):
         prepare_corpus.run(options)
 
 
+def test_markup_read_as_sentences_is_a_warning(tmp_path, caplog):
+    text = '<doc id="1" title="A">\nA\n\nOne here.\n</doc>\n'
+    prepare_corpus.run(_options(tmp_path, text, input_format="text"))
+    assert "Pass --input_format=wikiextractor." in caplog.text
+    caplog.clear()
+    prepare_corpus.run(_options(tmp_path, text, input_format="book"))
+    assert "Pass" not in caplog.text
+
+
 @pytest.mark.slow
 def test_python_docs_need_no_input(tmp_path):
     options = prepare_corpus.Options(
