@@ -1,7 +1,9 @@
 """JSON parsing with uniform errors, and checks of JSON values."""
 
+import contextlib
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from files import messages, paths
@@ -46,6 +48,26 @@ def read(path: str) -> Any:
     """
     with paths.open_to_read(path) as file:
         return parse(file.read(), path)
+
+
+def read_log(path: str) -> Iterator[dict[str, Any]]:
+    """Yields the objects of JSON lines that programs append to a file.
+
+    Other lines are skipped: a full disk or a killed program leaves one. A
+    missing file has no lines.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not paths.exists(path):
+        return
+    with paths.open_to_read(path) as file:
+        content = file.read()
+    for line in content.split(b"\n"):
+        with contextlib.suppress(ValueError):
+            value = parse(line, path)
+            if isinstance(value, dict):
+                yield value
 
 
 def field(record: Any, name: str, kind: Any, where: str) -> Any:

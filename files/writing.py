@@ -230,8 +230,13 @@ def append_json(path: str, value: Any) -> None:
     line = json.dumps(json_text.finite(value)) + "\n"
     if not paths.is_remote(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(line)
+        with open(path, "ab+") as local:
+            if local.tell():
+                local.seek(-1, os.SEEK_END)
+                # A full disk may have cut the last line.
+                if local.read() != b"\n":
+                    local.write(b"\n")
+            local.write(line.encode())
         return
     import tensorflow as tf
 

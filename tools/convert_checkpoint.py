@@ -27,7 +27,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import lines, messages, paths, run_files, writing
+from files import messages, paths, run_files, writing
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
 from models import compatibility, needs
@@ -398,11 +398,7 @@ def model_card(folder: str, name: str, description: Mapping[str, Any]) -> str:
 
 def _training(folder: str) -> dict[str, Any]:
     """Returns the start of the latest training that `run.jsonl` records."""
-    path = os.path.join(folder, run_record.FILE)
-    if not paths.exists(path):
-        return {}
-    records_of_runs = map(json.loads, lines.read_lines(path))
-    starts = [told for told in records_of_runs if "flags" in told]
+    starts = [told for told in run_record.read(folder) if "flags" in told]
     trained = [told for told in starts if told["flags"].get("do_train")]
     return [{}, *starts, *trained][-1]
 

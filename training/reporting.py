@@ -302,16 +302,11 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
         The reports; an empty list if there is no file. Each has `step`, then
         metrics by name, all numbers; None for infinity and NaN.
     """
-    if not paths.exists(path):
-        return []
-    records = []
-    with paths.open_to_read(path) as file:
-        for line in file.read().split(b"\n"):
-            with contextlib.suppress(ValueError):
-                record = json_text.parse(line, path)
-                if isinstance(record, dict) and type(record.get("step")) is int:
-                    records.append(record)
-    return records
+    return [
+        record
+        for record in json_text.read_log(path)
+        if type(record.get("step")) is int
+    ]
 
 
 def remove_later_metrics(path: str, step: int) -> None:

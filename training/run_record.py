@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from files import writing
+from files import json_text, writing
 from training import workers
 
 FILE = "run.jsonl"
@@ -43,12 +43,12 @@ def recorded(run: Callable[[Any], None]) -> Callable[[Any], None]:
             try:
                 run(options)
             except (KeyboardInterrupt, SystemExit):
-                write_end(options, "interrupted")
+                write_end("interrupted")
                 raise
             except Exception as error:
-                write_end(options, f"{type(error).__name__}: {error}")
+                write_end(f"{type(error).__name__}: {error}")
                 raise
-            write_end(options, "finished")
+            write_end("finished")
 
     return run_recorded
 
@@ -79,17 +79,22 @@ def write_start(options: Any) -> None:
     )
 
 
-def write_end(options: Any, outcome: str) -> None:
+def write_end(outcome: str) -> None:
     """Appends the outcome of a run: "finished", "interrupted" or an error.
 
-    A command that was refused before it started leaves no line.
+    It is written where the run started, which is the folder of a trial if an
+    experiment only predicts. A command that was refused before it started
+    leaves no line.
     """
-    if options.output_dir not in _started:
-        return
-    _started.remove(options.output_dir)
-    # After a full disk, for example, the error of the run matters.
-    with contextlib.suppress(OSError):
-        _append(options.output_dir, {"ended": _now(), "outcome": outcome})
+    while _started:
+        # After a full disk, for example, the error of the run matters.
+        with contextlib.suppress(OSError):
+            _append(_started.pop(), {"ended": _now(), "outcome": outcome})
+
+
+def read(folder: str) -> Iterator[dict[str, Any]]:
+    """Yields the starts and outcomes of the runs in a folder, in order."""
+    return json_text.read_log(os.path.join(folder, FILE))
 
 
 def _append(folder: str, values: dict[str, Any]) -> None:

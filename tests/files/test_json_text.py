@@ -23,3 +23,11 @@ def test_invalid_json_is_named(content, message):
 
 def test_a_byte_order_mark_is_allowed():
     assert json_text.parse(b'\xef\xbb\xbf{"a": [1]}', "x") == {"a": [1]}
+
+
+def test_damaged_lines_of_a_log_are_skipped(tmp_path):
+    path = tmp_path / "log.jsonl"
+    lines = [b'{"a": 1}', b"", b"\xff{", b"[1]", b'{"b"', b'{"c": 2}', b'{"d']
+    path.write_bytes(b"\n".join(lines))
+    assert list(json_text.read_log(str(path))) == [{"a": 1}, {"c": 2}]
+    assert list(json_text.read_log(str(tmp_path / "missing"))) == []

@@ -1,6 +1,7 @@
 """Output paths are checked; files appear whole or not at all."""
 
 import json
+import math
 import os
 import pathlib
 import stat
@@ -194,3 +195,15 @@ def test_an_incomplete_file_is_replaced_without_a_look_at_the_folder(
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["name"]
     assert (tmp_path / "name").read_text() == "whole"
+
+
+def test_an_appended_line_does_not_join_one_that_was_cut(tmp_path):
+    path = tmp_path / "new" / "log.jsonl"
+    writing.append_json(str(path), {"a": "\u00e4"})
+    with path.open("ab") as file:
+        file.write(b'{"b')
+    writing.append_json(str(path), {"c": 2})
+    writing.append_json(str(path), {"d": math.inf})
+    assert path.read_text() == (
+        '{"a": "\\u00e4"}\n{"b\n{"c": 2}\n{"d": null}\n'
+    )

@@ -1,5 +1,6 @@
 """The record of the programs that ran in a folder."""
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -69,3 +70,25 @@ def test_a_damaged_record_or_an_unknown_version_stops_no_run(
     run_record.recorded(run_record.write_start)(options)
     last = (tmp_path / "run.jsonl").read_bytes().splitlines()[-1]
     assert json.loads(last)["outcome"] == "finished"
+    # The damaged line stays a line of its own, and is skipped.
+    assert [sorted(record)[0] for record in run_record.read(str(tmp_path))] == [
+        *("command", "ended")
+    ]
+    assert list(run_record.read(str(tmp_path / "missing"))) == []
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no data")])
+def test_a_run_ends_in_the_folder_in_which_it_started(tmp_path, error):
+    def predict(options):
+        # As `follow` replaces the folder of an experiment by its best trial.
+        trial = dataclasses.replace(options, output_dir=str(tmp_path / "trial"))
+        run_record.write_start(trial)
+        if error:
+            raise error
+
+    options = _Options(output_dir=str(tmp_path))
+    with pytest.raises(ValueError) if error else contextlib.nullcontext():
+        run_record.recorded(predict)(options)
+    outcome = "ValueError: no data" if error else "finished"
+    assert _lines(tmp_path / "trial")[-1]["outcome"] == outcome
+    assert not (tmp_path / "run.jsonl").exists()
