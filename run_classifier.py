@@ -92,11 +92,17 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
 
     @property
     def description(self) -> Mapping[str, Any]:
+        # Other data than those of the training have other scores.
+        names = ["long_text", "dev_fraction"]
+        if self._name == glue.XNLI:
+            names += ["xnli_language", "xnli_mode"]
+        if self._name == custom.NAME:
+            names += ["text_a_column", "text_b_column", "label_column"]
         return {
             "name": self._name,
             "problem_type": self.label_set.problem_type,
             "labels": list(self.label_set.names),
-            "long_text": self.options.long_text,
+            **{name: getattr(self.options, name) for name in names},
         }
 
     def data_sets(self, split: str) -> list[task.DataSet[datasets.TextFile]]:

@@ -75,8 +75,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     @property
     def description(self) -> dict[str, Any]:
-        # Without names of choices: the model scores any number of them.
-        return {}
+        # Without labels: the model scores any number of choices.
+        return {"ending_columns": list(self._columns.ending_columns)}
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         from training import records

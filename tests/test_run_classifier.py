@@ -14,6 +14,7 @@ from tests import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
+    fine_tuning,
     record_files,
 )
 
@@ -329,6 +330,61 @@ def test_scores_and_models_of_the_release_have_one_order(tmp_path):
     toy.write_tsv(tmp_path / "dev.tsv", rows, header)
     scores = _evaluation(tmp_path, "STS-B", data_dir=str(tmp_path))
     assert scores.label_set.problem_type == "regression"
+
+
+def _trained_with(folder, flags):
+    """Writes the folder of a model that was trained with flags."""
+    options = toy.parse({**flags, "do_train": True})
+    model = run_classifier.SentenceClassification(options, None)
+    folder.mkdir()
+    (folder / "model.ckpt-1.index").touch()
+    description = {"task": model.kind, **model.description}
+    (folder / "task.json").write_text(json.dumps(description))
+
+
+_XNLI_TEXT = (
+    "language\tgold_label\t\t\t\t\tsentence1\tsentence2\n"
+    "de\tneutral\t\t\t\t\ta\tb\nzh\tneutral\t\t\t\t\tc\td\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("task_name", "flags", "another"),
+    [
+        ("XNLI", {"xnli_language": "de", "xnli_mode": "zero_shot"}, "fr"),
+        ("custom", {"dev_fraction": "0.25"}, "0.5"),
+        ("custom", {"text_b_column": "label"}, "text"),
+    ],
+)
+def test_a_model_that_is_not_trained_keeps_its_data(
+    tmp_path, caplog, task_name, flags, another
+):
+    toy.write_data(tmp_path / "data")
+    (tmp_path / "data/xnli.dev.tsv").write_text(_XNLI_TEXT)
+    (tmp_path / "data/multinli").mkdir()
+    english = tmp_path / "data/multinli/multinli.train.en.tsv"
+    toy.write_tsv(
+        english, [("a", "b", "neutral")], ("premise", "hypo", "label")
+    )
+    named = toy.flags_of(tmp_path, task_name=task_name, do_eval=True)
+    if task_name == "XNLI":
+        named |= {"text_a_column": "", "label_column": ""}
+    _trained_with(tmp_path / "out", {**named, **flags})
+
+    def followed(**changes):
+        options = toy.parse({**named, **changes})
+        kind = run_classifier.SentenceClassification.kind
+        return fine_tuning.follow_model(options, kind, set(changes))
+
+    caplog.set_level("WARNING")
+    caplog.clear()
+    assert followed() == toy.parse({**named, **flags})
+    assert not caplog.messages
+    changed, value = next(iter(flags.items()))
+    assert str(getattr(followed(**{changed: another}), changed)) == another
+    message = f"--{changed}={another} is not the value of the model in "
+    assert [m.startswith(message) for m in caplog.messages] == [True]
+    assert caplog.messages[0].endswith(f"which is {value}.")
 
 
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):

@@ -147,6 +147,11 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     lines = (tmp_path / "out/predictions.csv").read_text().splitlines()
     assert [line[:2] for line in lines] == [",p", "0,", "1,"]
     assert {line[2:] for line in lines[1:]} <= {"0", "1"}
+    # A later run knows the choices.
+    (tmp_path / "out/predictions.csv").unlink()
+    _run(tmp_path, do_predict=True, predict_file="dev.csv")
+    again = (tmp_path / "out/predictions.csv").read_text()
+    assert again.splitlines() == lines
 
 
 @pytest.mark.slow

@@ -457,6 +457,8 @@ def follow(options: _Options, task: str, given: Collection[str]) -> _Options:
         value = there.get(name)
         if value in ("inf", "-inf"):
             value = float(value)
+        if isinstance(value, list) and isinstance(here, tuple):
+            value = tuple(value)
         if value is None or value == here or name in _OUTPUTS:
             continue
         if name in given or here != field.default:

@@ -13,6 +13,10 @@ from files import messages, paths
 from tasks import tables, task
 from tasks.classification import labels, sentence_pairs
 
+_HELD_OUT = (
+    " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
+    "dev file."
+)
 _SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
 
 
@@ -185,6 +189,7 @@ def find_files(
             raise FileNotFoundError(
                 f"No {' or '.join(part.files)} of {info.name} in "
                 f"{data_dir!r}, or in a folder {info.name} there."
+                + (_HELD_OUT if is_held_out else "")
             )
         found.append(
             TextFile(
