@@ -62,6 +62,8 @@ class LabeledTask(task.Task[task.Content, Answers]):
             self.label_ids(data),
             predictions.decide(self.label_set, answers.outputs),
             answers.outputs,
+            # Source: GLUE's F1 is that of the label 1.
+            positive=self.label_set.ids.get("1", 1),
         )
         return {"loss": float(np.mean(answers.losses)), **scores}
 

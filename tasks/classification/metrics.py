@@ -32,6 +32,7 @@ def evaluate(
     targets: np.ndarray,
     decisions: np.ndarray,
     outputs: np.ndarray,
+    positive: int = 1,
 ) -> dict[str, float]:
     """Computes metrics by name.
 
@@ -40,6 +41,7 @@ def evaluate(
         targets: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         decisions: of the same shape.
         outputs: `[E, K]` float, the probabilities or scores behind them.
+        positive: the class id of which `F1` is.
 
     Returns:
         Name -> value; 0 if it is undefined, such as F1 without any positive. A
@@ -55,7 +57,7 @@ def evaluate(
             f"All outputs must be finite; {bad} of {np.size(outputs)} are not."
         )
     return {
-        name: float(_compute(name, targets, decisions, outputs))
+        name: float(_compute(name, targets, decisions, outputs, positive))
         for name in names
     }
 
@@ -73,6 +75,7 @@ def _compute(
     targets: np.ndarray,
     decisions: np.ndarray,
     outputs: np.ndarray,
+    positive: int,
 ) -> float:
     # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as scores
@@ -94,7 +97,8 @@ def _compute(
     return scores.f1_score(
         as_columns(targets),
         as_columns(decisions),
-        labels=label_ids,  # Ignored by "binary", the F1 of class 1.
+        labels=label_ids,  # Ignored by "binary".
+        pos_label=positive,  # Ignored by the others.
         average=_F1_AVERAGES[name],
         zero_division=0.0,
     )

@@ -66,12 +66,14 @@ def _highest_losses(
     predicted = predictions.predicted_labels(file.label_set, answers.outputs)
     order = np.argsort(-answers.losses, kind="stable")
     for place in order[:_NUM_EXAMPLES]:
-        example = examples[place]
+        example, prediction = examples[place], predicted[place]
+        if isinstance(prediction, float):
+            prediction = predictions.shortest(prediction)
         line = {
             "row": example.row,
             "loss": round(float(answers.losses[place]), 6),
             "label": example.label,
-            "prediction": predicted[place],
+            "prediction": prediction,
             "text_a": example.text_a,
             **({} if example.text_b is None else {"text_b": example.text_b}),
         }

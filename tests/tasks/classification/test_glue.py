@@ -36,6 +36,13 @@ _FORMATS = [
         "1\t2\t3\tA\tB\t1\n4\t5\t6\tbroken\n",
         ("A", "B", "1"),
     ),
+    (
+        "QQP",
+        "dev",
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "4\t5\t6\tbroken\n1\t2\t3\tA\tB\t1\n",
+        ("A", "B", "1"),
+    ),
     ("QQP", "test", "id\tquestion1\tquestion2\n0\tA\tB\n", ("A", "B", "0")),
     (
         "MNLI",
@@ -224,6 +231,13 @@ def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
     ]
     assert [example.text_a for example in examples] == expected
     assert examples[0].label == "contradiction"
+
+
+def test_a_short_row_to_predict_keeps_its_place(tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("id\tquestion1\tquestion2\n0\tbroken\n1\tA\tB\n")
+    with pytest.raises(ValueError, match=r"test\.tsv, line 2, .* missing"):
+        _read(glue.find_dataset("QQP"), "test", tmp_path)
 
 
 def test_each_language_of_xnli_has_its_rows(tmp_path):

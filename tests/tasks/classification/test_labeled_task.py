@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from tasks.classification import labeled_task
+from tasks.classification import glue, labeled_task, labels
 
 
 def test_each_example_has_the_mean_loss_of_its_windows():
@@ -25,3 +25,30 @@ def test_batches_weigh_the_same_whatever_their_size():
     # Means 1.5, 3.5 and 9; all five together 3.8.
     assert labeled_task.mean_of_batch_means(losses, 2) == pytest.approx(14 / 3)
     assert labeled_task.mean_of_batch_means(losses, 5) == pytest.approx(3.8)
+
+
+@pytest.mark.parametrize("names", [("0", "1"), ("1", "0")])
+def test_f1_is_that_of_the_label_1_in_any_order_of_outputs(names):
+    label_set = labels.LabelSet(names=names)
+    gold, answers = ["1", "1", "1", "0", "0"], ["1", "1", "0", "1", "0"]
+    outputs = np.eye(2, dtype=np.float32)[[label_set.ids[a] for a in answers]]
+    data = types.SimpleNamespace(
+        label_ids=np.array([[label_set.ids[label]] for label in gold])
+    )
+    model = types.SimpleNamespace(
+        label_set=label_set,
+        metric_names=("f1", "accuracy"),
+        label_ids=lambda data: data.label_ids[:, 0],
+    )
+    scores = labeled_task.LabeledTask.metrics(
+        model,
+        data,
+        labeled_task.Answers(outputs=outputs, losses=np.ones(5)),
+    )
+    # Two of three answers and two of three labels "1" are right.
+    assert scores == pytest.approx({"loss": 1, "f1": 2 / 3, "accuracy": 0.6})
+
+
+def test_f1_selects_the_models_of_mrpc_and_qqp():
+    assert glue.find_dataset("MRPC").metrics == ("f1", "accuracy")
+    assert glue.find_dataset("QQP").metrics == ("f1", "accuracy")

@@ -113,3 +113,16 @@ def test_average_precision_is_the_mean_over_labels_that_occur():
         ["average_precision"], 0 * targets, 0 * targets, outputs
     )
     assert values == {"average_precision": 0.0}
+
+
+def test_f1_is_that_of_the_positive_class():
+    targets, decisions = np.array(_TARGETS), np.array(_PREDICTIONS)
+    f1 = metrics.evaluate(["f1"], targets, decisions, _TWO)
+    # The same labels and answers in the other order of outputs.
+    swapped = metrics.evaluate(
+        ["f1"], 1 - targets, 1 - decisions, _TWO, positive=0
+    )
+    assert swapped == f1
+    assert metrics.evaluate(["f1"], targets, decisions, _TWO, 0) != f1
+    nothing = metrics.evaluate(["f1"], [1, 1], [1, 1], _TWO, positive=0)
+    assert nothing == {"f1": 0.0}

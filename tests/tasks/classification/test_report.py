@@ -63,7 +63,7 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
         path,
         labels.LabelSet(problem_type="regression"),
         label_ids=np.array([0.5, 2.0]),
-        outputs=np.array([[0.5], [1.0]], np.float32),
+        outputs=np.array([[0.5], [2.4]], np.float32),
         losses=np.array([0.0, 1.0], np.float32),
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == [
@@ -72,6 +72,8 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
     lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
     # The dropped row counts.
     assert [json.loads(line)["row"] for line in lines] == [2, 1]
+    # As in predictions.jsonl, not 2.4000000953674316.
+    assert '"prediction": 2.4,' in lines[0]
 
 
 _ONE = labels.LabelSet(names=("a", "b", "c", "d"))
