@@ -28,9 +28,10 @@ from corpus import (
     pretraining_shards,
 )
 from files import paths, processes, progress, writing
-from tasks.masked_lm import encoded_corpus, instance_options
+from models import following
+from tasks.masked_lm import instance_options
 from training import flags as training_flags
-from vocab import tokenization
+from vocab import casing, tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
 ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
@@ -134,6 +135,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             "after --, each as --NAME=VALUE with the equals sign; got "
             f"{' '.join(beam_arguments)}."
         )
+    options = following.complete_vocabulary(options, flags.given())
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case, options.strip_accents
     )
@@ -151,8 +153,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             if options.input_format == "text"
             else ()
         ),
-        *encoded_corpus.casing_warnings(
-            tokenizer.vocab, do_lower_case=options.do_lower_case
+        *casing.contradictions(
+            tokenizer.vocab,
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strips_accents,
         ),
         *options.warnings(),
     ):

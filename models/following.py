@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from absl import logging
 
 from commands import flags
+from files import paths
 from models import folder as folder_lib
+from models import hub
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -82,6 +84,31 @@ def complete(
         cause = f", because {model.path} has no such file" if model else ""
         raise ValueError(f"{', '.join(missing)} must be given{cause}.")
     return options
+
+
+def complete_vocabulary(options: _Options, given: Collection[str]) -> _Options:
+    """Reads a `vocab_file` that is a model: its folder, or a hub's address.
+
+    Args:
+        options: of the command, with a `vocab_file`.
+        given: the names of the flags on the command line.
+
+    Returns:
+        The options with the vocabulary of the folder, and its casing where
+        that is not given. The path of a file stays as it is.
+
+    Raises:
+        OSError, ValueError: see `ModelFolder.open` and `complete`.
+    """
+    path = getattr(options, "vocab_file", None)
+    if not path or not (hub.is_address(path) or paths.is_folder(path)):
+        return options
+    return complete(
+        dataclasses.replace(options, **{"vocab_file": None}),
+        folder_lib.ModelFolder.open(path),
+        given,
+        is_training=True,
+    )
 
 
 def _files(

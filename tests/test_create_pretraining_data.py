@@ -168,11 +168,15 @@ def test_flags_and_defaults_are_the_release_s():
             {"max_predictions_per_seq": 18},
             "max_predictions_per_seq=18 is too small",
         ),
-        (_TEXT, {"do_lower_case": False}, "it looks uncased"),
+        (
+            _TEXT,
+            {"do_lower_case": False},
+            "_case is False, but no entry",
+        ),
         (
             _TEXT,
             {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
-            "it looks cased",
+            "do_lower_case is True, but entries of the vocabulary",
         ),
     ],
 )

@@ -21,10 +21,11 @@ import numpy as np
 
 from commands import flags, program
 from files import messages, paths
+from models import following
 from tasks.masked_lm import encoded_corpus
 from training import flags as training_flags
 from training import record_files
-from vocab import tokenization
+from vocab import casing, tokenization
 
 _NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 _MOST_UNKNOWN = 10
@@ -234,12 +235,15 @@ def run(options: Options) -> None:
     if bool(options.input_file) == bool(options.record_file):
         raise ValueError("Pass one of --input_file and --record_file.")
     names = paths.expand(options.input_file or options.record_file or "")
+    options = following.complete_vocabulary(options, flags.given())
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case, options.strip_accents
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    warnings = encoded_corpus.casing_warnings(
-        tokenizer.vocab, do_lower_case=options.do_lower_case
+    warnings = casing.contradictions(
+        tokenizer.vocab,
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strips_accents,
     )
     records: Sequence[_Record] = ()
     if options.input_file:

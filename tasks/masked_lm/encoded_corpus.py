@@ -3,19 +3,12 @@
 import array
 import dataclasses
 import itertools
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from files import lines
-from vocab import tokenization, word_memory
-
-# In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
-# in the uncased ones none.
-_CASED_VOCAB_SHARE = 0.01
-# A vocabulary with fewer letters that have a case does not show its casing.
-_LEAST_LETTERED_TOKENS = 500
+from vocab import word_memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,31 +104,3 @@ def corpus_warnings(num_documents: int) -> list[str]:
         "same document and that task means little. Put a blank line "
         "between documents."
     ]
-
-
-def casing_warnings(
-    vocab_words: Iterable[str], *, do_lower_case: bool
-) -> list[str]:
-    """Checks that the vocabulary matches the casing of the text."""
-    words = [word for word in vocab_words if not word.startswith(("[", "<"))]
-    num_cased = sum(map(_is_cased, words))
-    if do_lower_case and num_cased > _CASED_VOCAB_SHARE * len(words):
-        return [
-            f"do_lower_case is True, but {num_cased} of {len(words)} tokens of "
-            "the vocabulary have capitals or accents: it looks cased. Pass "
-            "--do_lower_case=False or another vocabulary."
-        ]
-    num_lettered = sum(word.lower() != word.upper() for word in words)
-    is_shown = num_lettered >= _LEAST_LETTERED_TOKENS
-    if is_shown and not do_lower_case and not num_cased:
-        return [
-            "do_lower_case is False, but no token of the vocabulary has a "
-            "capital or an accent: it looks uncased, and words with capitals "
-            "become [UNK]. Pass --do_lower_case=True or another vocabulary."
-        ]
-    return []
-
-
-def _is_cased(word: str) -> bool:
-    lowered = unicodedata.normalize("NFD", word.lower())
-    return lowered != word or any(map(tokenization.is_combining_mark, lowered))

@@ -121,3 +121,18 @@ def test_a_new_model_has_the_flags_of_the_command():
     assert _complete(None) == _Options(**_FILES)
     empty = folder_lib.ModelFolder.open("nowhere")
     assert _complete(empty) == _Options(**_FILES)
+
+
+def test_a_vocabulary_may_be_named_by_its_model(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]"])
+    toy_folders.trained(tmp_path)
+    options = _Options(**_FILES | {"vocab_file": str(tmp_path)})
+    assert following.complete_vocabulary(options, ()) == _Options(
+        vocab_file=str(tmp_path / "vocab.txt"),
+        bert_config_file="c.json",
+        do_lower_case=False,
+        strip_accents=False,
+    )
+    # A file is what it always was: its casing is that of the flags.
+    options = _Options(**_FILES | {"vocab_file": f"{tmp_path}/vocab.txt"})
+    assert following.complete_vocabulary(options, ()) == options
