@@ -10,6 +10,7 @@ from files import lines, paths, writing
 
 VOCABULARY = "vocab.txt"
 TASK = "task.json"  # The description of the model.
+RECORD = "run.jsonl"  # The programs that ran in the folder.
 TRIALS = "trials.json"
 BEST = "best"  # The folder of the best checkpoint.
 BEST_RECORD = "best.json"  # In the folder of the best checkpoint.

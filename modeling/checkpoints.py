@@ -117,6 +117,13 @@ def opened(path: str) -> Iterator[Source]:
             yield release_format.Reader(found)
 
 
+def step_of(source: Source) -> int | None:
+    """Returns the step of the training that saved a checkpoint, if stored."""
+    if source.variables.get(_GLOBAL_STEP, (None,))[0] != ():
+        return None
+    return int(source.read(_GLOBAL_STEP))
+
+
 def list_variables(path: str) -> dict[str, Spec]:
     """Returns the shape and type of all variables in a checkpoint, by name.
 
@@ -192,9 +199,7 @@ def load(
             variables[name].assign(
                 value.astype(variables[name].dtype, copy=False)
             )
-        step = None
-        if held.get(_GLOBAL_STEP, (None,))[0] == ():
-            step = int(source.read(_GLOBAL_STEP))
+        step = step_of(source)
     return LoadReport(
         origin=source.origin,
         step=step,

@@ -272,7 +272,7 @@ def name_of(path: str) -> str | None:
         path: an address; or a folder of the cache, one with a noted address,
             or a checkpoint in it.
     """
-    folder = config_lib.folder_of(path)
+    folder = "" if is_address(path) else config_lib.folder_of(path)
     address = path if is_address(path) else origin(folder)
     if address is not None:
         return Address.parse(address).name

@@ -17,42 +17,29 @@ program can use the output:
 """
 
 import dataclasses
-import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import messages, paths, run_files, writing
+from files import messages, paths, writing
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
-from models import compatibility, needs
+from models import compatibility, model_card, needs
 from models import description as description_lib
 from models import folder as folder_lib
 from tasks import task as task_lib
 from tasks.classification import glue
 from training import flags as training_flags
-from training import run_record, sidecars
+from training import sidecars
 from vocab import casing, tokenization
 
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
 _BILSTM = "bilstm/"
 _OUTPUTS = "output_bias"
 _RELEASE = "release"
-_PIPELINE = {
-    description_lib.PRETRAINING: "fill-mask",
-    description_lib.CLASSIFICATION: "text-classification",
-    description_lib.QUESTION_ANSWERING: "question-answering",
-    description_lib.TAGGING: "token-classification",
-    description_lib.MULTIPLE_CHOICE: "multiple-choice",
-}
-_RESULTS = "_results.txt"
-_COUNTS = ("global_step", "loss")  # Lines of the results that are no scores.
-_DATA_FLAGS = ("task_name", "data_dir", "input_file", "train_file")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,6 +128,7 @@ def convert(options: Options) -> None:
         config.check_checkpoint(source.origin, source.num_attention_heads)
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
         description = _describe(options, model, source, entries)
+        step = checkpoints.step_of(source)
         variables = {
             name: source.read(name)
             for name in source.variables
@@ -160,8 +148,9 @@ def convert(options: Options) -> None:
         else:
             _write_huggingface(made, variables, config, description, entries)
             name = os.path.basename(os.path.abspath(options.output))
-            with writing.whole_file(os.path.join(made, "README.md")) as out:
-                out.write(model_card(model.path, name, description.to_json()))
+            card = model_card.model_card(name, description, model.path, step)
+            with writing.whole_file(os.path.join(made, model_card.FILE)) as out:
+                out.write(card)
         folder_lib.write(made, config, description, vocab_file)
     logging.info(
         "Wrote %s: %d variables of %s (%s format).",
@@ -345,73 +334,6 @@ def _label_names(num_labels: int, names: Sequence[str]) -> list[str]:
             num_labels,
         )
     return huggingface_config.label_names(num_labels, names)
-
-
-# -------------------------------------------------------------- The model card
-
-
-def model_card(folder: str, name: str, description: Mapping[str, Any]) -> str:
-    """Formats the README.md of a folder, in the format of the hub's cards.
-
-    Args:
-        folder: of the run: its `run.jsonl` and result files are read.
-        name: of the model.
-        description: the entries of its `task.json`.
-
-    Returns:
-        The text: metadata in YAML, then the training and the scores.
-    """
-    run = _training(folder)
-    used = run.get("flags", {})
-    base = (used.get("init_checkpoint") or "").rstrip("/")
-    task = description.get("task", "no known task").replace("_", " ")
-    parts = [
-        _metadata(description, base),
-        f"# {name}\n\nA BERT model for {task}.",
-    ]
-    if settings := [
-        f"| {key} | `{json.dumps(value, ensure_ascii=False)}` |"
-        for key, value in description.items()
-        if key != "vocab_sha256"
-    ]:
-        parts.append("\n".join(["| setting | value |", "|---|---|", *settings]))
-    if run:
-        data = [f"`{k}={used[k]}`" for k in _DATA_FLAGS if used.get(k)]
-        parts.append(
-            "## Training\n\n"
-            f"- Base model: {f'`{base}`' if base else 'none, from scratch'}\n"
-            f"- Data: {', '.join(data)}\n"
-            f"- Commit: {run.get('commit') or 'unknown'}\n\n"
-            f"```\n{shlex.join(map(str, run.get('command', [])))}\n```"
-        )
-    if rows := [
-        f"| {os.path.basename(path).removesuffix(_RESULTS)} | {metric} | "
-        f"{value} |"
-        for path in paths.matching(folder, f"*{_RESULTS}")
-        for metric, value in run_files.read_results(path).items()
-        if metric not in _COUNTS
-    ]:
-        head = ["## Scores\n", "| data | metric | value |", "|---|---|---|"]
-        parts.append("\n".join([*head, *rows]))
-    return "\n\n".join(parts) + "\n"
-
-
-def _training(folder: str) -> dict[str, Any]:
-    """Returns the start of the latest training that `run.jsonl` records."""
-    starts = [told for told in run_record.read(folder) if "flags" in told]
-    trained = [told for told in starts if told["flags"].get("do_train")]
-    return [{}, *starts, *trained][-1]
-
-
-def _metadata(description: Mapping[str, Any], base: str) -> str:
-    found = ["library_name: transformers", "tags:", "- bert"]
-    tag = _PIPELINE.get(description.get("task", ""))
-    if tag:
-        found.append(f"pipeline_tag: {tag}")
-    if base:
-        folder = os.path.dirname(base) if ".ckpt" in base else base
-        found.append(f"base_model: {json.dumps(os.path.basename(folder))}")
-    return "\n".join(["---", *found, "---"])
 
 
 if __name__ == "__main__":

@@ -17,10 +17,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from files import json_text, writing
+from files import run_files, writing
 from training import workers
 
-FILE = "run.jsonl"
 # Packages whose versions affect results and speed.
 _PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-text")
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -92,15 +91,10 @@ def write_end(outcome: str) -> None:
             _append(_started.pop(), {"ended": _now(), "outcome": outcome})
 
 
-def read(folder: str) -> Iterator[dict[str, Any]]:
-    """Yields the starts and outcomes of the runs in a folder, in order."""
-    return json_text.read_log(os.path.join(folder, FILE))
-
-
 def _append(folder: str, values: dict[str, Any]) -> None:
     if not workers.is_chief():
         return
-    writing.append_json(os.path.join(folder, FILE), values)
+    writing.append_json(os.path.join(folder, run_files.RECORD), values)
 
 
 def _now() -> str:
