@@ -164,5 +164,13 @@ def _differences(
         f"{name} is {messages.truncate(repr(theirs[name]))} there and "
         f"{messages.truncate(repr(ours[name]))} here"
         for name in names
-        if name in theirs and name in ours and theirs[name] != ours[name]
+        if name in theirs
+        and name in ours
+        and _folded(theirs[name]) != _folded(ours[name])
     ]
+
+
+def _folded(value: Any) -> Any:
+    """Lower-cases labels: other programs write the same ones in capitals."""
+    is_list = isinstance(value, list)
+    return [str(name).lower() for name in value] if is_list else value

@@ -131,6 +131,8 @@ def _entries(
     for field in dataclasses.fields(options):
         name, declaration = field.name, field.metadata.get("flag")
         value = model.description.stated(name)
+        if isinstance(value, list):  # As the flag of a list has it.
+            value = tuple(value)
         of_model = not is_training and declaration and declaration.of_model
         if value in (None, getattr(options, name)) or not (
             of_model or name in _TEXT

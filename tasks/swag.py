@@ -26,6 +26,7 @@ class Columns:
         "Columns of the choices, any number of them. The text before is in "
         "sent1, the start of every choice in sent2, and label is the number of "
         "the right one, from 0.",
+        of_model=True,
     )
 
     def label_set(self) -> labels.LabelSet:

@@ -28,12 +28,14 @@ class SentenceOptions:
         choices=task.PROBLEM_TYPES,
     )
     text_a_column: str = _OWN_DATA.flag(
-        "", "Column of the text: name, or number from 0."
+        "", "Column of the text: name, or number from 0.", of_model=True
     )
     text_b_column: str = _OWN_DATA.flag(
-        "", "Column of the second text, if any."
+        "", "Column of the second text, if any.", of_model=True
     )
-    label_column: str = _OWN_DATA.flag("", "Column of the label.")
+    label_column: str = _OWN_DATA.flag(
+        "", "Column of the label.", of_model=True
+    )
     label_names: tuple[str, ...] = _OWN_DATA.flag(
         (),
         "The labels in the order of the model's outputs, separated by commas; "
@@ -48,7 +50,7 @@ class SentenceOptions:
         "Folder of the task's files."
     )
     xnli_language: str = _XNLI.flag(
-        "zh", "The language.", choices=glue.XNLI_LANGUAGES
+        "zh", "The language.", choices=glue.XNLI_LANGUAGES, of_model=True
     )
     xnli_mode: str = _XNLI.flag(
         glue.TRANSLATE_TRAIN,
@@ -57,6 +59,7 @@ class SentenceOptions:
         "translation into English; zero_shot: train on English, test on the "
         "language.",
         choices=glue.XNLI_MODES,
+        of_model=True,
     )
     long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
@@ -64,6 +67,7 @@ class SentenceOptions:
         "released; head_tail: keep both ends; windows: read all of it in "
         "windows that overlap by half, and average their predictions.",
         choices=sentence_pairs.LONG_TEXT,
+        of_model=True,
     )
     class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
         (),
@@ -78,6 +82,7 @@ class SentenceOptions:
         "by label; 0 for none.",
         lower_bound=0.0,
         upper_bound=0.9,
+        of_model=True,
     )
 
     @property

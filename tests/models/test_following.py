@@ -19,6 +19,7 @@ class _Options:
     max_seq_length: int = flags.Group.TEXT.flag(512, "", of_model=True)
     context: str = flags.Group.TEXT.flag("document", "", of_model=True)
     scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
+    choices: tuple[str, ...] = flags.Group.TEXT.flag((), "", of_model=True)
     batch_size: int = flags.Group.SPEED.count(8, "")
 
 
@@ -47,6 +48,14 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
         "--strip_accents=False (task.json), --max_seq_length=128 (task.json), "
         "--context=sentence (task.json)"
     ) in caplog.text
+
+
+def test_a_list_is_followed_as_that_of_its_flag(tmp_path, caplog):
+    model = toy_folders.trained(tmp_path, more={"choices": ["a", "b"]})
+    assert _complete(model).choices == ("a", "b")
+    same = _complete(model, {"choices"}, choices=("a", "b"))
+    assert same.choices == ("a", "b")
+    assert not [r for r in caplog.records if r.levelname == "WARNING"]
 
 
 def test_a_training_follows_the_text_alone(tmp_path):
