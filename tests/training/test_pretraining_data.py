@@ -7,7 +7,7 @@ import pytest
 
 from modeling import config
 from tests import toy_pretraining
-from training import pretraining_data, record_files, sidecars
+from training import pretraining_data, record_files, record_frames, sidecars
 
 
 def _open(paths, held_out=None, vocab_size=31, **changes):
@@ -173,7 +173,7 @@ def test_later_file_that_does_not_fit_is_named_before_training(
 
 
 def test_records_of_another_message_are_named(tmp_path):
-    (tmp_path / "c").write_bytes(record_files.frame(b"not an example"))
+    (tmp_path / "c").write_bytes(record_frames.frame(b"not an example"))
     message = "/c record 0 does not fit this run: it is not a tf.train.Example"
     with pytest.raises(ValueError, match=message):
         _open([tmp_path / "c"])

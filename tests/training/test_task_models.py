@@ -11,7 +11,14 @@ import pytest
 from modeling import config
 from tasks import task
 from training import flags as training_flags
-from training import record_files, records, sidecars, task_models, workers
+from training import (
+    record_files,
+    record_frames,
+    records,
+    sidecars,
+    task_models,
+    workers,
+)
 
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
@@ -121,7 +128,7 @@ def test_damaged_records_are_made_again(tmp_path, caplog):
     whole = path.read_bytes()
     kept = record_files.RecordFiles([str(path)]).read([0])
     # A record is missing, the end is cut off, the lengths are damaged.
-    fewer = b"".join(map(record_files.frame, kept))
+    fewer = b"".join(map(record_frames.frame, kept))
     for content in (fewer, whole[:-5], b"\xff" * len(whole)):
         path.write_bytes(content)
         assert len(_make(tmp_path).source.files) == 3
