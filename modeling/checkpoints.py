@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from files import messages
+from files import messages, paths
 from modeling import (
     checkpoint_files,
+    foreign_files,
     huggingface,
     name_tables,
     release_format,
@@ -35,9 +36,10 @@ Source: TypeAlias = release_format.Reader | huggingface.Reader
 
 _SUPPORTED = (
     "Checkpoints of the release and of the TensorFlow Model Garden are read, "
-    f"and local Hugging Face folders with {', '.join(huggingface.FILES)}; save "
-    "another kind in one of these with the program that wrote it, for example "
-    "by transformers' save_pretrained."
+    "and Hugging Face folders with model.safetensors, tf_model.h5 or "
+    "pytorch_model.bin, or their shards; save another kind in one of these "
+    "with the program that wrote it, for example by transformers' "
+    "save_pretrained."
 )
 
 
@@ -88,14 +90,35 @@ def find(path: str) -> str:
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: the folder contains several checkpoints.
+        ValueError: the folder contains several checkpoints, or the path is a
+            file of another format.
     """
     location = checkpoint_files.locate(path)
     if location is None:
-        raise FileNotFoundError(
-            f"There is no checkpoint at {path!r}. {_SUPPORTED}"
-        )
+        reason = f"There is no checkpoint at {path!r}"
+        if formats := foreign_files.formats_in(path):
+            reason = f"{path!r} is {formats}"
+        raise FileNotFoundError(f"{reason}. {_SUPPORTED}")
+    if not paths.is_remote(location.path):
+        _check_format(location.path)
     return location.path
+
+
+def _check_format(path: str) -> None:
+    """Checks the format of a local checkpoint by its first bytes.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: it is not read, or a download left something in its place.
+    """
+    files = release_format.files_of(path)
+    if os.path.basename(path) in huggingface.FILES:
+        files = [path]
+    for file in files:
+        foreign_files.check_fetched(file)
+    # A file without an index may be of the release's older format, "V1".
+    if not files and (file_format := foreign_files.format_of(path)):
+        raise ValueError(f"{path!r} is {file_format}. {_SUPPORTED}")
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from files import json_text, messages
-from modeling import huggingface_config, name_tables
+from modeling import foreign_files, huggingface_config, name_tables
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ def _sharded_weights(index: str, files: contextlib.ExitStack) -> _Weights:
                 f"{path} is missing, which {index} names. Copy or download the "
                 "folder again."
             )
+        foreign_files.check_fetched(path)
         opened[file] = _weights(path, files)
     specs = {}
     for name, file in shards.items():

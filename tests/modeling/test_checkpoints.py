@@ -296,15 +296,6 @@ def test_a_pickle_without_torch_is_refused(tmp_path, monkeypatch):
         checkpoints.read(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["saved_model.pb", "bert.keras", "a.onnx"])
-def test_what_is_read_is_said_of_another_kind(tmp_path, name):
-    _touch(tmp_path, name)
-    with pytest.raises(FileNotFoundError, match=r"are read, .*save_pretrained"):
-        checkpoints.find(str(tmp_path))
-    with pytest.raises(ValueError, match="not a valid checkpoint"):
-        checkpoints.read(str(tmp_path / name))
-
-
 def test_the_older_format_is_read(tmp_path):
     path = str(tmp_path / "old.ckpt")
     arrays = {"bert/pooler/dense/bias": np.arange(3, dtype=np.float32)}

@@ -1,0 +1,132 @@
+"""Formats of files that are not read as checkpoints, for messages."""
+
+import os
+import re
+import zipfile
+
+from files import lines, paths
+
+# What a download leaves in place of a file.
+_STAND_INS = {
+    "a pointer of Git LFS in place of the file; run `git lfs pull`, or "
+    "download the file itself": rb"version https://git-lfs\.github\.com/",
+    "a web page in place of the file; download the file itself": (
+        rb"\s*<(!doctype|html)"
+    ),
+}
+_KERAS = "a Keras file"
+_PYTORCH = "a PyTorch file"
+# The first bytes of files.
+_SIGNATURES = {
+    "an HDF5 file, as Keras writes": rb"\x89HDF\r\n\x1a\n",
+    "a pickle, as PyTorch writes": rb"\x80[\x02-\x05]",
+    "a GGUF file of llama.cpp": rb"GGUF",
+    "a LiteRT (TensorFlow Lite) file": rb".{4}TFL3",
+    "a safetensors file": rb'.{6}\0\0\{\s*"',
+    "a NumPy file": rb"\x93NUMPY",
+    "a JSON file": rb'\s*\{\s*"',
+}
+_SIGNATURE_BYTES = 64
+# The ends of names, for formats whose files have no signature.
+_ENDINGS = {
+    ".onnx": "an ONNX file",
+    ".msgpack": "a Flax file",
+    ".pb": "a graph of TensorFlow, as of a SavedModel",
+    ".pt": _PYTORCH,
+    ".pth": _PYTORCH,
+    ".bin": _PYTORCH,
+    ".keras": _KERAS,
+    ".h5": "an HDF5 file, as Keras writes",
+    ".safetensors": "a safetensors file",
+    ".gguf": "a GGUF file of llama.cpp",
+    ".tflite": "a LiteRT (TensorFlow Lite) file",
+}
+_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt", "tfhub_module.pb")
+_MODELS_IN_ZIP = (".index", ".safetensors", ".bin")
+# Ends of names in a zip file, and its format.
+_IN_ZIP = {
+    "/data.pkl": "a zip file of PyTorch",
+    ".npy": "a zip file of NumPy",
+    "/config.json": "a zip file of Keras",
+}
+
+
+def check_fetched(path: str) -> None:
+    """Checks that a download has left a file, not something in its place.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is a pointer of Git LFS, or a web page.
+    """
+    with paths.open_to_read(path) as file:
+        head = file.read(_SIGNATURE_BYTES)
+    if found := _match(_STAND_INS, head, re.IGNORECASE):
+        raise ValueError(f"{path!r} is {found}.")
+
+
+def format_of(path: str) -> str | None:
+    """Names the format of a file that is not a checkpoint of the release.
+
+    Args:
+        path: a file, not of a Hugging Face folder.
+
+    Returns:
+        For example "a Keras file"; None if it may be a checkpoint ("V1").
+    """
+    with paths.open_to_read(path) as file:
+        archive = lines.kind_of(file)
+        head = file.read(_SIGNATURE_BYTES)
+    if found := _match(_STAND_INS, head, re.IGNORECASE):
+        return found
+    if archive == "zip":
+        return _zip_format(path)
+    if archive:
+        return f"a {archive} file; if a model is in it, extract it"
+    if found := _match(_SIGNATURES, head, 0):
+        return found
+    return _ENDINGS.get(os.path.splitext(path)[1].lower())
+
+
+def _match(signatures: dict[str, bytes], head: bytes, flags: int) -> str | None:
+    for name, signature in signatures.items():
+        if re.match(signature, head, re.DOTALL | flags):
+            return name
+    return None
+
+
+def _zip_format(path: str) -> str:
+    try:
+        with paths.open_to_read(path) as file, zipfile.ZipFile(file) as parts:
+            names = [f"/{name}" for name in parts.namelist()]
+    except (OSError, zipfile.BadZipFile):
+        names = []
+    if any(name.endswith(_MODELS_IN_ZIP) for name in names):
+        return "a zip file that contains a model; extract it"
+    for ending, found in _IN_ZIP.items():
+        if any(name.endswith(ending) for name in names):
+            return found
+    return "a zip file, as PyTorch and Keras write"
+
+
+def formats_in(folder: str) -> str | None:
+    """Names the files of other formats in a folder, for a message.
+
+    Returns:
+        For example "a SavedModel of TensorFlow"; None if it has no such file or
+        is no folder.
+    """
+    if not paths.is_folder(folder):
+        return None
+    names = [os.path.basename(p) for p in paths.matching(folder, "*")]
+    for name in names:
+        if name in _SAVED_MODEL:
+            return "a SavedModel of TensorFlow"
+    found = {
+        _ENDINGS[ending]: name
+        for name in reversed(names)
+        if (ending := os.path.splitext(name)[1].lower()) in _ENDINGS
+    }
+    if not found:
+        return None
+    described = ", ".join(f"{name} ({kind})" for kind, name in found.items())
+    return f"a folder with {described}"
