@@ -187,7 +187,11 @@ def _load_model(options, config):
         # No hidden layer depends on the pooler.
         initialization.load_pretrained(model, options)
     return prediction.HiddenLayers(
-        strategy, model, options.layer_numbers, options.batch_size
+        strategy,
+        model,
+        options.layer_numbers,
+        options.batch_size,
+        devices.execution_mode(strategy),
     )
 
 

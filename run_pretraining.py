@@ -75,7 +75,11 @@ def run(options: Options) -> None:
 
     evaluate = functools.partial(
         loop.evaluate,
-        steps.Evaluator(strategy, objective),
+        steps.Evaluator(
+            strategy,
+            objective,
+            devices.execution_mode(strategy, options.jit_compile),
+        ),
         held_out_records,
         batch_size=options.eval_batch_size,
         num_batches=options.max_eval_steps,
@@ -134,6 +138,7 @@ def _train(
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains; returns the last step and its held-out metrics, if any."""
     from training import (
+        checkpointing,
         devices,
         initialization,
         input_pipeline,
@@ -142,8 +147,12 @@ def _train(
     )
 
     plan = pretraining.plan(options, source, evaluate)
-    whole = devices.compiles_whole_steps(
-        strategy, options, plan.num_train_steps
+    saved = checkpointing.latest_state(options.output_dir)
+    mode = devices.execution_mode(
+        strategy,
+        options.jit_compile,
+        num_train_steps=plan.num_train_steps,
+        saved=saved.get("execution"),
     )
     # The batch of a step is a function of the seed and the step.
     batches = input_pipeline.training_batches(
@@ -152,9 +161,7 @@ def _train(
         strategy.num_replicas_in_sync,
         row_length=options.max_seq_length,
     )
-    trainer = initialization.make_trainer(
-        strategy, objective, options, jit_compile=whole
-    )
+    trainer = initialization.make_trainer(strategy, objective, options, mode)
     # Weights, moments and step: those of the latest checkpoint, if any.
     step = initialization.initialize(trainer, options, plan)
     if step < plan.end:

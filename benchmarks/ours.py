@@ -26,7 +26,7 @@ from training import (
 )
 
 
-def this_project(job: contenders.Job, *, jit_compile: bool = False):
+def this_project(job: contenders.Job, *, jit_compile: str = devices.AUTO):
     """Builds a model with random weights and its input, or a tokenizer."""
     if job.kind == "tokenization":
         return _tokenization(job)
@@ -47,26 +47,27 @@ def this_project(job: contenders.Job, *, jit_compile: bool = False):
                 task.SINGLE_LABEL,
             )
     if job.kind == "prediction":
-        return _prediction(strategy, objective, job)
+        return _prediction(strategy, objective, job, jit_compile)
     return _training(strategy, objective, job, jit_compile)
 
 
-def whole_steps(job: contenders.Job):
-    """Builds `this_project` with training steps that XLA compiles whole."""
-    return this_project(job, jit_compile=True)
+def xla_steps(job: contenders.Job):
+    """Builds `this_project` with steps that XLA compiles completely."""
+    return this_project(job, jit_compile="true")
 
 
 def _training(strategy, objective, job, jit_compile):
     import tensorflow as tf
 
+    mode = devices.execution_mode(strategy, jit_compile, num_train_steps=1)
     with strategy.scope():
         trainer = steps.Trainer(
             strategy,
             objective,
             optimization.AdamWeightDecayOptimizer(
-                checkpointing.weights(objective.model)
+                checkpointing.weights(objective.model), mode=mode
             ),
-            jit_compile=jit_compile,
+            mode=mode,
         )
     batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
@@ -79,7 +80,7 @@ def _training(strategy, objective, job, jit_compile):
     return step
 
 
-def _prediction(strategy, objective, job):
+def _prediction(strategy, objective, job, jit_compile):
     features = records.classification_features(job.max_seq_length)
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "texts.tfrecord")
@@ -90,7 +91,9 @@ def _prediction(strategy, objective, job):
         features=features,
         vocab_size=job.sizes["vocab_size"],
     )
-    predictor = prediction.Predictor(strategy, objective)
+    predictor = prediction.Predictor(
+        strategy, objective, devices.execution_mode(strategy, jit_compile)
+    )
 
     def predict(_=folder):  # The folder exists as long as the function.
         predictor.predict(

@@ -32,7 +32,7 @@ from vocab import tokenization
 COLUMNS = {
     "this project": "ours.this_project",
     "other clone": "ours.this_project",
-    "whole steps": "ours.whole_steps",
+    "XLA": "ours.xla_steps",
     "Hugging Face": "peers.hugging_face",
     "Hugging Face, defaults": "peers.hugging_face",
     "keras-hub": "peers.keras_hub",

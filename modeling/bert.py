@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from modeling import compilation, layers, name_tables, packing
 from modeling import config as config_lib
-from modeling.compilation import Policy, Tensor
+from modeling import dropout, layers, name_tables, packing
+from modeling.tensor_types import Policy, Tensor
 
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
@@ -82,10 +82,10 @@ class Embeddings(layers.BertLayer):
         else:
             places = ops.take(self.position_embeddings, positions, axis=0)
         summed = self.norm(words + segments + places)
-        return layers.dropout(
+        return dropout.dropout(
             tf.cast(summed, self.compute_dtype),
             config.hidden_dropout_prob,
-            layers.site_seed(dropout_seed, 0),
+            dropout.site_seed(dropout_seed, 0),
         )
 
 
@@ -165,10 +165,10 @@ class SelfAttention(layers.BertLayer):
         # Source: Vaswani et al. 2017, equation 1.
         probs = self.probs(hidden, attention_bias, queries)
         # As released: dropout hides whole tokens from a position.
-        probs = layers.dropout(
+        probs = dropout.dropout(
             probs,
             self.config.attention_probs_dropout_prob,
-            layers.site_seed(dropout_seed, self.site),
+            dropout.site_seed(dropout_seed, self.site),
         )
         value = self._split(self.value, hidden, attention_bias[:, 0, 0])
         return layers.join_heads(tf.matmul(probs, value))  # [B * T, D]
@@ -228,7 +228,7 @@ class BlockOutput(layers.BertLayer):
             residual,
             (self.norm.gamma, self.norm.beta),
             self.rate,
-            layers.site_seed(dropout_seed, self.site),
+            dropout.site_seed(dropout_seed, self.site),
         )
 
 
@@ -325,7 +325,7 @@ class Encoder(layers.BertLayer):
         for layer in self.stack:
             call: Any = layer
             if self.recompute:
-                call = functools.partial(compilation.recomputed, layer)
+                call = functools.partial(_recomputed, layer)
             hidden = call(
                 hidden,
                 attention_bias=attention_bias,
@@ -334,6 +334,39 @@ class Encoder(layers.BertLayer):
             )
             outputs.append(hidden)
         return outputs
+
+
+def _recomputed(
+    layer: keras.layers.Layer, hidden: Tensor, **others: Tensor
+) -> Tensor:
+    """Calls a layer, and calls it again in the backward pass.
+
+    Source: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
+
+    Between the two calls only `hidden` and the weights are kept. Both compute
+    the same values, including dropout, which depends only on its seed.
+
+    Args:
+        layer: built; a pure function of its arguments and its weights.
+        hidden: `[M, D]`; it and the weights get gradients.
+        **others: further arguments, which get no gradient.
+
+    Returns:
+        The output of the layer: one tensor.
+    """
+
+    # The weights are passed as tensors: a custom gradient that reads variables
+    # must distinguish them from its arguments, which fails for mirrored ones.
+    # TensorFlow makes the second call depend on the upstream gradient; without
+    # a dependency of the data, XLA would merge it with the first.
+    @tf.recompute_grad
+    def call(hidden, *weights):
+        result, _ = layer.stateless_call(
+            weights, layer.non_trainable_variables, hidden, **others
+        )
+        return result
+
+    return call(hidden, *map(tf.convert_to_tensor, layer.trainable_variables))
 
 
 class Network(keras.Model):

@@ -26,7 +26,7 @@ from modeling.name_tables import Spec
 if TYPE_CHECKING:
     import keras
 
-    from modeling.compilation import Tensor
+    from modeling.tensor_types import Tensor
 
 _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"

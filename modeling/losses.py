@@ -8,7 +8,7 @@ its parts, on several replicas or in several micro-batches, add up to its loss.
 import tensorflow as tf
 from keras import ops
 
-from modeling.compilation import Tensor
+from modeling.tensor_types import Tensor
 
 # Source: run_pretraining.py of the release. It makes the loss 0 for a batch
 # without predictions, and otherwise slightly smaller than the mean.

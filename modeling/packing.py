@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from keras import ops
 
-from modeling.compilation import Tensor
+from modeling.tensor_types import Tensor
 
 _MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
 _DEVIATIONS = 4  # Of the largest number of rows from the mean.

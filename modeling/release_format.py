@@ -17,7 +17,7 @@ from modeling import model_garden
 from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
-    from modeling.compilation import Tensor
+    from modeling.tensor_types import Tensor
 
 # Of the files written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")

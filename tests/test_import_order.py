@@ -27,11 +27,15 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("name_tables", "huggingface_config", "config", "compilation"),
-    *("losses", "layers", "packing", "bert", "heads"),
+    *("name_tables", "huggingface_config", "config", "tensor_types"),
+    *("compilation", "dropout", "losses", "layers", "packing"),
+    *("ablations", "bert", "heads"),
 ]
 # The modules of the network, which programs import late.
-_NETWORK = {"bert", "compilation", "heads", "layers", "losses"}
+_NETWORK = {
+    *("ablations", "bert", "compilation", "dropout", "heads", "layers"),
+    *("losses", "tensor_types"),
+}
 _TENSORFLOW_AT_IMPORT = {"training", "serving"}
 _TENSORFLOW = {"tensorflow", "tensorflow_text"}
 

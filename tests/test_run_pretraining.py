@@ -70,7 +70,10 @@ def test_a_run_writes_what_the_manual_says(unbroken):
     assert held_out == [4, 8, 12, 13]
     # A resumed run keeps this choice of `--jit_compile=auto`.
     state = json.loads((out / "model.ckpt-13.state.json").read_text())
-    assert state["jit_compile"] is False
+    assert state["execution"] == {
+        "device": "CPU",
+        "execution_mode": "fused",
+    }
 
 
 def test_results_have_the_layout_of_the_release(unbroken):
@@ -446,7 +449,11 @@ def test_a_resumed_run_says_that_its_steps_are_compiled_in_another_way(
     tmp_path, caplog
 ):
     toy.run(tmp_path, num_train_steps=2)
-    toy.run(tmp_path, num_train_steps=2, jit_compile="false")
+    toy.run(tmp_path, num_train_steps=2)
     assert "other settings" not in caplog.text
     toy.run(tmp_path, num_train_steps=3, jit_compile="true")
-    assert "jit_compile was False and is True" in caplog.text
+    assert "execution_mode was 'fused' and is 'xla'" in caplog.text
+    toy.run(tmp_path, num_train_steps=4)
+    assert caplog.text.count("execution_mode was") == 1
+    toy.run(tmp_path, num_train_steps=5, jit_compile="false")
+    assert "execution_mode was 'xla' and is 'plain'" in caplog.text

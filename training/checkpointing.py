@@ -6,6 +6,7 @@ moments and step; for each, additional state for an exact resume in
 restores them.
 """
 
+import contextlib
 import math
 import os
 import re
@@ -134,6 +135,17 @@ def load_state(prefix: str) -> dict[str, Any] | None:
     """Reads the state file of a checkpoint; None if there is none."""
     path = f"{prefix}.state.json"
     return json_text.read_object(path) if paths.exists(path) else None
+
+
+def latest_state(output_dir: str) -> dict[str, Any]:
+    """Reads the state of the checkpoint to resume; empty if there is none.
+
+    `load_state`, with which the run resumes, reports a file that is damaged.
+    """
+    prefix = latest(output_dir)
+    with contextlib.suppress(ValueError):
+        return (load_state(prefix) if prefix else None) or {}
+    return {}
 
 
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:

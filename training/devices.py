@@ -1,10 +1,10 @@
 """Devices, precision and seeds of a run."""
 
-import contextlib
 import dataclasses
 import os
 import pathlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -13,10 +13,13 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from training import checkpointing, workers
+from modeling import compilation
 from training import flags as training_flags
+from training import workers
 
 AUTO = "auto"
+# The kinds of devices.
+CPU, GPU, TPU = "CPU", "GPU", "TPU"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 # A CPU with one of these flags multiplies bfloat16 faster than float32. Timing
 # a product instead would make the choice random: on a busy machine the measured
@@ -24,7 +27,7 @@ FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 _CPU_FLAGS = {"amx_bf16", "avx512_bf16"}
 _CPU_INFO = "/proc/cpuinfo"
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
-# Steps that regain the time of compiling them as a whole on a CPU.
+# Fewer steps do not regain the time of compiling complete steps on a CPU.
 _LONG_RUN = 300
 # The compute capability of NVIDIA's A100, the first with bfloat16.
 _AMPERE = (8, 0)
@@ -55,44 +58,60 @@ def prepare(options: Any) -> tf.distribute.Strategy:
     return strategy
 
 
-def compiles_whole_steps(
+def execution_mode(
     strategy: tf.distribute.Strategy,
-    options: training_flags.TrainingOptions,
-    num_train_steps: int,
-) -> bool:
-    """Returns whether XLA compiles the forward and backward pass as one.
+    jit_compile: str = AUTO,
+    *,
+    num_train_steps: int = 0,
+    saved: Mapping[str, str] | None = None,
+) -> compilation.ExecutionMode:
+    """Chooses the part of training, evaluation or prediction that XLA compiles.
 
-    On a CPU, TensorFlow's own matrix products between compiled pieces are
-    faster where they use AVX-512 or bfloat16. In float32 without AVX-512, whole
-    steps take 0.71 to 0.90 of the time (benchmarks/README.md). Compiling them
-    takes up to 20 seconds more, which a short run does not regain. On a TPU
-    TensorFlow always compiles with XLA.
-    A resumed run keeps the choice of its checkpoint, since another one rounds
-    differently.
+    XLA compiles complete passes on GPUs. A TPU compiles everything it runs. On
+    a CPU, XLA compiles the arithmetic between the products of TensorFlow, which
+    are faster with AVX-512 or in bfloat16; in float32 without AVX-512, complete
+    steps take 0.71 to 0.90 of the time (benchmarks/README.md), which a short
+    run does not regain. In float32 without gradients on a CPU, TensorFlow fuses
+    the arithmetic with the products itself, for any shape.
 
     Args:
-        strategy: runs the steps.
-        options: of the run; `jit_compile` is "true", "false" or "auto".
-        num_train_steps: of the whole run.
+        strategy: runs the program.
+        jit_compile: the flag: "true" for complete passes, "false" for no XLA
+            at all, or "auto".
+        num_train_steps: the number of training steps that share a compilation;
+            0 for evaluation and prediction.
+        saved: `saved_execution` of the run to resume, which "auto" keeps on
+            devices of the same kind, since another mode rounds differently.
     """
-    if options.jit_compile != AUTO:
-        return options.jit_compile == "true"
-    prefix = checkpointing.latest(options.output_dir)
-    # `initialization.initialize` reports a state that cannot be read.
-    with contextlib.suppress(ValueError):
-        saved = checkpointing.load_state(prefix) if prefix else None
-        if saved and "jit_compile" in saved:
-            return saved["jit_compile"]
-    if _runs_on_gpus(strategy):
-        return True
+    modes, kind = compilation.ExecutionMode, kind_of(strategy)
+    if kind == TPU or jit_compile == "false":
+        return modes.PLAIN
+    if jit_compile == "true":
+        return modes.XLA
+    if saved and saved["device"] == kind:
+        return modes(saved["execution_mode"])
+    if kind == GPU:
+        return modes.XLA
+    is_float32 = keras.config.dtype_policy().compute_dtype == FLOAT32
+    if not num_train_steps:
+        return modes.PLAIN if is_float32 else modes.FUSED
     cpu = cpu_flags()  # Empty if unknown.
     has_avx512 = not cpu or "avx512f" in cpu
-    is_float32 = keras.config.dtype_policy().compute_dtype == "float32"
-    return is_float32 and not has_avx512 and num_train_steps >= _LONG_RUN
+    pays = is_float32 and not has_avx512 and num_train_steps >= _LONG_RUN
+    return modes.XLA if pays else modes.FUSED
 
 
-def _runs_on_gpus(strategy: tf.distribute.Strategy) -> bool:
-    return any("GPU" in name for name in strategy.extended.worker_devices)
+def saved_execution(
+    strategy: tf.distribute.Strategy, mode: compilation.ExecutionMode
+) -> dict[str, str]:
+    """Returns the state with which a resumed run chooses its mode."""
+    return {"device": kind_of(strategy), "execution_mode": str(mode)}
+
+
+def kind_of(strategy: tf.distribute.Strategy) -> str:
+    """Returns the kind of a strategy's devices: "CPU", "GPU" or "TPU"."""
+    names = " ".join(strategy.extended.worker_devices)
+    return next((kind for kind in (TPU, GPU) if kind in names), CPU)
 
 
 def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
@@ -227,9 +246,10 @@ def precision_in_use() -> str:
 
 def choose_precision(strategy: tf.distribute.Strategy) -> str:
     """Chooses bfloat16 where the devices are known to multiply it faster."""
-    if isinstance(strategy, tf.distribute.TPUStrategy):
+    kind = kind_of(strategy)
+    if kind == TPU:
         return BFLOAT16
-    if _runs_on_gpus(strategy):
+    if kind == GPU:
         return BFLOAT16 if _supports_bfloat16() else FLOAT32
     # Without oneDNN no CPU is fast in bfloat16.
     has_onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"

@@ -13,7 +13,7 @@ from absl import logging
 
 from commands import flags
 from files import messages
-from modeling import bert, checkpoints, heads, name_tables
+from modeling import bert, checkpoints, compilation, heads, name_tables
 from modeling import config as config_lib
 from training import (
     checkpointing,
@@ -84,10 +84,9 @@ def run_state(
     }
     num_replicas = trainer.strategy.num_replicas_in_sync
     data = {**plan.data, "num_replicas": num_replicas}
+    execution = devices.saved_execution(trainer.strategy, trainer.mode)
     return json.loads(
-        json.dumps(
-            {"flags": values, "data": data, "jit_compile": trainer.jit_compile}
-        )
+        json.dumps({"flags": values, "data": data, "execution": execution})
     )
 
 
@@ -95,8 +94,7 @@ def make_trainer(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     options: training_flags.TrainingOptions,
-    *,
-    jit_compile: bool = False,
+    mode: compilation.ExecutionMode,
 ) -> steps.Trainer:
     """Makes the optimizer and the steps of a model.
 
@@ -104,7 +102,7 @@ def make_trainer(
         strategy: holds the variables.
         objective: the model and its losses.
         options: the flags of the run.
-        jit_compile: whether XLA compiles the forward and backward pass.
+        mode: how the steps are executed.
     """
     model = objective.model
     if options.recompute:
@@ -129,10 +127,10 @@ def make_trainer(
         return steps.Trainer(
             strategy,
             objective,
-            optimization.AdamWeightDecayOptimizer(trained, adam),
+            optimization.AdamWeightDecayOptimizer(trained, adam, mode),
             scales_loss=devices.precision_in_use() == "mixed_float16",
             clip_norm=options.max_grad_norm,
-            jit_compile=jit_compile,
+            mode=mode,
         )
 
 
@@ -355,11 +353,10 @@ def _warn_of_changes(
         for name, value in saved.get("flags", {}).items()
         if name in names
     }
-    # The choice of `--jit_compile=auto` counts.
-    choice = {k: saved[k] for k in ("jit_compile",) if k in saved}
     differing = {
         **messages.changes(values, now["flags"]),
-        **messages.changes(choice, now),
+        # The choice of `--jit_compile=auto` counts.
+        **messages.changes(saved.get("execution", {}), now["execution"]),
         **messages.changes(saved.get("data", {}), now["data"]),
     }
     if differing:

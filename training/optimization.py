@@ -1,13 +1,14 @@
 """The release's learning-rate schedule and its Adam with weight decay."""
 
 import dataclasses
-import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from modeling import compilation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,8 @@ class AdamWeightDecayOptimizer:
         variables: trainable variables by their release names. The slots of all
             are created at once.
         options: see `AdamOptions`.
+        mode: in `XLA` one compiled function updates all variables, in `FUSED`
+            one for each variable.
 
     Attributes:
         options: those given.
@@ -123,9 +126,11 @@ class AdamWeightDecayOptimizer:
         self,
         variables: Mapping[str, tf.Variable],
         options: AdamOptions | None = None,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.FUSED,
     ):
         self.variables = dict(variables)
         self.options = options or AdamOptions()
+        self._mode = mode
         self._moments = {
             name: (_zeros_like(variable), _zeros_like(variable))
             for name, variable in self.variables.items()
@@ -171,20 +176,29 @@ class AdamWeightDecayOptimizer:
             factor: `[]` float32, of all gradients; see `clipping_factor`.
             only_if: `[]` bool; if False, nothing changes.
         """
-
-        def update(strategy, gradients, rates, only_if):
-            for name, gradient in gradients.items():
-                strategy.extended.update(
-                    self.variables[name],
-                    functools.partial(self._update_if, name=name),
-                    args=(only_if, self._moments[name], gradient, rates),
-                    group=False,
-                )
-
         rates = (learning_rate, factor, *self._corrections(step))
-        tf.distribute.get_replica_context().merge_call(
-            update, args=(gradients, rates, only_if)
-        )
+        names = list(gradients)
+        # Every compiled function is a launch, which a GPU waits for. On a CPU
+        # one function for all variables is as fast and compiles in three times
+        # the time, because variables of one shape no longer share it.
+        as_one = self._mode is compilation.ExecutionMode.XLA
+        is_compiled = self._mode is not compilation.ExecutionMode.PLAIN
+        update = _compiled_update if is_compiled else _update
+        for group in [names] if as_one else [[name] for name in names]:
+            update(
+                # As handles, of this replica: given variables of two devices as
+                # arguments of a compiled function, TensorFlow 2.21 reads the
+                # wrong ones.
+                [self._handles(name) for name in group],
+                [gradients[name] for name in group],
+                rates,
+                only_if,
+                options=self.options,
+                decays=tuple(map(self.decays, group)),
+            )
+
+    def _handles(self, name):
+        return [x.handle for x in (self.variables[name], *self._moments[name])]
 
     def _corrections(self, step):
         """Returns the divisors of the two moments."""
@@ -194,57 +208,60 @@ class AdamWeightDecayOptimizer:
         t = tf.cast(step + 1, tf.float32)
         # 1 - beta ** t without the cancellation of float32.
         return tuple(
-            -tf.math.expm1(t * math.log(beta))
+            -tf.math.expm1(t * math.log(beta)) if beta else tf.constant(1.0)
             for beta in (options.beta_1, options.beta_2)
         )
 
-    def _update_if(self, variable, only_if, *args, name):
-        if only_if is None:
-            self._update(variable, *args, name=name)
-            return
 
-        def update():
-            self._update(variable, *args, name=name)
-            return True
+def _update(
+    handles: Sequence[Sequence[tf.Tensor]],
+    gradients: Sequence[tf.Tensor],
+    rates: tuple[tf.Tensor | float, ...],
+    only_if: tf.Tensor | None,
+    *,
+    options: AdamOptions,
+    decays: tuple[bool, ...],
+) -> None:
+    """Updates weights and their moments.
 
-        tf.cond(only_if, update, lambda: False)
-
-    def _update(self, variable, moments, gradient, rates, *, name):
-        # As handles: given variables of two devices as arguments of a compiled
-        # function, TensorFlow 2.21 reads the wrong ones.
-        _adam(
-            [x.handle for x in (variable, *moments)],
-            gradient,
-            rates,
-            options=self.options,
-            decay_rate=self.options.weight_decay_rate
-            if self.decays(name)
-            else 0.0,
-            adapts=self.options.layer_adaptation and self.decays(name),
-        )
+    Args:
+        handles: of each weight and its two moments, all float32.
+        gradients: of the weights.
+        rates: the learning rate, the factor of the gradients, and the divisors
+            of the moments, each `[]` float32.
+        only_if: as for `AdamWeightDecayOptimizer.apply_gradients`.
+        options: the hyper-parameters.
+        decays: whether weight decay and layer adaptation apply to each weight.
+    """
+    for resources, gradient, decay in zip(
+        handles, gradients, decays, strict=True
+    ):
+        before = [
+            tf.ensure_shape(
+                tf.raw_ops.ReadVariableOp(resource=resource, dtype=tf.float32),
+                gradient.shape,
+            )
+            for resource in resources
+        ]
+        after = _adam(before, gradient, rates, options, decay)
+        if only_if is not None:
+            after = [
+                tf.where(only_if, new, old)
+                for new, old in zip(after, before, strict=True)
+            ]
+        for resource, value in zip(resources, after, strict=True):
+            tf.raw_ops.AssignVariableOp(resource=resource, value=value)
 
 
 # One pass over memory instead of ten: an update of 23 million weights takes
 # 24 ms when compiled and 60 ms otherwise. XLA writes the results in place,
 # which saves three copies of the largest variable.
-@tf.function(autograph=False, jit_compile=True)
-def _adam(
-    handles,
-    gradient,
-    rates,
-    *,
-    options: AdamOptions,
-    decay_rate: float,
-    adapts: bool,
-):
-    """Updates a weight and its moments, all of one shape, float32."""
-    weight, m, v = (
-        tf.ensure_shape(
-            tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32),
-            gradient.shape,
-        )
-        for handle in handles
-    )
+_compiled_update = tf.function(_update, autograph=False, jit_compile=True)
+
+
+def _adam(before, gradient, rates, options, decay):
+    """Returns a weight and its moments after a step: float32, of one shape."""
+    weight, m, v = before
     learning_rate, factor, correction_1, correction_2 = rates
     gradient *= factor
     # As released: 1 - beta is computed in double precision. In float32,
@@ -253,12 +270,10 @@ def _adam(
     v = options.beta_2 * v + (1.0 - options.beta_2) * tf.square(gradient)
     update = (m / correction_1) / (
         tf.sqrt(v / correction_2) + options.epsilon
-    ) + decay_rate * weight
-    if adapts:
+    ) + (options.weight_decay_rate if decay else 0.0) * weight
+    if options.layer_adaptation and decay:
         update *= _trust_ratio(weight, update)
-    results = (weight - learning_rate * update, m, v)
-    for handle, result in zip(handles, results, strict=True):
-        tf.raw_ops.AssignVariableOp(resource=handle, value=result)
+    return weight - learning_rate * update, m, v
 
 
 def _trust_ratio(weight, update):

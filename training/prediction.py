@@ -14,9 +14,9 @@ from files import processes, progress
 from modeling import bert, compilation, packing
 from modeling import layers as layers_lib
 from tasks import task
-from training import input_pipeline, objectives
+from training import devices, input_pipeline, objectives
 
-# With more lengths, compiling the arithmetic takes more time than it saves.
+# With more lengths, compiling takes more time than it saves.
 _MAX_LENGTHS = 16
 # One batch uses the processor while the other is between two products.
 _BATCHES_AT_ONCE = 2
@@ -70,39 +70,25 @@ class CastKernels:
             yield
 
 
-@contextlib.contextmanager
-def _forward_pass(kernels: CastKernels) -> Iterator[None]:
-    with compilation.pieces(_in_pieces()), kernels.used():
-        yield
-
-
-def _in_pieces() -> bool:
-    """Returns whether XLA compiles the arithmetic between the products.
-
-    In float32 on a CPU, TensorFlow fuses it with the products for any shape: a
-    graph of unknown length is faster than XLA's for a fixed length, and is
-    created once. In bfloat16 the fused products are slower.
-    """
-    return keras.config.dtype_policy().compute_dtype != tf.float32 or bool(
-        tf.config.list_logical_devices("GPU")
-    )
-
-
 class Predictor:
     """Forward passes compiled for a distribution strategy.
 
     Args:
         strategy: holds the variables.
         objective: its `predictions` score the rows of a replica.
+        mode: how the forward pass is executed.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
         objective: objectives.FineTuning,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
     ):
         self._strategy = strategy
         self._objective = objective
+        self._mode = mode
+        self._compiled_scores = mode.compiled(self._scores)
         self._kernels = CastKernels(strategy, objective.model)
         # Once for batches of all lengths.
         self._compiled = tf.function(
@@ -132,7 +118,7 @@ class Predictor:
         self._kernels.refresh()
         order = np.arange(len(source.files))
         if by_length:
-            source, order = longest_first(source, batch_size)
+            source, order = longest_first(source, batch_size, self._mode)
         batches = input_pipeline.evaluation_batches(
             self._strategy, source, batch_size=batch_size, order=order
         )
@@ -146,9 +132,13 @@ class Predictor:
 
         num_records = len(source.files)
         parts, done, report = [], 0, progress.Progress()
-        # Steps of several replicas must start in the same order everywhere.
-        is_one = self._strategy.num_replicas_in_sync == 1
-        threads = _BATCHES_AT_ONCE if is_one else 1
+        # Steps of several replicas must start in the same order everywhere. A
+        # GPU or TPU runs one after the other.
+        is_one_cpu = (
+            isinstance(self._strategy, tf.distribute.OneDeviceStrategy)
+            and devices.kind_of(self._strategy) == devices.CPU
+        )
+        threads = _BATCHES_AT_ONCE if is_one_cpu else 1
         with futures.ThreadPoolExecutor(threads) as pool:
             for part in processes.in_order(pool, score, batches, threads):
                 parts.append(part)
@@ -170,21 +160,27 @@ class Predictor:
         }
 
     def _replica_step(self, features):
-        with _forward_pass(self._kernels):
-            scores = self._objective.predictions(features)
+        scores = self._compiled_scores(features)
         if self._strategy.num_replicas_in_sync > 1:
             scores = {name: _padded(x) for name, x in scores.items()}
         return {**scores, "example_weights": features["example_weights"]}
 
+    def _scores(self, features):
+        with self._kernels.used():
+            return self._objective.predictions(features)
+
 
 def longest_first(
-    source: input_pipeline.RecordSource, batch_size: int
+    source: input_pipeline.RecordSource,
+    batch_size: int,
+    mode: compilation.ExecutionMode,
 ) -> tuple[input_pipeline.RecordSource, np.ndarray]:
     """Sorts records by length, so that batches need little padding.
 
     Args:
         source: the N records.
         batch_size: of the batches of sorted records.
+        mode: of the forward passes.
 
     Returns:
         The source, whose batches are truncated to few lengths, and `[N]`, the
@@ -194,7 +190,7 @@ def longest_first(
     order = np.argsort(-lengths, kind="stable")
     longest = lengths[order][::batch_size]
     chosen = np.unique(longest).tolist()
-    if _in_pieces():
+    if mode is not compilation.ExecutionMode.PLAIN:
         # Every length is compiled; with fewer, batches have more padding. Both
         # together cost least near the root of the number of batches.
         most = math.ceil(min(len(longest) ** 0.5, _MAX_LENGTHS))
@@ -243,8 +239,8 @@ class HiddenLayers:
             final.
         layers: the `L` indices of the layers to return; negative ones count
             from the last layer.
-        batch_size: B, the global batch size, a multiple of the number of
-            replicas.
+        batch_size: the sequences of a batch over all replicas, at most.
+        mode: how the forward pass is executed.
     """
 
     def __init__(
@@ -253,11 +249,14 @@ class HiddenLayers:
         model: bert.BertModel,
         layers: Sequence[int],
         batch_size: int,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
     ):
         self._strategy = strategy
         self._model = model
         self._layers = list(layers)
-        self._batch_size = batch_size
+        # Rounded up: each replica gets the same number of rows.
+        self._rows_per_replica = -(-batch_size // strategy.num_replicas_in_sync)
+        self._compiled_layers = mode.compiled(self._chosen_layers)
         self._kernels = CastKernels(strategy, model)
         self._kernels.refresh()
         # Once for batches of all lengths.
@@ -273,7 +272,7 @@ class HiddenLayers:
         *,
         pad_to_max_length: bool = False,
     ) -> np.ndarray:
-        """Runs the encoder over at most B sequences.
+        """Runs the encoder over the sequences of a batch.
 
         Args:
             input_ids: `b` sequences of ids.
@@ -290,7 +289,8 @@ class HiddenLayers:
         length = min(-(-longest // step) * step, max_length)
         if pad_to_max_length:
             length = max_length
-        shape = (self._batch_size, length)
+        replicas = self._strategy.num_replicas_in_sync
+        shape = (replicas * self._rows_per_replica, length)
         batch = {
             name: np.zeros(shape, np.int32) for name in objectives.PIECE_INPUTS
         }
@@ -305,7 +305,7 @@ class HiddenLayers:
         ]
 
     def _distributed(self, batch):
-        rows = self._batch_size // self._strategy.num_replicas_in_sync
+        rows = self._rows_per_replica
 
         def of_replica(context):
             start = context.replica_id_in_sync_group * rows
@@ -319,11 +319,11 @@ class HiddenLayers:
         )
 
     def _step(self, batch):
-        values = self._strategy.run(self._replica_step, args=(batch,))
+        values = self._strategy.run(self._compiled_layers, args=(batch,))
         return self._strategy.gather(values, axis=0)
 
-    def _replica_step(self, batch):
-        with _forward_pass(self._kernels):
+    def _chosen_layers(self, batch):
+        with self._kernels.used():
             outputs = self._model(**batch)
         hidden = outputs["all_encoder_layers"]
         chosen = [tf.cast(hidden[layer], tf.float32) for layer in self._layers]

@@ -98,10 +98,10 @@ class Trainer:
         scales_loss: whether to scale the loss, for float16.
         clip_norm: the norm to which gradients are clipped; 0 for no clipping.
             Source: run_pretraining.py and optimization.py of the release.
-        jit_compile: whether XLA compiles the forward and backward pass.
+        mode: how the forward and backward pass is executed.
 
     Attributes:
-        strategy, objective, optimizer, jit_compile: those given.
+        strategy, objective, optimizer, mode: those given.
         loss_scale: for float16.
     """
 
@@ -113,22 +113,19 @@ class Trainer:
         *,
         scales_loss: bool = False,
         clip_norm: float = 1.0,
-        jit_compile: bool = False,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.FUSED,
     ):
         self.strategy = strategy
         self.objective, self.optimizer = objective, optimizer
         self.loss_scale = LossScale(active=scales_loss)
-        self.jit_compile = jit_compile
+        self.mode = mode
         self._clip_norm = clip_norm
-        # Without AutoGraph, here as elsewhere: no Python control flow depends
-        # on a tensor, and the conversion takes 2.5 s of a program's start.
+        # Without AutoGraph, for the reason given in `modeling.compilation`.
         self._compiled_step = tf.function(self._step, autograph=False)
-        # The sum over replicas and the update are not compiled by XLA. Without
-        # XLA too, this is a function, which is traced once for a loop over
-        # micro-batches and the one before it.
-        self._compiled_gradients = tf.function(
-            self._gradients, autograph=False, jit_compile=jit_compile or None
-        )
+        # The sum over replicas and the update are not in it. A function in all
+        # modes, because a loop over micro-batches and the one before the loop
+        # share its trace.
+        self._compiled_gradients = mode.compiled(self._gradients)
 
     def reset(self) -> None:
         """Sets the moments and the loss scale of a new run."""
@@ -242,18 +239,17 @@ class Trainer:
             omits variables without one; and the outcome of the rows.
         """
         variables = self.optimizer.variables
-        with compilation.pieces(not self.jit_compile):
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(list(variables.values()))
-                outcome = self.objective.outcome(features, denominators, seed)
-                total = tf.add_n(list(outcome.losses.values())) * scale
-            found = tape.gradient(total, list(variables.values()))
-        gradients = {
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(list(variables.values()))
+            outcome = self.objective.outcome(features, denominators, seed)
+            total = tf.add_n(list(outcome.losses.values())) * scale
+        gradients = tape.gradient(total, list(variables.values()))
+        dense = {
             name: tf.convert_to_tensor(gradient)
-            for name, gradient in zip(variables, found, strict=True)
+            for name, gradient in zip(variables, gradients, strict=True)
             if gradient is not None
         }
-        return gradients, outcome
+        return dense, outcome
 
 
 def sum_over_parts(part: Callable[[tf.Tensor], Any], num_parts: int) -> Any:
@@ -323,20 +319,23 @@ class Evaluator:
     Args:
         strategy: holds the variables.
         objective: the model, its losses and metrics.
+        mode: how the forward pass is executed.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
         objective: objectives.Objective,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
     ):
         self.strategy = strategy
         self._objective = objective
-        self._compiled = tf.function(self._step, autograph=False)
+        self._compiled_step = tf.function(self._step, autograph=False)
+        self._compiled_outcome = mode.compiled(self._outcome)
 
     def run(self, batch) -> objectives.Outcome:
         """Returns the losses and metrics of one batch."""
-        return self._compiled(batch)
+        return self._compiled_step(batch)
 
     def _step(self, batch):
         return _first_replica(
@@ -348,8 +347,11 @@ class Evaluator:
         denominators = _sum_over_replicas(
             context, self._objective.denominators(features)
         )
-        outcome = self._objective.outcome(features, denominators, None)
+        outcome = self._compiled_outcome(features, denominators)
         return _sum_over_replicas(context, outcome)
+
+    def _outcome(self, features, denominators):
+        return self._objective.outcome(features, denominators, None)
 
 
 def _sum_over_replicas(context, values):

@@ -13,6 +13,7 @@ from files import paths, run_files
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
+    checkpointing,
     devices,
     initialization,
     input_pipeline,
@@ -152,7 +153,11 @@ class TaskModel:
             new = self._task.make_objective(self._config)
         if self._objective is None:
             self._objective = new
-            self._predictor = prediction.Predictor(self._strategy, new)
+            self._predictor = prediction.Predictor(
+                self._strategy,
+                new,
+                devices.execution_mode(self._strategy, options.jit_compile),
+            )
             logging.info("%s parameters", f"{new.model.count_params():,}")
             return
         with self._strategy.scope():
@@ -176,13 +181,20 @@ class TaskModel:
         """
         (train,) = data[task_lib.TRAIN]
         plan = self._plan(options, train, data)
-        whole = devices.compiles_whole_steps(
-            self._strategy, options, plan.num_train_steps
+        # The trials of a batch size share the compiled steps.
+        rates = options.learning_rates or (options.learning_rate,)
+        num_sharing = options.num_trials * len(rates)
+        mode = devices.execution_mode(
+            self._strategy,
+            options.jit_compile,
+            num_train_steps=plan.num_train_steps * num_sharing,
+            saved=checkpointing.latest_state(options.output_dir).get(
+                "execution"
+            ),
         )
-        # The trials share the compiled steps.
-        if self._trainer is None or self._trainer.jit_compile != whole:
+        if self._trainer is None or self._trainer.mode != mode:
             self._trainer = initialization.make_trainer(
-                self._strategy, self._objective, options, jit_compile=whole
+                self._strategy, self._objective, options, mode
             )
         first_step = initialization.initialize(self._trainer, options, plan)
         batches = input_pipeline.training_batches(

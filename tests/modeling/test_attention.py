@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, compilation, layers
+from modeling import bert, compilation, dropout
 from tests import toy_config
 
 _SEED = np.array([3, 5], np.int32)
@@ -52,16 +52,16 @@ def _formula(layer, hidden, bias, seed):
     scores = tf.einsum("btnh,bsnh->bnts", query, key) / 2 + bias
     probs = tf.nn.softmax(scores)
     ones = tf.ones(probs.shape)
-    kept = layers.dropout(ones, _RATE, layers.site_seed(seed, _SITE))
+    kept = dropout.dropout(ones, _RATE, dropout.site_seed(seed, _SITE))
     context = tf.einsum("bnts,bsnh->btnh", probs * kept, value)
     return tf.reshape(context, [10, 12])
 
 
-@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("mode", [None, *compilation.ExecutionMode])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("seed", [None, _SEED])
 def test_attention_and_its_gradient_are_the_formula_s(
-    monkeypatch, is_compiled, causal, seed
+    monkeypatch, mode, causal, seed
 ):
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -74,7 +74,7 @@ def test_attention_and_its_gradient_are_the_formula_s(
         lambda: layer(hidden, bias, dropout_seed=seed),
         lambda: _formula(layer, hidden, bias, seed),
     ):
-        with compilation.pieces(is_compiled), tf.GradientTape() as tape:
+        with compilation.in_mode(mode), tf.GradientTape() as tape:
             tape.watch(hidden)
             context = function()
             total = tf.reduce_sum(context * weights.astype(np.float32))

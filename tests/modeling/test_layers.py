@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import compilation, layers
+from modeling import compilation, dropout, layers
 
 _SEED = np.array([3, 5], np.int32)
 
@@ -16,15 +16,15 @@ def _random(*shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def _both(request, monkeypatch):
-    """Runs a test with XLA and without, whatever the size."""
+@pytest.fixture(params=[None, *compilation.ExecutionMode])
+def _all_modes(request, monkeypatch):
+    """Runs a test in each mode and outside, whatever the size."""
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
-    with compilation.pieces(request.param == "compiled"):
+    with compilation.in_mode(request.param):
         yield
 
 
-@pytest.mark.usefixtures("_both")
+@pytest.mark.usefixtures("_all_modes")
 def test_the_exact_gelu_is_the_erf_form():
     x, bias = np.linspace(-6, 6, 96).reshape(8, 12), _random(12)
     want = [
@@ -39,7 +39,7 @@ def test_the_exact_gelu_is_the_erf_form():
     assert 4e-4 < off.max() < 5e-4
 
 
-@pytest.mark.usefixtures("_both")
+@pytest.mark.usefixtures("_all_modes")
 def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
     x, bias = tf.linspace(-6.0, 6.0, 96)[:, None], tf.zeros([1])
     with tf.GradientTape() as tape:
@@ -55,7 +55,7 @@ def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
     np.testing.assert_allclose(d_bias, [sum(want)], rtol=1e-6)
 
 
-@pytest.mark.usefixtures("_both")
+@pytest.mark.usefixtures("_all_modes")
 def test_layer_norm_normalizes_rows():
     x, gamma, beta = 5 + _random(2, 7, 12), _random(12), _random(12)
     centered = x - x.mean(-1, keepdims=True, dtype=np.float64)
@@ -76,103 +76,9 @@ def test_block_end_is_its_parts(rate):
     x, residual = tf.constant(_random(2, 7, 12)), tf.constant(_random(2, 7, 12))
     bias, norm = _random(12), (1 + _random(12), _random(12))
     got = layers.block_end(x, bias, 2 * residual, norm, rate, _SEED)
-    inside = layers.dropout(x + bias, rate, _SEED) + 2 * residual
+    inside = dropout.dropout(x + bias, rate, _SEED) + 2 * residual
     want = layers.layer_norm(inside, *norm)
     np.testing.assert_allclose(got, want, atol=2e-6)
-
-
-def test_dropout_keeps_its_share_and_the_mean():
-    x = tf.ones([1000, 100])
-    got = layers.dropout(x, 0.1, _SEED).numpy()
-    kept = np.count_nonzero(got) / got.size
-    # Five standard deviations of 100,000 draws.
-    assert abs(kept - 0.9) < 5 * math.sqrt(0.9 * 0.1 / got.size)
-    np.testing.assert_allclose(got[got != 0], 1 / 0.9, rtol=1e-5)
-
-
-def test_dropout_numbers_more_places_than_int32_has():
-    scores = tf.TensorSpec([512, 16, 512, 512], tf.bfloat16)
-    graph = tf.function(lambda x: layers.dropout(x, 0.1, _SEED))
-    dropped = graph.get_concrete_function(scores)  # Half of 8 GB, not executed.
-    assert dropped.output_shapes == scores.shape
-
-
-@pytest.mark.parametrize("distance", [1, 2, 16, 128, 768, 16384])
-def test_dropout_draws_places_independently(distance):
-    zero = layers.dropout(tf.ones([200_000]), 0.3, _SEED).numpy() == 0
-    both = np.mean(zero[:-distance] & zero[distance:])
-    assert abs(both - 0.09) < 0.005
-
-
-@pytest.mark.parametrize("other", [[4, 5], [3, 6], [5, 3], [-3, 5], [3, 5, 0]])
-def test_dropout_draws_seeds_independently(other):
-    x = tf.ones([200_000])
-    zero = layers.dropout(x, 0.3, _SEED).numpy() == 0
-    other = layers.dropout(x, 0.3, np.array(other, np.int32)).numpy() == 0
-    # Five standard deviations of 200,000 draws.
-    assert abs(np.mean(zero & other) - 0.09) < 0.0033
-
-
-def test_dropout_of_many_sites_zeroes_each_place_alike():
-    ones = tf.ones([500])
-    seeds = [
-        layers.site_seed(np.array([1, step]), site).numpy()
-        for step in range(20)
-        for site in range(20)
-    ]
-    drawn = tf.function(
-        lambda seeds: tf.map_fn(
-            lambda seed: layers.dropout(ones, 0.5, seed),
-            seeds,
-            fn_output_signature=tf.float32,
-        )
-    )(np.array(seeds))
-    zeros = np.sum(np.equal(drawn, 0), axis=0)
-    # 400 draws a place: binomial, of variance 100.
-    assert abs(np.mean(zeros) - 200) < 5 * math.sqrt(100 / 500)
-    assert 80 < np.var(zeros) < 125
-
-
-@pytest.mark.usefixtures("_both")
-def test_dropout_is_a_function_of_its_seed():
-    x = tf.constant(_random(5, 7))  # An odd number of elements.
-    once = layers.dropout(x, 0.5, _SEED)
-    np.testing.assert_array_equal(once, layers.dropout(x, 0.5, _SEED))
-    other = layers.dropout(x, 0.5, np.array([3, 6], np.int32))
-    assert np.any(once != other)
-
-
-def test_dropout_is_the_same_compiled_and_in_a_graph(monkeypatch):
-    x = tf.constant(_random(5, 7))
-    graph = tf.function(
-        lambda x, seed: layers.dropout(x, 0.5, seed),
-        input_signature=[
-            tf.TensorSpec([None, None]),
-            tf.TensorSpec([2], tf.int32),
-        ],
-    )
-    eager = layers.dropout(x, 0.5, _SEED)
-    np.testing.assert_array_equal(graph(x, _SEED), eager)
-    monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
-    with compilation.pieces():
-        compiled = layers.dropout(x, 0.5, _SEED)
-    np.testing.assert_array_equal(compiled, eager)
-
-
-def test_no_rate_and_no_seed_drop_nothing():
-    x = tf.constant(_random(64))
-    for rate, seed in ((0.0, _SEED), (1e-12, _SEED), (0.9, None)):
-        np.testing.assert_array_equal(layers.dropout(x, rate, seed), x)
-    assert np.all(np.isfinite(layers.dropout(x, 1 - 1e-12, _SEED)))
-
-
-def test_sites_and_steps_have_their_own_seeds():
-    seeds = {
-        tuple(layers.site_seed(np.array([7, step], np.int32), site).numpy())
-        for step in range(20)
-        for site in range(20)
-    }
-    assert len(seeds) == 400
 
 
 _FUNCTIONS = {
@@ -189,12 +95,12 @@ _FUNCTIONS = {
     "gelu_exact": lambda x, bias, norm: layers.bias_activation(
         x, bias, activation="gelu_exact"
     ),
-    "dropout": lambda x, bias, norm: layers.dropout(x, 0.3, _SEED),
+    "dropout": lambda x, bias, norm: dropout.dropout(x, 0.3, _SEED),
     "softmax": lambda x, bias, norm: layers.softmax(x, np.zeros(12, "f")),
 }
 
 
-@pytest.mark.usefixtures("_both")
+@pytest.mark.usefixtures("_all_modes")
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_gradients_are_the_slopes(name):
     """Compares with differences along random directions."""
@@ -240,6 +146,6 @@ def test_kernels_return_the_type_they_get(dtype):
         layers.bias_activation(x, zeros, activation="gelu"),
         layers.bias_activation(x, zeros, activation="gelu_exact"),
         layers.bias_activation(x, zeros, activation="relu"),
-        layers.dropout(x, 0.5, _SEED),
+        dropout.dropout(x, 0.5, _SEED),
     ):
         assert keras.backend.standardize_dtype(got.dtype) == dtype

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from modeling import checkpoints, heads
+from modeling import ablations, checkpoints, heads
 from tests import toy_config
 from training import flags as training_flags
 
@@ -126,9 +126,9 @@ def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
 )
 def test_layers_of_the_paper(choice, numbers):
     assert choice in training_flags.FEATURE_LAYERS
-    assert heads.layer_numbers(choice, 12) == numbers
+    assert ablations.layer_numbers(choice, 12) == numbers
 
 
 def test_the_layers_must_exist():
     with pytest.raises(ValueError, match="sum_last_four needs at least 4 "):
-        heads.layer_numbers("sum_last_four", 3)
+        ablations.layer_numbers("sum_last_four", 3)

@@ -1,11 +1,13 @@
 """Devices and their precision."""
 
+import json
 import types
 
 import keras
 import pytest
 import tensorflow as tf
 
+from modeling import compilation
 from training import devices, workers
 
 
@@ -88,31 +90,63 @@ def test_auto_chooses_what_the_cpu_multiplies_fast(
     assert devices.precision_in_use() == "mixed_bfloat16"
 
 
+def _on(kind):
+    """A strategy whose devices are of a kind that this machine may lack."""
+    device = f"/job:worker/replica:0/task:0/device:{kind}:0"
+    extended = types.SimpleNamespace(worker_devices=(device,))
+    return types.SimpleNamespace(extended=extended)
+
+
 @pytest.mark.parametrize(
-    ("flags_of_cpu", "precision", "flags", "num_train_steps", "is_whole"),
+    ("kind", "cpu", "precision", "jit_compile", "modes"),
     [
-        ("avx2 fma", "float32", {}, 343, True),
-        ("avx2 fma", "float32", {}, 20, False),
-        ("avx2 fma", "float32", {"packing": True}, 343, True),
-        ("avx2 fma", "mixed_bfloat16", {}, 343, False),
-        ("avx2 avx512f", "float32", {}, 343, False),
-        ("avx2 avx512f", "float32", {"jit_compile": "true"}, 20, True),
-        ("avx2 fma", "float32", {"jit_compile": "false"}, 343, False),
+        # In float32 without AVX-512, for runs that regain the compilation.
+        ("CPU", "avx2 fma", "float32", "auto", ("xla", "plain")),
+        ("CPU", "avx2 fma", "mixed_bfloat16", "auto", ("fused", "fused")),
+        ("CPU", "avx2 avx512f", "float32", "auto", ("fused", "plain")),
+        ("CPU", "", "float32", "auto", ("fused", "plain")),
+        ("CPU", "avx2 avx512f", "float32", "true", ("xla", "xla")),
+        ("CPU", "avx2 fma", "mixed_bfloat16", "false", ("plain", "plain")),
+        ("GPU", "avx2 avx512f", "float32", "auto", ("xla", "xla")),
+        ("GPU", "avx2", "mixed_bfloat16", "false", ("plain", "plain")),
+        # It compiles all it runs; nothing inside is compiled separately.
+        ("TPU", "avx2", "float32", "auto", ("plain", "plain")),
+        ("TPU", "avx512f", "mixed_bfloat16", "true", ("plain", "plain")),
     ],
 )
-def test_long_float32_runs_without_avx512_compile_whole_steps(
-    flags_of_cpu, precision, flags, num_train_steps, is_whole, monkeypatch
+def test_device_and_precision_choose_how_programs_are_executed(
+    kind, cpu, precision, jit_compile, modes, monkeypatch
 ):
-    monkeypatch.setattr(
-        devices, "cpu_flags", lambda: frozenset(flags_of_cpu.split())
+    monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(cpu.split()))
+    keras.config.set_dtype_policy(precision)
+    mode = devices.execution_mode
+    strategy = _on(kind)
+    assert modes == (
+        mode(strategy, jit_compile, num_train_steps=300),
+        mode(strategy, jit_compile),
     )
-    strategy = devices.prepare(devices.DeviceOptions(precision=precision))
-    options = types.SimpleNamespace(
-        **{"jit_compile": "auto", "packing": False, "output_dir": ""} | flags
+    if kind == "CPU" and jit_compile == "auto":
+        assert mode(strategy, jit_compile, num_train_steps=299) == "fused"
+
+
+@pytest.mark.parametrize("kind", ["CPU", "GPU"])
+@pytest.mark.parametrize("mode", compilation.ExecutionMode)
+def test_a_resumed_run_keeps_its_mode_on_devices_of_the_same_kind(kind, mode):
+    saved = json.loads(json.dumps(devices.saved_execution(_on(kind), mode)))
+
+    def choose(kind, **options):
+        return devices.execution_mode(
+            _on(kind), num_train_steps=10**6, saved=saved, **options
+        )
+
+    assert choose(kind) == mode
+    assert choose(kind, jit_compile="false") == "plain"
+    assert choose(kind, jit_compile="true") == "xla"
+    (other,) = {"CPU", "GPU"} - {kind}
+    assert choose(other) == devices.execution_mode(
+        _on(other), num_train_steps=10**6
     )
-    assert is_whole == devices.compiles_whole_steps(
-        strategy, options, num_train_steps
-    )
+    assert choose("TPU") == "plain"
 
 
 @pytest.mark.parametrize(

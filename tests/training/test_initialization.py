@@ -10,21 +10,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, heads
+from modeling import checkpoints, compilation, heads
 from modeling import config as config_lib
 from tests import programs
 from tests import toy_pretraining as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
-    devices,
     flags,
     initialization,
     model_folder,
     objectives,
 )
 
-_STRATEGY = tf.distribute.get_strategy()
+_STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
+
+
+@pytest.fixture(autouse=True)
+def _scope():
+    """Creates the variables of models as a program does."""
+    with _STRATEGY.scope():
+        yield
 
 
 @pytest.fixture
@@ -42,7 +48,9 @@ def _start(
     keras.config.set_dtype_policy("mixed_float16" if scale_loss else "float32")
     try:
         options = _training_options(folder, init_checkpoint)
-        trainer = initialization.make_trainer(_STRATEGY, objective, options)
+        trainer = initialization.make_trainer(
+            _STRATEGY, objective, options, compilation.ExecutionMode.FUSED
+        )
         plan = _plan(**{"data": {"num_records": 7}, **changes})
         return trainer, initialization.initialize(trainer, options, plan)
     finally:
@@ -152,16 +160,6 @@ def test_variables_may_be_missing_only_where_named_as_new(objective, tmp_path):
         init_checkpoint=prefix,
         new_variables=["cls/.*"],
     )
-
-
-def test_a_resumed_run_keeps_how_its_steps_are_compiled(tmp_path):
-    options = _training_options(tmp_path, None)
-    for choice in (True, False):
-        checkpointing.save(str(tmp_path), 4, {}, {"jit_compile": choice}, 0)
-        for num_steps in (20, 10**6):
-            assert choice == devices.compiles_whole_steps(
-                _STRATEGY, options, num_steps
-            )
 
 
 def test_the_loss_scale_is_taken_up(objective, tmp_path):

@@ -144,8 +144,16 @@ def _source(folder, lengths):
     )
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("precision", "mode"),
+    [
+        ("float32", "plain"),
+        ("float32", "xla"),
+        ("mixed_bfloat16", "fused"),
+        ("mixed_bfloat16", "xla"),
+    ],
+)
+def test_one_graph_serves_all_lengths(precision, mode, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(compilation, "_pays", asked.append)
     keras.config.set_dtype_policy(precision)
@@ -153,7 +161,9 @@ def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
         objective = objectives.Classification(model, task.SINGLE_LABEL)
         predictor = prediction.Predictor(
-            tf.distribute.get_strategy(), objective
+            tf.distribute.get_strategy(),
+            objective,
+            compilation.ExecutionMode(mode),
         )
         source = _source(tmp_path, [3, 30, 9, 24, 16, 30])
         by_length, padded = (
@@ -164,8 +174,7 @@ def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
         keras.config.set_dtype_policy("float32")
     np.testing.assert_allclose(by_length, padded, atol=1e-2)
     assert predictor._compiled.experimental_get_tracing_count() <= 2
-    # In float32, TensorFlow fuses plain operations.
-    assert bool(asked) == (precision == "mixed_bfloat16")
+    assert bool(asked) == (mode == "fused")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,18 +187,22 @@ class _Records:
 
 
 def test_batches_by_length_are_padded_to_the_longest_text():
-    source, order = prediction.longest_first(_Records((3, 5, 9, 7, 4, 8)), 2)
+    source, order = prediction.longest_first(
+        _Records((3, 5, 9, 7, 4, 8)), 2, compilation.ExecutionMode.PLAIN
+    )
     assert order.tolist() == [2, 5, 3, 1, 4, 0]
     assert list(source.lengths_to_pad_to) == [4, 7, 9]
 
 
-@pytest.mark.usefixtures("_bfloat16")
+@pytest.mark.parametrize("mode", ["fused", "xla"])
 @pytest.mark.parametrize(
     ("num_batches", "num_lengths"), [(1, 1), (13, 4), (100, 10), (400, 16)]
 )
-def test_where_lengths_are_compiled_there_are_few(num_batches, num_lengths):
+def test_where_lengths_are_compiled_there_are_few(
+    num_batches, num_lengths, mode
+):
     texts = _Records(tuple(range(500, 500 - num_batches, -1)))
-    source, _ = prediction.longest_first(texts, 1)
+    source, _ = prediction.longest_first(texts, 1, mode)
     assert len(source.lengths_to_pad_to) == num_lengths
 
 
@@ -248,13 +261,16 @@ def test_padding_and_missing_rows_change_nothing(hidden):
 
 
 @pytest.mark.slow
-def test_replicas_share_a_batch():
-    """Two devices need a process of their own, as they are set at start."""
-    script = """
+@pytest.mark.parametrize("num_replicas", [2, 3, 5, 6, 7])
+def test_replicas_share_a_batch(num_replicas):
+    """Several devices need a process of their own: they are set at start."""
+    script = (
+        f"num_replicas = {num_replicas}\n"
+        + """
 import tensorflow as tf
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2)
+    [tf.config.LogicalDeviceConfiguration()] * num_replicas)
 import numpy as np
 from modeling import bert
 from modeling import config as config_lib
@@ -262,16 +278,20 @@ from training import prediction
 config = config_lib.BertConfig(
     vocab_size=11, hidden_size=12, num_hidden_layers=1, num_attention_heads=3,
     intermediate_size=17, max_position_embeddings=8, type_vocab_size=2)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+devices = [f"CPU:{i}" for i in range(num_replicas)]
+strategy = tf.distribute.MirroredStrategy(devices)
 with strategy.scope():
     model = bert.BertModel(config)
-rows = [[1, 2, 3], [4, 5], [6, 7, 8, 9, 10]]
-values = prediction.HiddenLayers(strategy, model, [0], 4).compute(
-    rows, [[0] * len(row) for row in rows], 8)
-assert values.shape == (3, 8, 1, 12), values.shape
-for row, ids in enumerate(rows):
-    alone = model(tf.constant([ids]))["sequence_output"][0]
-    np.testing.assert_allclose(values[row, :len(ids), 0], alone, atol=1e-5)
+texts = [[1 + row % 10] * (1 + row % 8) for row in range(32)]
+# A batch that does not divide among the replicas, and fewer rows than replicas.
+for batch_size, rows in ((32, texts), (32, texts[:1]), (1, texts[5:6])):
+    hidden = prediction.HiddenLayers(strategy, model, [0], batch_size)
+    values = hidden.compute(rows, [[0] * len(row) for row in rows], 8)
+    assert values.shape == (len(rows), 8, 1, 12), values.shape
+    for row, ids in enumerate(rows):
+        alone = model(tf.constant([ids]))["sequence_output"][0]
+        np.testing.assert_allclose(values[row, :len(ids), 0], alone, atol=1e-5)
 """
+    )
     ended = programs.python("-c", script)
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -19,6 +19,7 @@ from training import (
 )
 
 _GOLDEN = toy.GOLDEN / "optimizer"
+_FUSED = compilation.ExecutionMode.FUSED
 _STEPS = 12
 # Source: tests/golden/README.md, "Tolerances".
 _TOLERANCE = 2e-5
@@ -43,7 +44,7 @@ _SCHEDULE = optimization.Schedule(
 )
 
 
-def _trainer(strategy, *, dropout=0.0, scales_loss=False, jit_compile=False):
+def _trainer(strategy, *, dropout=0.0, scales_loss=False, mode=_FUSED):
     """Starts the golden training run."""
     sizes = config_lib.BertConfig.from_json_file(str(toy.CONFIG)).to_dict()
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
@@ -54,9 +55,11 @@ def _trainer(strategy, *, dropout=0.0, scales_loss=False, jit_compile=False):
         return steps.Trainer(
             strategy,
             objectives.Pretraining(model, "mlm_nsp"),
-            optimization.AdamWeightDecayOptimizer(checkpointing.weights(model)),
+            optimization.AdamWeightDecayOptimizer(
+                checkpointing.weights(model), mode=mode
+            ),
             scales_loss=scales_loss,
-            jit_compile=jit_compile,
+            mode=mode,
         )
 
 
@@ -188,10 +191,17 @@ def test_checkpoint_has_the_names_and_types_of_the_release(golden_run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_parts", [1, 4])
-def test_steps_compiled_as_a_whole_are_those_of_the_release(num_parts):
+@pytest.mark.parametrize(
+    ("mode", "num_parts"),
+    [
+        (compilation.ExecutionMode.XLA, 1),
+        (compilation.ExecutionMode.XLA, 4),
+        (compilation.ExecutionMode.PLAIN, 2),
+    ],
+)
+def test_steps_of_all_modes_are_those_of_the_release(mode, num_parts):
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
-    trainer = _trainer(strategy, jit_compile=True)
+    trainer = _trainer(strategy, mode=mode)
     results = _train(trainer, num_parts)
     _check_against_golden(results, _tensors(trainer))
 
