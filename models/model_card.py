@@ -22,25 +22,36 @@ if TYPE_CHECKING:
 
 FILE = "README.md"
 
-# Hugging Face's pipeline, class and example of each task.
-_USES = {
-    description_lib.PRETRAINING: (
-        "fill-mask",
-        '"Paris is the [MASK] of France."',
-    ),
-    description_lib.CLASSIFICATION: (
-        "text-classification",
-        '"A text to classify."',
-    ),
-    description_lib.QUESTION_ANSWERING: (
-        "question-answering",
-        'question="Who wrote it?", context="Mary Shelley wrote it in 1818."',
-    ),
-    description_lib.TAGGING: (
-        "token-classification",
-        '"A sentence with names."',
-    ),
-    description_lib.MULTIPLE_CHOICE: ("multiple-choice", None),
+# The hub's tag of each task.
+_TAGS = {
+    description_lib.PRETRAINING: "fill-mask",
+    description_lib.CLASSIFICATION: "text-classification",
+    description_lib.QUESTION_ANSWERING: "question-answering",
+    description_lib.TAGGING: "token-classification",
+    description_lib.MULTIPLE_CHOICE: "multiple-choice",
+}
+# Examples for transformers 4 and 5, which has no pipeline of questions.
+_PIPELINE = """\
+from transformers import pipeline
+
+model = pipeline("{tag}", model={name})
+print(model("{example}"))
+"""
+_QUESTION = """\
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained({name})
+model = AutoModelForQuestionAnswering.from_pretrained({name})
+question, context = "Who wrote it?", "Mary Shelley wrote it in 1818."
+inputs = tokenizer(question, context, return_tensors="pt")
+outputs = model(**inputs)
+start, end = outputs.start_logits.argmax(), outputs.end_logits.argmax()
+print(tokenizer.decode(inputs["input_ids"][0, start : end + 1]))
+"""
+_EXAMPLES = {
+    description_lib.PRETRAINING: "Paris is the [MASK] of France.",
+    description_lib.CLASSIFICATION: "A text to classify.",
+    description_lib.TAGGING: "A sentence with names.",
 }
 # Source: the configurations of the hub's data set nyu-mll/glue.
 _GLUE = "nyu-mll/glue"
@@ -145,8 +156,8 @@ def _metadata(
     if base is not None:
         fields["base_model"] = base
     fields |= {"library_name": "transformers", "tags": ["bert"]}
-    if description.task in _USES:
-        fields["pipeline_tag"] = _USES[description.task][0]
+    if description.task in _TAGS:
+        fields["pipeline_tag"] = _TAGS[description.task]
     metrics = [_METRICS.get(score.metric) for score in scores]
     fields["metrics"] = [*dict.fromkeys(filter(None, metrics))] or None
     config = (description.name or "").lower().replace("-", "")
@@ -214,18 +225,21 @@ def _introduction(description: description_lib.Description) -> str:
 
 def _usage(name: str, description: description_lib.Description) -> list[str]:
     """Returns the section that shows how transformers runs the model."""
-    pipeline, example = _USES.get(description.task or "", ("", None))
-    # A pipeline needs a tokenizer.
-    if example is None or description.vocab_sha256 is None:
+    if description.vocab_sha256 is None:  # Then there is no tokenizer.
         return []
-    return [
-        "## Usage",
-        "```python\n"
-        "from transformers import pipeline\n\n"
-        f'model = pipeline("{pipeline}", model={json.dumps(name)})\n'
-        f"print(model({example}))\n"
-        "```",
-    ]
+    task = description.task or ""
+    if task == description_lib.QUESTION_ANSWERING:
+        code = _QUESTION
+    elif task in _EXAMPLES:
+        code = _PIPELINE
+    else:
+        return []
+    code = code.format(
+        tag=_TAGS[task],
+        name=json.dumps(name, ensure_ascii=False),
+        example=_EXAMPLES.get(task),
+    )
+    return ["## Usage", f"```python\n{code}```"]
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -102,7 +102,7 @@ def test_a_card_of_a_model_without_a_run_has_its_task_alone(tmp_path):
         "tags": ["bert"],
         "pipeline_tag": "fill-mask",
     }
-    # Without a vocabulary, no pipeline runs.
+    # Without a vocabulary, no tokenizer loads.
     assert text == (
         "\n# x\n\nA BERT model for pretraining.\n\n"
         '| setting | value |\n| --- | --- |\n| task | `"pretraining"` |\n'
@@ -117,24 +117,27 @@ def test_a_card_invents_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "pipeline"),
+    ("task", "tag", "call"),
     [
-        ("pretraining", "fill-mask"),
-        ("classification", "text-classification"),
-        ("question_answering", "question-answering"),
-        ("tagging", "token-classification"),
+        ("pretraining", "fill-mask", 'model("Paris is the [MASK] of'),
+        ("classification", "text-classification", 'model("A text to'),
+        ("tagging", "token-classification", 'model("A sentence with'),
+        # A pipeline that transformers 5.3 removed.
+        ("question_answering", "question-answering", "tokenizer(question, con"),
     ],
 )
-def test_the_usage_runs_the_pipeline_of_the_task(tmp_path, task, pipeline):
+def test_the_usage_is_that_of_the_task(tmp_path, task, tag, call):
     description = {"task": task, "vocab_sha256": "0" * 64}
-    metadata, text = _card(tmp_path, description)
-    assert metadata["pipeline_tag"] == pipeline
+    metadata, text = _card(tmp_path, description, name='a"é')
+    assert metadata["pipeline_tag"] == tag
     code = text.partition("```python\n")[2].partition("```")[0]
     compile(code, "README.md", "exec")
-    assert f'pipeline("{pipeline}", model="m")' in code
+    assert call in code
+    assert '"a\\"é")' in code
+    assert (f'pipeline("{tag}"' in code) == (task != "question_answering")
 
 
-def test_a_task_without_a_pipeline_has_no_usage(tmp_path):
+def test_a_task_without_an_example_has_no_usage(tmp_path):
     description = {"task": "multiple_choice", "vocab_sha256": "0" * 64}
     metadata, text = _card(tmp_path, description)
     assert metadata["pipeline_tag"] == "multiple-choice"
