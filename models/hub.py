@@ -18,6 +18,7 @@ from typing import Self
 from files import json_text, messages, run_files, writing
 from modeling import config as config_lib
 from modeling import huggingface, huggingface_config
+from vocab import huggingface_tokenizer
 
 _SCHEME = "hf://"
 _ADDRESS = re.compile(r"hf://((?:[^/@]+/)?[^/@]+)(?:@(.+?))?/?")
@@ -25,8 +26,8 @@ _ADDRESS = re.compile(r"hf://((?:[^/@]+/)?[^/@]+)(?:@(.+?))?/?")
 _SMALL_FILES = (
     huggingface_config.CONFIG,
     run_files.VOCABULARY,
-    huggingface_config.TOKENIZER,
-    "tokenizer.json",
+    huggingface_tokenizer.CONFIG,
+    huggingface_tokenizer.PIPELINE,
     "added_tokens.json",
     "special_tokens_map.json",
     "sentence_bert_config.json",
@@ -79,8 +80,8 @@ def is_address(path: str) -> bool:
 def resolve(address: str) -> str:
     """Fetches a model into the cache of the hub, except for what is there.
 
-    The configuration comes first: the weights of another network are not
-    fetched.
+    The small files come first: the weights of another network, or of one with
+    another tokenizer, are not fetched.
 
     Returns:
         The folder of the model in the cache.
@@ -88,8 +89,8 @@ def resolve(address: str) -> str:
     Raises:
         OSError: the model cannot be fetched, or is not in the cache without
             network; the message says what to do.
-        ValueError: the address has another form, the model is not BERT, or it
-            has no supported weights.
+        ValueError: the address has another form; the model, or its tokenizer,
+            is not BERT's; or it has no supported weights.
     """
     model = Address.parse(address)
     folder = _download(model, [*_SMALL_FILES, *huggingface.INDICES])
@@ -100,6 +101,7 @@ def resolve(address: str) -> str:
         json_text.read_object(os.path.join(folder, huggingface_config.CONFIG)),
         f"{model}: {huggingface_config.CONFIG}",
     )
+    huggingface_tokenizer.read(folder)
     _check_has(model, huggingface.FILES, names)
     _download(commit, _weights(folder, names))
     return folder

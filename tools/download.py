@@ -23,11 +23,12 @@ from collections.abc import Sequence
 from absl import logging
 
 from commands import flags, program
-from files import json_text, lines, messages, paths, run_files, writing
+from files import lines, messages, paths, run_files, writing
 from modeling import config as config_lib
-from modeling import huggingface_config
+from models import description as description_lib
+from models import folder as folder_lib
 from models import hub
-from training import model_folder
+from vocab import huggingface_tokenizer
 
 ARGUMENTS = "NAME ..."
 
@@ -52,9 +53,6 @@ _PACKAGE_SHA256 = (
 # The sources of MRPC.
 _MRPC_TRAIN, _MRPC_TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 _MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
-
-# Of models that have no vocab.txt.
-_TOKENIZER = "tokenizer.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -274,13 +272,14 @@ def _install_archive(item: Item, folder: str) -> None:
         if len(only) == 1 and only[0].is_dir():
             unpacked = only[0].path
         if item.do_lower_case is not None:
-            description = {
-                "task": model_folder.PRETRAINING,
-                "do_lower_case": item.do_lower_case,
-                "strip_accents": item.do_lower_case,
-            }
+            description = description_lib.Description(
+                task=description_lib.PRETRAINING,
+                do_lower_case=item.do_lower_case,
+                strip_accents=item.do_lower_case,
+            )
             writing.write_json(
-                os.path.join(unpacked, run_files.TASK), description
+                os.path.join(unpacked, description_lib.FILE),
+                description.to_json(),
             )
         os.rename(unpacked, folder)
 
@@ -386,8 +385,8 @@ def fetch_from_hub(address: str, output_dir: str) -> str:
     Raises:
         OSError: the model cannot be fetched, or is not in the cache without
             network.
-        ValueError: it is not BERT, or a file that it needs is missing; or the
-            folder is of another model.
+        ValueError: it, or its tokenizer, is not BERT's; a file that it needs
+            is missing; or the folder is of another model.
     """
     model = hub.Address.parse(address)
     name = os.path.basename(model.name)
@@ -397,24 +396,21 @@ def fetch_from_hub(address: str, output_dir: str) -> str:
     if os.path.isdir(folder):
         _check_origin(folder, str(model))
         return folder
-    source = hub.resolve(address)
-    names = hub.files_of(source)
-    if run_files.VOCABULARY not in names and _TOKENIZER not in names:
+    source = folder_lib.ModelFolder.open(str(model))
+    if source.vocab_file is None:
         raise ValueError(
-            f"{model} must have a file {run_files.VOCABULARY} or {_TOKENIZER}; "
-            f"it has {', '.join(names)}."
+            f"{model} must have a file {run_files.VOCABULARY} or "
+            f"{huggingface_tokenizer.PIPELINE}, a vocabulary of word pieces."
         )
+    config = config_lib.BertConfig.from_checkpoint(source.path)
     with writing.whole_folder(folder) as made:
-        for file in names:
+        for file in hub.files_of(source.path):
             target = os.path.join(made, file)
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(os.path.join(source, file), target)
-        config_file = os.path.join(made, huggingface_config.CONFIG)
-        config = config_lib.BertConfig.from_json_file(config_file)
-        model_folder.write(made, config.to_dict(), {})
-        if run_files.VOCABULARY not in names:
-            _write_vocabulary(made)
-        hub.write_origin(made, str(model), os.path.basename(source))
+            shutil.copyfile(os.path.join(source.path, file), target)
+        nothing = description_lib.Description()
+        folder_lib.write(made, config, nothing, source.vocab_file)
+        hub.write_origin(made, str(model), os.path.basename(source.path))
     return folder
 
 
@@ -430,19 +426,6 @@ def _check_origin(folder: str, address: str) -> None:
         raise ValueError(
             f"{folder} is the folder of {origin}. Choose another --output_dir "
             f"for {address}."
-        )
-
-
-def _write_vocabulary(folder: str) -> None:
-    """Writes the vocab.txt of newer models, which have only tokenizer.json."""
-    path = os.path.join(folder, _TOKENIZER)
-    model = json_text.read_object(path).get("model")
-    ids = model.get("vocab") if isinstance(model, dict) else None
-    if not isinstance(ids, dict) or sorted(ids.values()) != [*range(len(ids))]:
-        raise ValueError(f"{path} must have a WordPiece vocabulary.")
-    with writing.whole_file(os.path.join(folder, run_files.VOCABULARY)) as file:
-        file.writelines(
-            f"{piece}\n" for piece in sorted(ids, key=ids.__getitem__)
         )
 
 

@@ -171,6 +171,16 @@ def test_the_weights_of_another_network_are_not_fetched(server):
     assert "model.safetensors" not in server.fetched()
 
 
+def test_the_weights_with_another_tokenizer_are_not_fetched(server):
+    tokenizer = b'{"tokenizer_class": "BertJapaneseTokenizer"}'
+    server.publish(_NAME, {**_MODEL, "tokenizer_config.json": tokenizer})
+    with pytest.raises(
+        ValueError, match=r"models--lab--tiny-bert.*class is 'BertJapanese"
+    ):
+        hub.resolve(f"hf://{_NAME}")
+    assert "model.safetensors" not in server.fetched()
+
+
 @pytest.mark.parametrize(
     ("missing", "message"),
     [

@@ -117,7 +117,8 @@ def test_two_models_of_a_revision_have_two_folders(
 ):
     at = f"@{revision}" if revision else ""
     for name in ("lab/one", "lab/other", "bert-base-uncased"):
-        files = {**model, "tokenizer_config.json": name.encode()}
+        text = json.dumps({"name_or_path": name})
+        files = {**model, "tokenizer_config.json": text.encode()}
         server.publish(name, files, revision or "main")
     data = tmp_path / "data"
     _fetch(data, *(f"hf://{n}{at}" for n in ("lab/one", "lab/other")))
@@ -128,7 +129,7 @@ def test_two_models_of_a_revision_have_two_folders(
     for name in ("one", "other"):
         folder = data / f"{name}{suffix}"
         text = (folder / "tokenizer_config.json").read_text()
-        assert text == f"lab/{name}"
+        assert json.loads(text) == {"name_or_path": f"lab/{name}"}
         _check_loads(folder, arrays)
 
 
@@ -186,8 +187,9 @@ def test_the_cache_suffices_without_network(
 def test_a_vocabulary_is_taken_from_a_newer_tokenizer(server, tmp_path, model):
     vocabulary = model.pop("vocab.txt")
     ids = {piece: number for number, piece in enumerate(_PIECES)}
-    tokenizer = {"model": {"vocab": dict(reversed(ids.items()))}}
-    files = {**model, "tokenizer.json": json.dumps(tokenizer).encode()}
+    pieces = {"type": "WordPiece", "vocab": dict(reversed(ids.items()))}
+    tokenizer = json.dumps({"model": pieces}).encode()
+    files = {**model, "tokenizer.json": tokenizer}
     server.publish(_NAME, files)
     _fetch(tmp_path / "data", f"hf://{_NAME}")
     folder = tmp_path / "data/tiny-bert"
@@ -204,12 +206,15 @@ def test_a_vocabulary_is_taken_from_a_newer_tokenizer(server, tmp_path, model):
         ({"model.safetensors": None}, r"model.safetensors or .*pytorch_model"),
         ({"vocab.txt": None}, "must have a file vocab.txt or tokenizer.json"),
         (
-            {"vocab.txt": None, "tokenizer.json": b'{"model": {"vocab": []}}'},
-            "tokenizer.json must have a WordPiece vocabulary",
+            {
+                "vocab.txt": None,
+                "tokenizer.json": b'{"model": {"type": "WordPiece"}}',
+            },
+            "tokenizer.json must have a vocabulary of word pieces",
         ),
         (
-            {"vocab.txt": None, "tokenizer.json": b'{"model": null}'},
-            "tokenizer.json must have a WordPiece vocabulary",
+            {"tokenizer.json": b'{"model": {"type": "Unigram"}}'},
+            "tokenizer.json: model is Unigram, not WordPiece",
         ),
     ],
 )
