@@ -129,7 +129,7 @@ def _h5_weights(path: str, files: contextlib.ExitStack) -> _Weights:
     kernels = set()
     with messages.broken(path, "HDF5"):
         file = files.enter_context(h5py.File(path, "r"))
-        for place, array in sorted(_arrays_of(file).items(), reverse=True):
+        for place, array in _arrays_of(file).items():
             name, shape = _pytorch_name(place), array.shape
             if place.endswith("/kernel:0"):
                 kernels.add(name)

@@ -465,6 +465,20 @@ def test_the_problem_type_is_that_of_the_config_if_any(config, want):
     assert (found["problem_type"], found.get("labels")) == want
 
 
+@pytest.mark.parametrize(
+    "architectures",
+    [["BertForTokenClassification"], ["BertForMultipleChoice"], [], None],
+)
+def test_one_output_of_another_class_is_no_score(architectures):
+    config = {"architectures": architectures, "id2label": {"0": "LABEL_0"}}
+    assert huggingface_config.labels_of(config) == {}
+    named = {**config, "id2label": {"0": "O"}}
+    assert huggingface_config.labels_of(named) == {
+        "problem_type": "single_label",
+        "labels": ["O"],
+    }
+
+
 @pytest.mark.parametrize("names", [{"0": "no", "2": "yes"}, ["no"], -1.5])
 def test_labels_of_other_numbers_are_refused(names):
     with pytest.raises(ValueError, match=r"x.json: id2label must name"):
