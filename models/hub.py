@@ -9,6 +9,7 @@ Files are fetched by huggingface_hub, so its cache, its environment variables
 
 import contextlib
 import dataclasses
+import logging
 import os
 import re
 import sys
@@ -36,6 +37,7 @@ _SMALL_FILES = (
 )
 # In a folder outside the cache, the address and the commit of its files.
 _ORIGIN = "hub.json"
+_CLIENT = "httpx2"  # The logger of huggingface_hub's HTTP client.
 _NO_ACCESS = (401, 403)  # HTTP: unauthorized, forbidden.
 _SNAPSHOT = re.compile(r"models--([^/]+)/snapshots/[0-9a-f]{40}")
 
@@ -158,7 +160,7 @@ def _download(model: Address, names: Sequence[str]) -> str:
     # Late, for a quick --help.
     import huggingface_hub
 
-    with _one_line_errors(model), _bars_in_terminals():
+    with _one_line_errors(model), _quiet_in_logs():
         return huggingface_hub.snapshot_download(
             model.name,
             revision=model.revision,
@@ -181,9 +183,11 @@ def _list_files(commit: Address, folder: str) -> list[str]:
     return [file.path for file in tree]
 
 
-def _bars_in_terminals() -> contextlib.AbstractContextManager[object]:
+def _quiet_in_logs() -> contextlib.AbstractContextManager[object]:
+    """Leaves out the requests, and outside terminals the bars."""
     from huggingface_hub import utils
 
+    logging.getLogger(_CLIENT).setLevel(logging.WARNING)
     if sys.stderr.isatty():
         return contextlib.nullcontext()
     return utils.disable_progress_bars()

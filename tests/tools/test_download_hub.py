@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -85,6 +88,25 @@ def test_a_model_of_the_hub_gets_a_folder_that_every_script_takes(
     }
     assert hub.name_of(str(folder / "model.safetensors")) == _NAME
     _check_loads(folder, arrays)
+
+
+def test_the_log_of_a_download_is_one_line(tmp_path, model):
+    with hub_server.running() as site:
+        site.publish(_NAME, model)
+        variables = {"HF_ENDPOINT": site.address, "HF_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "tools.download", f"hf://{_NAME}"),
+                f"--output_dir={tmp_path}",
+            ],
+            env={"PATH": os.environ["PATH"], "no_proxy": "*", **variables},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(f"hf://{_NAME}: in {tmp_path}/tiny-bert")
+    assert done.stdout == ""
 
 
 def test_a_folder_that_exists_is_left_alone(server, tmp_path, model, caplog):
