@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import run_files
-from modeling import bert, checkpoints, heads
+from modeling import bert, checkpoints, heads, huggingface
 from modeling import config as config_lib
 from models import description as description_lib
 from models import folder as folder_lib
@@ -141,8 +141,10 @@ def read(
         )
     with checkpoints.opened(model.checkpoint) as source:
         shown = needs.shown_by_weights(source.variables, source.architectures)
-        variables = dict(source.variables)
+        variables, kind = dict(source.variables), source.kind
     description = model.description.completed(shown)
+    if kind == huggingface.Reader.kind:
+        description = _answering_as_transformers(model, description)
     task = EMBEDDING if layers is not None else description.task
     needs.check_answerable(
         model, description, variables, embeds=task == EMBEDDING
@@ -170,6 +172,29 @@ def read(
     )
     config.check_length(answering.max_seq_length)
     return answering
+
+
+def _answering_as_transformers(
+    model: folder_lib.ModelFolder, description: description_lib.Description
+) -> description_lib.Description:
+    """Completes what folders of Hugging Face cannot say about questions.
+
+    Source: transformers' question-answering pipeline, whose
+    `handle_impossible_answer` is False unless the caller says otherwise.
+    """
+    if (
+        description.task != description_lib.QUESTION_ANSWERING
+        or description.version_2_with_negative is not None
+    ):
+        return description
+    logging.warning(
+        "%s does not say whether questions may have no answer. Every question "
+        'is answered, as by transformers; write "version_2_with_negative": '
+        "true to its %s for a model of SQuAD 2.0.",
+        model.path,
+        description_lib.FILE,
+    )
+    return description.replace(version_2_with_negative=False)
 
 
 def _check_served(
