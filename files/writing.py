@@ -102,7 +102,7 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
 
     Args:
         path: the final name; its folder is created if missing.
-        mode: "w" (UTF-8 text, line ends written as given) or "wb".
+        mode: "w" (UTF-8 text) or "wb".
 
     Raises:
         OSError: the file cannot be written.
@@ -125,9 +125,7 @@ def _open(path: str, mode: str) -> IO:
         return open(path, mode)
     # JSON can contain lone surrogates, which UTF-8 cannot encode: they are
     # written as escapes of JSON again.
-    return open(
-        path, mode, encoding="utf-8", newline="", errors="backslashreplace"
-    )
+    return open(path, mode, encoding="utf-8", errors="backslashreplace")
 
 
 @contextlib.contextmanager

@@ -253,7 +253,7 @@ class _Merger:
             lambda: array.array("I")
         )
         self._queue: list[tuple[int, tuple[str, ...], _Pair]] = []
-        for word in sorted(words):  # Sorted for a deterministic result.
+        for word in words:
             pieces = [self._number(word[0])]
             pieces += [self._number(f"##{char}") for char in word[1:]]
             for pair in itertools.pairwise(pieces):

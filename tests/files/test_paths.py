@@ -1,6 +1,8 @@
 """Globs, lists of files, remote names."""
 
+import glob
 import os
+import pathlib
 
 import pytest
 
@@ -12,6 +14,17 @@ def test_patterns_keep_their_order_and_sort_their_matches(tmp_path):
         (tmp_path / name).write_text("")
     found = paths.expand(f"{tmp_path}/b*, {tmp_path}/a")
     assert found == [f"{tmp_path}/{name}" for name in ("b1", "b2", "a")]
+
+
+def test_matches_are_sorted_whatever_the_order_of_the_file_system(
+    tmp_path, monkeypatch
+):
+    names = [str(tmp_path / name) for name in ("b", "c", "a")]
+    for name in names:
+        pathlib.Path(name).touch()
+    monkeypatch.setattr(glob, "glob", lambda pattern: names)
+    assert paths.expand(f"{tmp_path}/*") == sorted(names)
+    assert paths.matching(str(tmp_path), "*") == sorted(names)
 
 
 def test_a_file_whose_name_is_a_pattern_is_found(tmp_path):

@@ -1,5 +1,6 @@
 """Work on other processes."""
 
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -35,6 +36,15 @@ def test_a_batch_ends_with_the_item_that_fills_it():
     assert next(items) == ""  # Not read ahead.
     assert list(batches) == [["cccc"], ["d"]]
     assert list(processes.batches([], 3, len)) == []
+
+
+def _process_name(_):
+    return multiprocessing.current_process().name
+
+
+def test_workers_are_no_copies_of_this_process_and_its_locks():
+    names = list(processes.map_in_order(_process_name, range(4), 2))
+    assert all(name.startswith("SpawnProcess-") for name in names)
 
 
 def _die(number):
@@ -86,11 +96,17 @@ def _start(script, work):
     )
 
 
-@pytest.mark.slow
-def test_workers_end_with_their_parent(tmp_path):
+@pytest.mark.parametrize(
+    "users",
+    [
+        ["processes"],
+        pytest.param(["counting", "preparation"], marks=pytest.mark.slow),
+    ],
+)
+def test_workers_end_with_their_parent(tmp_path, users):
     parents = {}
-    for user, work in _ENDLESS.items():
-        parents[user] = _start(tmp_path / f"{user}.py", work)
+    for user in users:
+        parents[user] = _start(tmp_path / f"{user}.py", _ENDLESS[user])
     workers = {}
     try:
         for user, parent in parents.items():

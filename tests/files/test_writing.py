@@ -207,3 +207,41 @@ def test_an_appended_line_does_not_join_one_that_was_cut(tmp_path):
     assert path.read_text() == (
         '{"a": "\\u00e4"}\n{"b\n{"c": 2}\n{"d": null}\n'
     )
+
+
+def _log_of_disk(monkeypatch):
+    """Returns a list of what is synced to disk and what is renamed."""
+    log = []
+
+    def sync(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        log.append("sync folder" if is_folder else "sync file")
+
+    def wrap(name):
+        rename = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda *paths: (log.append("rename"), rename(*paths))
+        )
+
+    monkeypatch.setattr(os, "fsync", sync)
+    wrap("replace")
+    wrap("rename")
+    return log
+
+
+def test_a_file_is_on_disk_before_its_name_and_its_name_at_the_end(
+    tmp_path, monkeypatch
+):
+    log = _log_of_disk(monkeypatch)
+    with writing.whole_file(str(tmp_path / "name")) as file:
+        file.write("text")
+        assert log == []
+    assert log == ["sync file", "rename", "sync folder"]
+
+
+def test_the_name_of_a_folder_is_on_disk_at_the_end(tmp_path, monkeypatch):
+    log = _log_of_disk(monkeypatch)
+    with writing.whole_folder(str(tmp_path / "name")) as folder:
+        os.mkdir(folder)
+        assert log == []
+    assert log == ["rename", "sync folder"]
