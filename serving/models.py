@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import run_files
-from modeling import bert, checkpoints, heads, huggingface
+from modeling import bert, checkpoints, foreign_files, heads, huggingface
 from modeling import config as config_lib
 from models import description as description_lib
 from models import folder as folder_lib
@@ -135,9 +135,12 @@ def read(
         folder = os.path.join(folder, run_files.BEST)
     model = folder_lib.ModelFolder.open(folder)
     if model.checkpoint is None:
+        formats = foreign_files.formats_in(model.path)
+        state = f"is {formats}" if formats else "contains no checkpoint"
         raise ValueError(
-            f"{folder} contains no checkpoint. Pass the --output_dir of a run "
-            "that was trained, or the folder of one of its trials."
+            f"{folder} {state}. "
+            "Pass the --output_dir of a run that was trained, the folder of "
+            "one of its trials, or of a released or Hugging Face model."
         )
     with checkpoints.opened(model.checkpoint) as source:
         shown = needs.shown_by_weights(source.variables, source.architectures)

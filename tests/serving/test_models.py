@@ -5,6 +5,7 @@ import math
 import re
 
 import pytest
+import tensorflow as tf
 
 from modeling import checkpoints
 from serving import models
@@ -176,3 +177,28 @@ def test_folders_without_one_model_are_refused(tmp_path):
     (folder / "vocab.txt").unlink()
     with pytest.raises(OSError, match=r"vocab\.txt"):
         models.read(str(folder))
+
+
+@pytest.mark.parametrize("has_pooler", [True, False])
+def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
+    tmp_path, has_pooler
+):
+    folder = serving_client.golden_model(tmp_path / "run")
+    serving_client.describe(folder, task="pretraining", max_seq_length=8)
+    if not has_pooler:
+        stored = checkpoints.read(str(folder / "tiny.ckpt"))
+        kept = {k: v for k, v in stored.items() if "/pooler/" not in k}
+        checkpoints.save(str(folder / "tiny.ckpt"), kept)
+    model = models.read(str(folder), layers=(-1,))
+    ids = tf.ones([2, 5], tf.int32)
+    outputs = models.outputs_of(model, models.load(model))(ids, ids, ids)
+    assert ("pooled_output" in outputs) == has_pooler
+    assert outputs["sequence_output"].shape == (2, 5, 32)
+
+
+def test_a_folder_of_another_program_is_named(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(
+        ValueError, match=r"model.onnx .an ONNX file.*output_dir"
+    ):
+        models.read(str(tmp_path))
