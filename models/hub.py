@@ -1,4 +1,4 @@
-"""Models of Hugging Face's hub, by address.
+"""Models of Hugging Face's hub, fetched by address into its cache.
 
 `hf://ORGANISATION/NAME@REVISION` is a branch, tag or commit of a model. Without
 `@REVISION` it is the branch `main`; a few old models have no organisation.
@@ -16,8 +16,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Self
 
-from files import json_text, messages, run_files, writing
-from modeling import config as config_lib
+from files import json_text, messages, run_files
 from modeling import huggingface, huggingface_config
 from vocab import huggingface_tokenizer
 
@@ -35,11 +34,8 @@ _SMALL_FILES = (
     "modules.json",
     "1_Pooling/config.json",
 )
-# In a folder outside the cache, the address and the commit of its files.
-_ORIGIN = "hub.json"
 _CLIENT = "httpx2"  # The logger of huggingface_hub's HTTP client.
 _NO_ACCESS = (401, 403)  # HTTP: unauthorized, forbidden.
-_SNAPSHOT = re.compile(r"models--([^/]+)/snapshots/[0-9a-f]{40}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -251,36 +247,3 @@ def _one_line_errors(model: Address) -> Iterator[None]:
 
 def _one_line(error: BaseException) -> str:
     return messages.truncate(" ".join(str(error).split()), 300)
-
-
-# ---------------------------------------------------------- Folders of the hub
-
-
-def write_origin(folder: str, address: str, commit: str) -> None:
-    """Notes in a folder which model of the hub it is."""
-    writing.write_json(
-        os.path.join(folder, _ORIGIN), {"address": address, "commit": commit}
-    )
-
-
-def origin(folder: str) -> str | None:
-    """Returns the address that `write_origin` noted in a folder, if it did."""
-    path = os.path.join(folder, _ORIGIN)
-    if not os.path.exists(path):
-        return None
-    return json_text.read_object(path).get("address")
-
-
-def name_of(path: str) -> str | None:
-    """Returns the name on the hub of a model; None if it is not from there.
-
-    Args:
-        path: an address; or a folder of the cache, one with a noted address,
-            or a checkpoint in it.
-    """
-    folder = "" if is_address(path) else config_lib.folder_of(path)
-    address = path if is_address(path) else origin(folder)
-    if address is not None:
-        return Address.parse(address).name
-    match = _SNAPSHOT.search(folder)
-    return match[1].replace("--", "/") if match else None

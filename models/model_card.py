@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from files import json_text, paths, run_files
 from models import description as description_lib
-from models import hub
+from models import hub_folders
 
 if TYPE_CHECKING:
     import huggingface_hub
@@ -152,7 +152,7 @@ def _metadata(
     """Returns the arguments of `ModelCardData`."""
     fields = _said_by_authors(folder)
     start = run["flags"].get("init_checkpoint") if run else None
-    base = hub.name_of(start or folder)
+    base = hub_folders.name_of(start or folder)
     if base is not None:
         fields["base_model"] = base
     fields |= {"library_name": "transformers", "tags": ["bert"]}
@@ -255,7 +255,7 @@ def _training_section(run: Mapping[str, Any]) -> list[str]:
         return []
     used = run["flags"]
     start = used.get("init_checkpoint")
-    base = hub.name_of(start) if start else None
+    base = hub_folders.name_of(start) if start else None
     facts = []
     if base:
         facts.append(f"Base model: [{base}](https://huggingface.co/{base})")

@@ -13,7 +13,6 @@ HF_TOKEN, HF_HUB_OFFLINE and `hf auth login` have their usual effects.
 
 import dataclasses
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,12 +22,9 @@ from collections.abc import Sequence
 from absl import logging
 
 from commands import flags, program
-from files import lines, messages, paths, run_files, writing
-from modeling import config as config_lib
+from files import lines, messages, paths, writing
 from models import description as description_lib
-from models import folder as folder_lib
-from models import hub
-from vocab import huggingface_tokenizer
+from models import hub, hub_folders
 
 ARGUMENTS = "NAME ..."
 
@@ -224,7 +220,7 @@ def run(options: Options, names: Sequence[str]) -> None:
     ]
     for name in dict.fromkeys(wanted):
         if hub.is_address(name):
-            folder = fetch_from_hub(name, output_dir)
+            folder = hub_folders.copy_model(name, output_dir)
         else:
             folder = os.path.join(output_dir, ITEMS[name].folder)
             install(name, folder)
@@ -366,67 +362,6 @@ def fetch(url: str, path: str) -> None:
         path=folder or ".",
         downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty()),
     )
-
-
-# ------------------------------------------------------------------- The hub
-
-
-def fetch_from_hub(address: str, output_dir: str) -> str:
-    """Copies a BERT of the hub into a folder that every script takes.
-
-    Args:
-        address: `hf://ORGANISATION/NAME` or `hf://ORGANISATION/NAME@REVISION`.
-        output_dir: gets a folder `NAME` or `NAME@REVISION`, in which `--`
-            replaces the slashes of the revision.
-
-    Returns:
-        The folder. One that exists is left alone.
-
-    Raises:
-        OSError: the model cannot be fetched, or is not in the cache without
-            network.
-        ValueError: it, or its tokenizer, is not BERT's; a file that it needs
-            is missing; or the folder is of another model.
-    """
-    model = hub.Address.parse(address)
-    name = os.path.basename(model.name)
-    if model.revision is not None:
-        name = f"{name}@{model.revision.replace('/', '--')}"
-    folder = os.path.join(output_dir, name)
-    if os.path.isdir(folder):
-        _check_origin(folder, str(model))
-        return folder
-    source = folder_lib.ModelFolder.open(str(model))
-    if source.vocab_file is None:
-        raise ValueError(
-            f"{model} must have a file {run_files.VOCABULARY} or "
-            f"{huggingface_tokenizer.PIPELINE}, a vocabulary of word pieces."
-        )
-    config = config_lib.BertConfig.from_checkpoint(source.path)
-    with writing.whole_folder(folder) as made:
-        for file in hub.files_of(source.path):
-            target = os.path.join(made, file)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(os.path.join(source.path, file), target)
-        nothing = description_lib.Description()
-        folder_lib.write(made, config, nothing, source.vocab_file)
-        hub.write_origin(made, str(model), os.path.basename(source.path))
-    return folder
-
-
-def _check_origin(folder: str, address: str) -> None:
-    origin = hub.origin(folder)
-    if origin is None:
-        logging.warning(
-            "%s exists, and does not say which model it is; %s is not fetched.",
-            folder,
-            address,
-        )
-    elif origin != address:
-        raise ValueError(
-            f"{folder} is the folder of {origin}. Choose another --output_dir "
-            f"for {address}."
-        )
 
 
 if __name__ == "__main__":

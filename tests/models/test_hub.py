@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from models import hub
+from models import hub, hub_folders
 from tests import hub_server, toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -72,7 +72,6 @@ def test_an_address_has_a_name_and_a_revision(address, name, revision):
     model = hub.Address.parse(address)
     assert (model.name, model.revision) == (name, revision)
     assert hub.Address.parse(str(model)) == model
-    assert hub.name_of(address) == name
 
 
 @pytest.mark.parametrize(
@@ -109,11 +108,14 @@ def test_the_files_of_a_model_are_fetched_once(server, name):
     folder = hub.resolve(f"hf://{name}")
     assert _files(folder) == {**_MODEL, **pooling}
     assert sorted(hub.files_of(folder)) == sorted({**_MODEL, **pooling})
-    assert hub.name_of(folder) == name
-    assert hub.name_of(f"{folder}/model.safetensors") == name
+    assert hub_folders.name_of(folder) == name
+    assert hub_folders.name_of(f"{folder}/model.safetensors") == name
     fetched = server.fetched()
     assert sorted(fetched) == sorted({**_MODEL, **pooling})
     assert fetched[-1] == "model.safetensors"
+    # The revision is looked up once, so that all files are of one commit.
+    request = f"GET /api/models/{name}/revision/main"
+    assert server.requests.count(request) == 1
     server.requests.clear()
     assert hub.resolve(f"hf://{name}") == folder
     assert server.fetched() == []
@@ -315,14 +317,6 @@ def test_a_server_without_the_hub_s_addresses_is_named(monkeypatch, tmp_path):
             site.files[path] = content
             with pytest.raises(ConnectionError, match="not answer as the hub"):
                 hub.resolve(f"hf://{_NAME}")
-
-
-def test_a_folder_notes_the_model_that_it_is(tmp_path):
-    assert hub.origin(str(tmp_path)) is None
-    assert hub.name_of(str(tmp_path)) is None
-    hub.write_origin(str(tmp_path), "hf://lab/bert@v2", "0" * 40)
-    assert hub.origin(str(tmp_path)) == "hf://lab/bert@v2"
-    assert hub.name_of(str(tmp_path)) == "lab/bert"
 
 
 def test_the_variables_of_the_hub_have_their_effects(tmp_path):

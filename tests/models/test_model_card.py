@@ -6,7 +6,7 @@ import huggingface_hub
 import pytest
 
 from models import description as description_lib
-from models import hub, model_card
+from models import model_card
 
 _TASK = {
     "task": "classification",
@@ -151,7 +151,7 @@ def test_a_task_without_an_example_has_no_usage(tmp_path):
 def test_the_base_model_is_that_of_the_hub(tmp_path, kind):
     start = "hf://lab/tiny-bert@v2"
     if kind == "folder":
-        hub.write_origin(str(tmp_path), start, "0" * 40)
+        (tmp_path / "hub.json").write_text(json.dumps({"address": start}))
         start = str(tmp_path / "model.safetensors")
     elif kind == "cache":
         start = f"/hub/models--lab--tiny-bert/snapshots/{'a' * 40}/x.bin"

@@ -11,7 +11,7 @@ import pytest
 
 from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
-from models import hub
+from models import hub, hub_folders
 from tests import hub_server, toy_config
 from tools import download
 
@@ -86,7 +86,7 @@ def test_a_model_of_the_hub_gets_a_folder_that_every_script_takes(
         "address": f"hf://{_NAME}",
         "commit": commit,
     }
-    assert hub.name_of(str(folder / "model.safetensors")) == _NAME
+    assert hub_folders.name_of(str(folder / "model.safetensors")) == _NAME
     _check_loads(folder, arrays)
 
 
@@ -176,7 +176,8 @@ def test_models_of_one_name_never_share_a_folder(
         _fetch(tmp_path / "data", second)
     _fetch(tmp_path / "others", second)
     (folder,) = (tmp_path / "others").iterdir()
-    assert hub.origin(str(folder)) == second
+    origin = json.loads((folder / "hub.json").read_text())
+    assert origin["address"] == second
 
 
 def test_sharded_weights_are_copied_with_their_index(
