@@ -9,8 +9,9 @@ import pathlib
 import signal
 import sys
 import textwrap
+import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from absl import app, flags
 
@@ -31,7 +32,7 @@ _GARBAGE_THRESHOLD = 10_000  # New objects before a search for garbage.
 
 def start(
     options: type[flags_lib.T],
-    main: Callable[..., Any],
+    main: Callable[..., object],
     *,
     arguments: str | None = None,
 ) -> None:
@@ -55,7 +56,7 @@ def start(
         progress.use_short_lines()
         prepare_imports()
         with _one_line_errors(), _quiet_if_closed():
-            own: Any = flags_lib.read(options)
+            own = flags_lib.read(options)
             result = main(own, argv[1:]) if arguments else main(own)
         return result if type(result) is int else None
 
@@ -76,14 +77,14 @@ def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
 
 def _parse(options: type, arguments: str, argv: Sequence[str]) -> list[str]:
     """Parses the flags; returns the program and its other arguments."""
-    module: Any = sys.modules["__main__"]
+    module = sys.modules["__main__"]
     command = f"python {os.path.basename(argv[0])}"
     if module.__spec__:
         command = f"python -m {module.__spec__.name}"
     if not {"--help", "-?"}.isdisjoint(argv):
         usage = f"{command} [--FLAG=VALUE ...] {arguments}".rstrip()
         with _quiet_if_closed():
-            sys.stdout.write(help_page(options, module.__doc__, usage))
+            sys.stdout.write(help_page(options, module.__doc__ or "", usage))
         sys.exit()
     try:
         left = flags.FLAGS(argv)
@@ -121,7 +122,7 @@ def _one_line_errors() -> Iterator[None]:
         progress.keep()
 
 
-def _interrupt(number: int, frame: Any) -> NoReturn:
+def _interrupt(number: int, frame: types.FrameType | None) -> NoReturn:
     """Ends the program as Ctrl-C does; a second signal kills it."""
     signal.signal(number, signal.SIG_DFL)
     raise KeyboardInterrupt(number)

@@ -70,7 +70,9 @@ def read_log(path: str) -> Iterator[dict[str, Any]]:
                 yield value
 
 
-def field(record: Any, name: str, kind: Any, where: str) -> Any:
+def field(
+    record: object, name: str, kind: type | tuple[type, ...], where: str
+) -> Any:
     """Returns a field of a parsed object.
 
     Args:
@@ -105,7 +107,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
     return record[name]
 
 
-def is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     """Returns whether a JSON value is a number in the range of float32."""
     return (
         isinstance(value, int | float)
@@ -129,7 +131,7 @@ def read_object(path: str) -> dict[str, Any]:
     return value
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> object:
     """Replaces infinities and NaN, which JSON lacks, by None."""
     if isinstance(value, dict):
         return {key: finite(part) for key, part in value.items()}

@@ -4,12 +4,11 @@ import contextlib
 import difflib
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 MOST_VALUES = 20
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """Returns the `repr` of a value, at most 60 characters of it."""
     return truncate(repr(value), 60)
 
@@ -19,7 +18,7 @@ def truncate(text: str, length: int = 300) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def listed(values: Collection[Any], limit: int = MOST_VALUES) -> str:
+def listed(values: Collection[object], limit: int = MOST_VALUES) -> str:
     """Formats the first values, and the number of the others."""
     return names([short(value) for value in values], limit)
 
@@ -31,7 +30,7 @@ def names(values: Sequence[str], limit: int = 8) -> str:
 
 
 def changes(
-    before: Mapping[str, Any], now: Mapping[str, Any]
+    before: Mapping[str, object], now: Mapping[str, object]
 ) -> dict[str, str]:
     """Describes the values that differ, by name, of the names in both."""
     return {
@@ -41,7 +40,7 @@ def changes(
     }
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Checks that a value is one of several.
 
     Raises:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import stat
+import types
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -224,7 +225,7 @@ def remote_errors(path: str) -> Iterator[None]:
         raise OSError(f"{path}: {error.message.rstrip('.')}.") from error
 
 
-def _gfile():
+def _gfile() -> types.ModuleType:
     # Imported late: importing TensorFlow takes seconds.
     import tensorflow as tf
 

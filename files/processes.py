@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures import process
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -130,5 +130,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work_on(item):
+def _work_on(item: Any) -> Any:
     return _work[-1](item)

@@ -76,7 +76,7 @@ class _Formatter(python_logging.Formatter):
 class Progress:
     """The progress of phases of work that follow each other."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._phase = ""
         self._started = self._logged = time.monotonic()
         self._bar: tqdm.tqdm[Any] | None = None

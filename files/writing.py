@@ -216,14 +216,14 @@ def write_png(path: str, figure: Any) -> None:
         figure.savefig(file, format="png", dpi=120)
 
 
-def write_json(path: str, value: Any) -> None:
+def write_json(path: str, value: object) -> None:
     """Writes a value as indented JSON, with null for non-finite numbers."""
     with whole_file(path) as file:
         json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")
 
 
-def append_json(path: str, value: Any) -> None:
+def append_json(path: str, value: object) -> None:
     """Appends a value to JSON lines, with null for non-finite numbers."""
     line = json.dumps(json_text.finite(value)) + "\n"
     if not paths.is_remote(path):
