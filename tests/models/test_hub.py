@@ -303,6 +303,15 @@ def test_a_damaged_download_is_refused_and_not_kept(server):
     assert _files(hub.resolve(f"hf://{_NAME}")) == _MODEL
 
 
+def test_an_error_of_the_file_system_keeps_its_file(server, tmp_path):
+    server.publish(_NAME, _MODEL)
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home/hub").write_text("a file where the cache should be")
+    with pytest.raises(NotADirectoryError) as error:
+        hub.resolve(f"hf://{_NAME}")
+    assert str(error.value.filename).startswith(str(tmp_path / "home/hub"))
+
+
 def test_a_server_without_the_hub_s_addresses_is_named(monkeypatch, tmp_path):
     from tests import web_server
 
