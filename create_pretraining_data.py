@@ -31,6 +31,7 @@ from files import paths, processes, progress, writing
 from models import following
 from tasks.masked_lm import instance_options
 from training import flags as training_flags
+from training import pretraining_records, sidecars
 from vocab import casing, tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
@@ -178,8 +179,6 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 
 def _record_files(options, tokenizer):
-    from training import pretraining_records, sidecars
-
     made_with = options.made_with()
     if options.dynamic_masking:
         made_with[sidecars.MASK_ID] = tokenizer.vocab["[MASK]"]

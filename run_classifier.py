@@ -21,10 +21,11 @@ again: training resumes from the last checkpoint.
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commands import flags, program
 from files import paths, writing
+from modeling import config as config_lib
 from modeling import huggingface_config
 from tasks import task
 from tasks.classification import (
@@ -39,12 +40,9 @@ from tasks.classification import (
     sentence_pairs,
 )
 from tasks.classification import options as options_lib
-from training import fine_tuning, model_folder, run_record
+from training import fine_tuning, model_folder, records, run_record
 from training import flags as training_flags
 from vocab import tokenization
-
-if TYPE_CHECKING:
-    from modeling import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,8 +109,6 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     def _data_set(
         self, split: str, file: datasets.TextFile
     ) -> task.DataSet[datasets.TextFile]:
-        from training import records
-
         has_labels, suffix = split != task.PREDICT, file.split.suffix
         return task.DataSet(
             split=split,
@@ -136,7 +132,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             content=file,
         )
 
-    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+    def make_objective(self, config: config_lib.BertConfig) -> Any:
         from modeling import heads
         from training import objectives
 

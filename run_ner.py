@@ -18,20 +18,18 @@ the same command again: training resumes from the last checkpoint.
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import logging
 
 from commands import flags, program
 from files import paths, writing
+from modeling import config as config_lib
 from tasks import task
 from tasks.tagging import conll, entities, ner, tag_schemes
-from training import fine_tuning, model_folder, run_record
+from training import fine_tuning, model_folder, records, run_record
 from training import flags as training_flags
 from vocab import tokenization
-
-if TYPE_CHECKING:
-    from modeling import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,8 +88,6 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         }
 
     def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:
-        from training import records
-
         file, options = self._files[split], self.options
         ids = {label: number for number, label in enumerate(self._names)}
         if file.tags or split != task.PREDICT:
@@ -126,7 +122,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         ):
             yield [window.record(length) for window in windows]
 
-    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+    def make_objective(self, config: config_lib.BertConfig) -> Any:
         from modeling import heads
         from training import objectives
 

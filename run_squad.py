@@ -19,13 +19,14 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from commands import flags, program
 from files import paths, progress, run_files, writing
+from modeling import config as config_lib
 from tasks import task
 from tasks.squad import (
     squad_answers,
@@ -33,12 +34,9 @@ from tasks.squad import (
     squad_features,
     squad_results,
 )
-from training import fine_tuning, model_folder, run_record
+from training import fine_tuning, model_folder, records, run_record
 from training import flags as training_flags
 from vocab import tokenization
-
-if TYPE_CHECKING:
-    from modeling import config as config_lib
 
 _Ranked = Sequence[squad_answers.RankedAnswers]
 
@@ -114,8 +112,6 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         )
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
-        from training import records
-
         options, is_training = self.options, split == task.TRAIN
         made_from: dict[str, Any] = {
             "version_2_with_negative": options.version_2_with_negative,
@@ -155,7 +151,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             )
         ]
 
-    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+    def make_objective(self, config: config_lib.BertConfig) -> Any:
         from modeling import heads
         from training import objectives
 

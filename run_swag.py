@@ -16,18 +16,16 @@ checkpoint.
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commands import flags, program
 from files import paths, writing
+from modeling import config as config_lib
 from tasks import swag, task
 from tasks.classification import labeled_task, predictions, sentence_pairs
-from training import fine_tuning, model_folder, run_record
+from training import fine_tuning, model_folder, records, run_record
 from training import flags as training_flags
 from vocab import tokenization
-
-if TYPE_CHECKING:
-    from modeling import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,8 +77,6 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
         return {"ending_columns": list(self._columns.ending_columns)}
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
-        from training import records
-
         path, length = self._paths[split], self.options.max_seq_length
         has_labels = split != task.PREDICT
         return [
@@ -107,7 +103,7 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
             )
         ]
 
-    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+    def make_objective(self, config: config_lib.BertConfig) -> Any:
         from modeling import heads
         from training import objectives
 

@@ -4,12 +4,10 @@ import logging as python_logging
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
 
+import tqdm
 from absl import logging
-
-if TYPE_CHECKING:
-    import tqdm
+from tqdm import contrib
 
 _LOG_EVERY_SECONDS = 5.0
 
@@ -22,7 +20,7 @@ def in_terminal() -> bool:
 
 def bar(
     total: float | None, *, initial: float = 0, title: str, unit: str = "step"
-) -> "tqdm.tqdm[Any]":
+) -> tqdm.tqdm:
     """Makes a progress bar of tqdm, which shows nothing outside a terminal.
 
     Args:
@@ -31,8 +29,6 @@ def bar(
         title: the text before the bar.
         unit: the word for one of those counted.
     """
-    import tqdm
-
     return tqdm.tqdm(
         total=total,
         initial=initial,
@@ -45,11 +41,8 @@ def bar(
 
 def keep() -> None:
     """Ends the bars that are left at the end of a program."""
-    if "tqdm" in sys.modules:
-        import tqdm
-
-        for left in list(getattr(tqdm.tqdm, "_instances", ())):
-            left.close()
+    for left in list(getattr(tqdm.tqdm, "_instances", ())):
+        left.close()
 
 
 def use_short_lines() -> None:
@@ -57,8 +50,6 @@ def use_short_lines() -> None:
     handler = logging.get_absl_handler().python_handler
     handler.setFormatter(_Formatter(datefmt="%H:%M:%S"))
     if handler.stream is sys.stderr and in_terminal():
-        from tqdm import contrib
-
         # Its lines stand above progress bars.
         handler.stream = contrib.DummyTqdmFile(sys.stderr)
 
@@ -79,7 +70,7 @@ class Progress:
     def __init__(self) -> None:
         self._phase = ""
         self._started = self._logged = time.monotonic()
-        self._bar: tqdm.tqdm[Any] | None = None
+        self._bar: tqdm.tqdm | None = None
 
     def __call__(
         self, phase: str, done: float, total: float | None = None
@@ -91,8 +82,6 @@ class Progress:
             done: the count so far, or the completed share if `total` is 1.
             total: the final count, if known.
         """
-        import tqdm
-
         now = time.monotonic()
         if phase != self._phase:
             if self._bar:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+import filelock
 from absl import logging
 
 from files import json_text, paths
@@ -259,8 +260,6 @@ def lock(path: str, purpose: str) -> Iterator[None]:
     if paths.is_remote(path):
         yield
         return
-    import filelock  # Late, for a fast --help.
-
     held = filelock.FileLock(path)
     try:
         held.acquire(blocking=False)

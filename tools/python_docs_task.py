@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from absl import logging
 
 from commands import flags, program
+from corpus import python_docs
 from files import writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
@@ -53,8 +54,6 @@ def run(options: Options) -> None:
 
 
 def _labeled_documents() -> Iterator[list[tuple[str, str]]]:
-    from corpus import python_docs
-
     seen = 0
     for label, texts in python_docs.read_documents():
         document = list(python_docs.paragraphs(texts, collections.Counter()))
