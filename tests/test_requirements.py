@@ -26,6 +26,7 @@ def test_the_packages_of_the_project_are_those_of_requirements():
     [
         ("gpu", "requirements-gpu.txt"),
         ("export", "requirements-export.txt"),
+        ("beam", "requirements-beam.txt"),
         ("dev", "requirements-dev.txt"),
     ],
 )
