@@ -8,7 +8,14 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 import numpy as np
@@ -25,6 +32,7 @@ from tasks.tagging import conll, entities, ner
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 _POSITIONS = "masked_lm_positions"
+_MOST_SHOWN = 10  # Labels of an answer.
 _NUM_CANDIDATES = 5  # Of each mask.
 
 Example = Mapping[str, Any]
@@ -91,6 +99,12 @@ def _decode_labels(
     return next(predictions.named_answers(model.label_set, pooled))
 
 
+def _show_labels(example: Example, answer: Answer) -> list[str]:
+    if "score" in answer:
+        return _ranked([("", answer["score"])])
+    return _ranked(answer["probabilities"].items(), answer.get("labels", ()))
+
+
 def _encode_choices(
     example: Example,
     model: models.Model,
@@ -112,6 +126,11 @@ def _decode_choice(
         "ending": encoded.example["endings"][best],
         "probabilities": list(map(predictions.shortest, probabilities)),
     }
+
+
+def _show_choice(example: Example, answer: Answer) -> list[str]:
+    shares = zip(example["endings"], answer["probabilities"], strict=True)
+    return _ranked(shares)
 
 
 def _squad_example(example: Example) -> squad_examples.SquadExample:
@@ -160,6 +179,10 @@ def _decode_answer(
     if ranked.null_odds is not None:
         found["null_odds"] = ranked.null_odds
     return found
+
+
+def _show_answer(example: Example, answer: Answer) -> list[str]:
+    return _ranked([(answer["answer"] or "(no answer)", answer["probability"])])
 
 
 def _keeps_padding(model: models.Model) -> bool:
@@ -212,6 +235,11 @@ def _decode_tags(
     return {"words": list(words), "tags": tags, "entities": marked}
 
 
+def _show_entities(example: Example, answer: Answer) -> list[str]:
+    rows = [f"  {each['type']}  {each['text']}" for each in answer["entities"]]
+    return [row.rstrip() for row in rows] or ["  (no entity)"]
+
+
 def _encode_masks(
     example: Example,
     model: models.Model,
@@ -259,6 +287,31 @@ def _decode_words(
     return {"masks": masks}
 
 
+def _show_words(example: Example, answer: Answer) -> list[str]:
+    rows = []
+    for place, candidates in enumerate(answer["masks"], start=1):
+        rows.append(f"  [MASK] {place}")
+        rows += [
+            f"    {each['probability']:8.4f}  {each['token']}"
+            for each in candidates
+        ]
+    return rows
+
+
+def _ranked(
+    values: Iterable[tuple[str, float]], marked: Collection[str] = ()
+) -> list[str]:
+    """Formats values with their probabilities, the most probable first."""
+    ranked = sorted(values, key=lambda pair: -pair[1])
+    rows = []
+    for name, number in ranked[:_MOST_SHOWN]:
+        mark = "*" if name in marked else " "
+        rows.append(f" {mark}{number:.4f}  {name}".rstrip())
+    if len(ranked) > _MOST_SHOWN:
+        rows.append(f"  and {len(ranked) - _MOST_SHOWN} more")
+    return rows
+
+
 @dataclasses.dataclass(frozen=True)
 class _Task:
     fields: tuple[str, ...]  # The parts of an example, in order.
@@ -266,20 +319,28 @@ class _Task:
         [Example, models.Model, sentence_pairs.TruncationCounts], list[Row]
     ]
     decode: Callable[[Encoded, _Outputs, models.Model], Answer]
+    show: Callable[[Example, Answer], list[str]]  # The lines of a table.
 
 
 _TASKS = {
     description_lib.CLASSIFICATION: _Task(
-        ("text_a", "text_b"), _encode_texts, _decode_labels
+        ("text_a", "text_b"), _encode_texts, _decode_labels, _show_labels
     ),
     description_lib.MULTIPLE_CHOICE: _Task(
-        ("first", "second", "endings"), _encode_choices, _decode_choice
+        ("first", "second", "endings"),
+        _encode_choices,
+        _decode_choice,
+        _show_choice,
     ),
     description_lib.QUESTION_ANSWERING: _Task(
-        ("question", "context"), _encode_question, _decode_answer
+        ("question", "context"), _encode_question, _decode_answer, _show_answer
     ),
-    description_lib.TAGGING: _Task(("text",), _encode_words, _decode_tags),
-    description_lib.PRETRAINING: _Task(("text",), _encode_masks, _decode_words),
+    description_lib.TAGGING: _Task(
+        ("text",), _encode_words, _decode_tags, _show_entities
+    ),
+    description_lib.PRETRAINING: _Task(
+        ("text",), _encode_masks, _decode_words, _show_words
+    ),
 }
 
 
@@ -323,6 +384,23 @@ def example(task: str, line: str, context: str | None = None) -> Example:
             f"{messages.short(line)}."
         )
     return dict(zip(names, parts, strict=False))
+
+
+def show(task: str, example: Example, answer: Answer) -> str:
+    """Formats an answer for people, the most probable label first.
+
+    Args:
+        task: of the model.
+        example: the example.
+        answer: of `Predictor`.
+    """
+    texts = [
+        text
+        for name, text in example.items()
+        if isinstance(text, str) and name != "context"
+    ]
+    shown = _TASKS[task].show(example, answer)
+    return "\n".join([sentence_pairs.SEPARATOR.join(texts), *shown, ""])
 
 
 # ------------------------------------------------------------------ Prediction

@@ -19,7 +19,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import IO, TYPE_CHECKING, BinaryIO, TypeAlias
 
 from absl import logging
 
@@ -38,7 +38,6 @@ ARGUMENTS = "[TEXT ...]"
 _TEXT, _JSON = "text", "json"
 # Batches that are sorted by length together.
 _BATCHES, _BATCH_SIZE = 32, 32
-_MOST_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -206,53 +205,11 @@ class _Session:
                 answer = {**example.example, **next(answers)}
                 text = json.dumps(answer, ensure_ascii=False)
             elif example is not None:
-                text = table(example.example, next(answers))
+                text = predicting.show(
+                    self.task, example.example, next(answers)
+                )
             output.write(f"{text}\n")
         output.flush()
-
-
-def table(example: Any, answer: dict[str, Any]) -> str:
-    """Formats an answer for people, the most probable label first.
-
-    Args:
-        example: of `predicting.example`.
-        answer: of `predicting.Predictor`.
-    """
-    texts = [
-        text
-        for name, text in example.items()
-        if isinstance(text, str) and name != "context"
-    ]
-    rows = [" ||| ".join(texts)]
-    values: Iterable[tuple[str, float]]
-    if "masks" in answer:
-        for place, candidates in enumerate(answer["masks"], start=1):
-            rows.append(f"  [MASK] {place}")
-            rows += [
-                f"    {each['probability']:8.4f}  {each['token']}"
-                for each in candidates
-            ]
-        return "\n".join([*rows, ""])
-    if "entities" in answer:
-        found = [(each["type"], each["text"]) for each in answer["entities"]]
-        found = found or [("(no entity)", "")]
-        rows += [f"  {kind}  {text}".rstrip() for kind, text in found]
-        return "\n".join([*rows, ""])
-    if "score" in answer:
-        values = [("", answer["score"])]
-    elif "answer" in answer:
-        values = [(answer["answer"] or "(no answer)", answer["probability"])]
-    elif "endings" in example:
-        values = zip(example["endings"], answer["probabilities"], strict=True)
-    else:
-        values = answer["probabilities"].items()
-    ranked = sorted(values, key=lambda pair: -pair[1])
-    for name, number in ranked[:_MOST_SHOWN]:
-        mark = "*" if name in answer.get("labels", ()) else " "
-        rows.append(f" {mark}{number:.4f}  {name}".rstrip())
-    if len(ranked) > _MOST_SHOWN:
-        rows.append(f"  and {len(ranked) - _MOST_SHOWN} more")
-    return "\n".join([*rows, ""])
 
 
 def main(options: Options, texts: list[str]) -> None:

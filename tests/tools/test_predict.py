@@ -260,8 +260,62 @@ def test_choices_are_written_as_the_texts_before_and_the_endings():
 def test_equal_endings_have_a_row_each():
     example = predicting.example("multiple_choice", "a |||  ||| c ||| c")
     answer = {"choice": 1, "ending": "c", "probabilities": [0.25, 0.75]}
-    text = predict.table(example, answer)
+    text = predicting.show("multiple_choice", example, answer)
     assert text == "a ||| \n  0.7500  c\n  0.2500  c\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "example", "answer", "rows"),
+    [
+        (
+            "classification",
+            {"text_a": "a", "text_b": "b"},
+            {"label": "x", "probabilities": {"y": 0.25, "x": 0.75}},
+            ["a ||| b", "  0.7500  x", "  0.2500  y"],
+        ),
+        (
+            "classification",
+            {"text_a": "a"},
+            {"labels": ["x"], "probabilities": {"y": 0.25, "x": 0.75}},
+            ["a", " *0.7500  x", "  0.2500  y"],
+        ),
+        ("classification", {"text_a": "a"}, {"score": 2.5}, ["a", "  2.5000"]),
+        (
+            "classification",
+            {"text_a": "a"},
+            {"probabilities": {str(n): n / 100 for n in range(12)}},
+            ["a"]
+            + [f"  {n / 100:.4f}  {n}" for n in range(11, 1, -1)]
+            + ["  and 2 more"],
+        ),
+        (
+            "question_answering",
+            {"question": "q", "context": "c d"},
+            {"answer": "d", "probability": 0.5, "null_odds": 1.0},
+            ["q", "  0.5000  d"],
+        ),
+        (
+            "question_answering",
+            {"question": "q", "context": "c d"},
+            {"answer": "", "probability": 0.0},
+            ["q", "  0.0000  (no answer)"],
+        ),
+        (
+            "tagging",
+            {"text": "in Paris"},
+            {"tags": [], "entities": [{"type": "LOC", "text": "Paris"}]},
+            ["in Paris", "  LOC  Paris"],
+        ),
+        (
+            "tagging",
+            {"text": "in it"},
+            {"tags": [], "entities": []},
+            ["in it", "  (no entity)"],
+        ),
+    ],
+)
+def test_an_answer_is_shown_as_its_task_shows_it(task, example, answer, rows):
+    assert predicting.show(task, example, answer) == "\n".join([*rows, ""])
 
 
 def test_with_a_context_a_line_is_a_question():
