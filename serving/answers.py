@@ -11,8 +11,11 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from tasks import task
 from tasks.squad import squad_answers, squad_examples, squad_features
 
+# The score of a question without a span; finite, for JSON.
+NO_SCORE = task.PADDING_LOGIT
 _SPACES = f"[{squad_examples.WHITE_SPACE}]+"
 
 
@@ -75,7 +78,7 @@ class Spans:
         is_found: `[B]` bool; the others are meaningless where it is not.
         first: `[B]` int64, its first piece in the paragraph.
         last: `[B]` int64.
-        score: `[B]` float64, the sum of its logits.
+        score: `[B]` float64, the sum of its logits, or `NO_SCORE`.
         null_odds: `[B]` float64, by how much "no answer" scores above it.
     """
 
@@ -141,7 +144,7 @@ def best_spans(
         is_found=is_found,
         first=first,
         last=first + of_window(place % longest),
-        score=score,
+        score=tf.where(is_found, score, NO_SCORE),
         null_odds=tf.where(
             is_found, null - score, squad_answers.NO_ANSWER_ODDS
         ),

@@ -175,6 +175,9 @@ def _decode_answer(
     text = ranked.prediction(model.threshold)
     # If "no answer" wins, "" may not be in the list.
     shares = {each.text: each.probability for each in ranked.nbest}
+    if not windows:
+        # Differs: the release answers "empty"; exported models answer "".
+        text, shares = "", {"": 1.0}
     found = {"answer": text, "probability": shares.get(text, 0.0)}
     if ranked.null_odds is not None:
         found["null_odds"] = ranked.null_odds

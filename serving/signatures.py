@@ -102,13 +102,19 @@ def of_ids(
 ) -> Any:
     """Makes a signature of rows that the client made, `[B, T]` int32.
 
-    It raises an error if the shapes differ, or T is too large.
+    It raises an error if the shapes differ, T is too large, or a number is not
+    an id: gathering counts negative ones from the end.
 
     Args:
         compute: a function of the rows.
-        model: has the limit of T; of choices, the rows are `[B, C, T]`.
+        model: has the limits; of choices, the rows are `[B, C, T]`.
     """
     longest = model.config.max_position_embeddings
+    sizes = {
+        "input_ids": model.config.vocab_size,
+        "input_mask": 2,
+        "segment_ids": model.config.type_vocab_size,
+    }
 
     def run(*ids):
         shape = tf.shape(ids[0])
@@ -117,6 +123,11 @@ def of_ids(
                 tf.shape(values),
                 shape,
                 f"{name} must have the shape of input_ids",
+            )
+            tf.debugging.assert_equal(
+                tf.reduce_all((values >= 0) & (values < sizes[name])),
+                True,
+                f"{name} must be from 0 to {sizes[name] - 1}",
             )
         tf.debugging.assert_less_equal(
             shape[-1],

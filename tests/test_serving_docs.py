@@ -28,9 +28,18 @@ def _post(port, **request):
             f"http://127.0.0.1:{port}/v1/models/mrpc:predict",
             json.dumps(request).encode(),
         ) as reply:
-            return reply.status, json.load(reply)
+            return reply.status, _load(reply)
     except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+        return error.code, _load(error)
+
+
+def _load(reply):
+    """Reads JSON, which has neither NaN nor Infinity."""
+
+    def refuse(name):
+        raise ValueError(f"{name} is not JSON")
+
+    return json.load(reply, parse_constant=refuse)
 
 
 @contextlib.contextmanager
@@ -84,3 +93,26 @@ def test_the_server_of_the_page_answers_over_http(tmp_path):
         ids["input_ids"] = [[2**32 + 1]]
         status, reply = _post(port, signature_name="ids", inputs=ids)
         assert (status, "out of bounds" in reply["error"]) == (400, True)
+
+
+@pytest.mark.slow
+def test_the_server_of_the_page_answers_questions_on_empty_contexts(tmp_path):
+    run = serving_client.golden_model(tmp_path / "squad")
+    serving_client.describe(
+        run,
+        task="question_answering",
+        max_seq_length=32,
+        max_query_length=8,
+        version_2_with_negative=True,
+    )
+    version = export_model.run(
+        export_model.Options(
+            model_dir=str(run), export_dir=str(tmp_path / "served")
+        )
+    )
+    with _served(version, tmp_path / "serve.py") as port:
+        inputs = {"question": ["who?", "who?"], "context": ["", " \n"]}
+        status, reply = _post(port, inputs=inputs)
+    assert status == 200
+    assert reply["outputs"]["answer"] == ["", ""]
+    assert reply["outputs"]["score"] == [-1e9, -1e9]

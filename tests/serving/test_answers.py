@@ -250,6 +250,142 @@ def test_answers_in_squad_are_those_of_the_script(casing):
     assert np.mean(same) > 0.97
 
 
+def _windows_of(*lengths):
+    """Cuts paragraphs into windows of up to 5 pieces, 2 apart, no question."""
+    return answers.cut_windows(
+        tf.zeros([len(lengths)], tf.int64),
+        tf.constant(lengths, tf.int64),
+        squad_features.WindowOptions(
+            max_seq_length=8, doc_stride=2, max_query_length=1
+        ),
+    )
+
+
+def _best_spans(start_logits, end_logits, *lengths, longest=3):
+    logits = {"start_logits": start_logits, "end_logits": end_logits}
+    return answers.best_spans(
+        {
+            name: tf.constant(value, tf.float32)
+            for name, value in logits.items()
+        },
+        _windows_of(*lengths),
+        tf.constant(lengths, tf.int64),
+        longest,
+    )
+
+
+def _plain_best_span(start, end, num_pieces, longest):
+    """Tries every span of a paragraph in every window of it."""
+    spans = squad_features.document_spans(num_pieces, 5, 2)
+    most = squad_features.max_context_spans(spans, num_pieces)
+    best, place = -np.inf, (None, None)
+    for window, (first, length) in enumerate(spans):
+        for i in range(length):
+            for j in range(i, min(i + longest, length)):
+                score = start[window][2 + i] + end[window][2 + j]
+                if most[first + i] == window and score > best:
+                    best, place = score, (first + i, first + j)
+    nulls = [start[window][0] + end[window][0] for window in range(len(spans))]
+    return best, place, min(nulls, default=np.inf) - best
+
+
+@pytest.mark.parametrize("longest", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_span_is_that_of_trying_every_span(seed, longest):
+    rng = np.random.default_rng(seed)
+    lengths = [5, 0, 1, 4, 9, 0, 12, 2]
+    counts = [len(squad_features.document_spans(n, 5, 2)) for n in lengths]
+    # Few values, so that many scores are equal.
+    logits = rng.integers(-3, 3, [2, sum(counts), 8])
+    spans = _best_spans(*logits, *lengths, longest=longest)
+    row = 0
+    for number, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        start, end = logits[:, row : row + count].tolist()
+        row += count
+        score, place, odds = _plain_best_span(start, end, length, longest)
+        assert spans.is_found[number] == (count > 0)
+        if count:
+            assert spans.score[number] == score
+            assert (spans.first[number], spans.last[number]) == place
+            assert spans.null_odds[number] == odds
+
+
+def test_the_words_of_an_answer_are_separated_by_one_space():
+    context = "\u4e2d the \t\u202f cat\xa0 sat"
+    spans = [(0, 1), (2, 5), (9, 12), (14, 17)]
+    starts, ends = (
+        tf.RaggedTensor.from_row_lengths(
+            tf.constant([span[side] for span in spans], tf.int32), [4, 0]
+        )
+        for side in (0, 1)
+    )
+    numbers = {"score": tf.zeros([2]), "null_odds": tf.zeros([2])}
+    got = answers.texts(
+        tf.constant([context, ""]),
+        {"starts": starts, "ends": ends},
+        answers.Spans(
+            is_found=tf.constant([True, False]),
+            first=tf.constant([1, 0], tf.int64),
+            last=tf.constant([3, 0], tf.int64),
+            **numbers,
+        ),
+        tf.constant([True, False]),
+    )
+    assert [text.decode() for text in got["answer"].numpy()] == [
+        "the cat\xa0 sat",
+        "",
+    ]
+    assert got["start"].numpy().tolist() == [2, -1]
+    assert got["end"].numpy().tolist() == [17, -1]
+
+
+def test_tokens_outside_of_the_paragraph_are_no_answer():
+    # [CLS] [SEP] a b [SEP] and padding, whose logits are the highest.
+    spans = _best_spans([[9, 9, 1, 2, 9, 9]], [[9, 9, 2, 1, 9, 9]], 2)
+    assert (spans.first[0], spans.last[0], spans.score[0]) == (0, 0, 3)
+    assert spans.null_odds[0] == 15
+
+
+def test_null_odds_are_those_of_the_window_with_the_lowest_null_score():
+    # "No answer" scores 3 in one window and 8 in the other.
+    start = [[1, *[0] * 7], [4, *[0] * 7]]
+    end = [[2, *[0] * 7], [4, *[0] * 7]]
+    for order in (1, -1):
+        spans = _best_spans(start[::order], end[::order], 7)
+        assert spans.null_odds[0] == 3
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """Answers with null odds at and above the threshold; empty contexts."""
+    model = _model(
+        max_seq_length=24,
+        max_query_length=6,
+        version_2_with_negative=True,
+        null_score_diff_threshold=2,
+    )
+    logits = np.zeros([2, 2, 24], np.float32)
+    logits[:, :, 3] = 1  # The first piece of the paragraph scores 2.
+    logits[:, :, 0] = [[2, 2], [2, 2.25]]  # "No answer" scores more.
+    contexts = "the cat", "", "the cat", " \n"
+    return _ask(
+        model, GivenLogits(logits), [("who", context) for context in contexts]
+    )
+
+
+def test_an_answer_whose_null_odds_are_the_threshold_is_given(answered):
+    assert answered["null_odds"].tolist()[::2] == [2, 2.25]
+    assert answered["answer"].tolist()[::2] == [b"the", b""]
+    assert answered["score"].tolist()[::2] == [2, 2]
+
+
+def test_a_question_on_an_empty_context_has_finite_numbers(answered):
+    assert answered["answer"].tolist()[1::2] == [b"", b""]
+    assert answered["start"].tolist()[1::2] == [-1, -1]
+    assert answered["score"].tolist()[1::2] == [-1e9, -1e9]
+    assert answered["null_odds"].tolist()[1::2] == [1e6, 1e6]
+
+
 @pytest.mark.slow
 def test_unusual_requests_are_answered():
     model = _model(max_seq_length=24, doc_stride=5, max_query_length=6)

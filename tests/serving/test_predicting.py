@@ -11,17 +11,18 @@ from tests import serving_client
 _LENGTH = 32
 
 
-def _predictor(folder, packing):
+def _predictor(folder, packing, **description):
     made = serving_client.golden_model(folder)
-    serving_client.describe(
-        made,
-        task="question_answering",
-        max_seq_length=_LENGTH,
-        max_query_length=8,
-        n_best_size=5,
-        version_2_with_negative=False,
-        packing=packing,
-    )
+    values = {
+        "task": "question_answering",
+        "max_seq_length": _LENGTH,
+        "max_query_length": 8,
+        "n_best_size": 5,
+        "version_2_with_negative": False,
+        "packing": packing,
+        **description,
+    }
+    serving_client.describe(made, **values)
     return predicting.Predictor(models.read(str(made)), batch_size=2)
 
 
@@ -91,3 +92,34 @@ def test_an_answer_does_not_depend_on_longer_texts_beside_it(tmp_path):
     assert together["probability"] == pytest.approx(
         alone["probability"], abs=2e-5
     )
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
+    predictor = _predictor(
+        tmp_path / "run", packing=False, version_2_with_negative=version_2
+    )
+    odds = {"null_odds": 1e6} if version_2 else {}
+    for context in ("", " \n"):
+        (got,) = _predict(predictor, {"question": "who ?", "context": context})
+        assert got == {"answer": "", "probability": 1.0, **odds}
+
+
+def test_the_threshold_of_the_model_decides(tmp_path):
+    example = {"question": "who ?", "context": "it rained all day long ."}
+    found = [
+        _predict(
+            _predictor(
+                tmp_path / str(threshold),
+                packing=True,
+                version_2_with_negative=True,
+                null_score_diff_threshold=threshold,
+            ),
+            example,
+        )[0]
+        for threshold in (-1e5, 1e5)
+    ]
+    assert found[0]["null_odds"] == pytest.approx(found[1]["null_odds"])
+    assert found[0]["answer"] == ""
+    assert found[1]["answer"] in example["context"]
+    assert found[1]["answer"] != ""

@@ -1,9 +1,11 @@
 """Signatures of texts and of rows that a client made."""
 
+import dataclasses
 import itertools
 import random
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -14,7 +16,10 @@ from tests import serving_client
 
 def test_rows_of_a_client_are_checked():
     model = types.SimpleNamespace(
-        task="tagging", config=types.SimpleNamespace(max_position_embeddings=5)
+        task="tagging",
+        config=types.SimpleNamespace(
+            max_position_embeddings=5, vocab_size=7, type_vocab_size=2
+        ),
     )
     ask = signatures.of_ids(dict, model)
     ids = tf.ones([2, 5], tf.int32)
@@ -26,6 +31,67 @@ def test_rows_of_a_client_are_checked():
         tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
     ):
         ask(ids, ids, ids[:, :4])
+
+
+@pytest.mark.parametrize(
+    ("name", "greatest"),
+    [("input_ids", 6), ("input_mask", 1), ("segment_ids", 2)],
+)
+@pytest.mark.parametrize("task", ["tagging", "multiple_choice"])
+def test_numbers_that_are_no_ids_are_refused(name, greatest, task):
+    model = types.SimpleNamespace(
+        task=task,
+        config=types.SimpleNamespace(
+            max_position_embeddings=5, vocab_size=7, type_vocab_size=3
+        ),
+    )
+    ask = signatures.of_ids(dict, model)
+    shape = [1, 4] if task == "tagging" else [2, 3, 4]
+    rows = {each: np.ones(shape, np.int32) for each in models.ID_NAMES}
+    for number, is_right in [
+        (-(2**31), False),
+        (-100, False),
+        (-1, False),
+        (0, True),
+        (greatest, True),
+        (greatest + 1, False),
+        (2**31 - 1, False),
+    ]:
+        rows[name].flat[-2] = number
+        if is_right:
+            found = ask(*map(tf.constant, rows.values()))
+            assert found[name].numpy().tolist() == rows[name].tolist()
+            continue
+        with pytest.raises(
+            tf.errors.InvalidArgumentError,
+            match=f"{name} must be from 0 to {greatest}",
+        ):
+            ask(*map(tf.constant, rows.values()))
+
+
+class _Layers:
+    """Stands in for an encoder: the values of a token are its id."""
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        values = tf.cast(input_ids, tf.float32)[..., tf.newaxis] + 1
+        return {"sequence_output": values, "all_encoder_layers": [values]}
+
+
+def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    model = models.read(str(folder), layers=(0,))
+    model = dataclasses.replace(model, variables=())  # No pooler.
+    ask = signatures.make(model, _Layers())["ids"]
+    found = ask(
+        tf.constant([[5, 6, 8, 0], [7, 0, 0, 0]]),
+        tf.constant([[1, 1, 1, 1], [1, 0, 0, 0]]),
+        tf.zeros([2, 4], tf.int32),
+    )
+    values = [[6, 7, 9, 1], [8, 0, 0, 0]]
+    assert found["sequence_output"].numpy()[..., 0].tolist() == values
+    assert found["layers"].numpy()[:, :, 0, 0].tolist() == values
+    assert found["mean"].numpy()[:, 0, 0].tolist() == [23 / 4, 8]
+    assert found["input_mask"].numpy().tolist()[1] == [1, 0, 0, 0]
 
 
 class _Tags:
