@@ -32,6 +32,7 @@ from tasks.classification import (
     custom,
     dataset_choice,
     datasets,
+    first_rows,
     glue,
     labeled_task,
     labels,
@@ -75,6 +76,13 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             )
             for split in options.needed_splits
         }
+        checked: set[str] = set()
+        for split, files in self._files.items():
+            for file in files:
+                # Held-out rows are of the training file.
+                if file.path not in checked:
+                    first_rows.check(file, with_labels=split != task.PREDICT)
+                checked.add(file.path)
         self._truncation = flags.narrow(sentence_pairs.Truncation, options)
         self._class_weights: tuple[float, ...] = ()
         if options.do_train and options.class_weights:

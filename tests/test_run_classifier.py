@@ -387,6 +387,17 @@ def test_a_model_that_is_not_trained_keeps_its_data(
     assert caplog.messages[0].endswith(f"which is {value}.")
 
 
+def test_the_first_lines_of_all_files_are_compared(tmp_path, caplog):
+    data = toy.write_data(tmp_path / "data")
+    model = toy.flags_of(tmp_path, text_a_column=0, label_column=1)
+    options = toy.parse({**model, **programs.STAGES})
+    run_classifier.SentenceClassification(options, None)
+    warned = [m for m in caplog.messages if "names of the columns" in m]
+    assert [m.partition(",")[0] for m in warned] == [
+        str(data / name) for name in ("train.tsv", "dev.tsv", "test.tsv")
+    ]
+
+
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
     out = tmp_path / "trials"
     shutil.copytree(trained / "out", out / "trial-2")

@@ -1,5 +1,6 @@
 """Classification data sets: their splits, files and examples."""
 
+import collections
 import dataclasses
 import functools
 import os
@@ -246,7 +247,8 @@ def read_examples(
         layout: its columns.
         label_set: the allowed labels.
         with_labels: whether labels are required; if not, the column is not
-            read and every example has the label `label_set.placeholder`.
+            read and every example has the label `label_set.placeholder`. Rows
+            that say that they have none, such as `-`, are left out.
 
     Raises:
         OSError: the file cannot be opened.
@@ -254,11 +256,15 @@ def read_examples(
             the line and the column.
     """
     examples = []
+    num_missing = 0
     for number, row in _rows(path, layout, with_labels=with_labels):
         text_b, label = None, label_set.placeholder
         if layout.text_b is not None:
             text_b = row.read(layout.text_b, tables.text)
         if with_labels and layout.label is not None:
+            if label_set.is_missing(row.cell(layout.label)):
+                num_missing += 1
+                continue
             label = row.read(layout.label, label_set.parse)
         examples.append(
             sentence_pairs.InputExample(
@@ -268,8 +274,14 @@ def read_examples(
                 row=number,
             )
         )
+    if num_missing:
+        _warn_once(
+            f"{path}: left out {num_missing} of {num_missing + len(examples)} "
+            "rows, whose label says that they have none."
+        )
     if not examples:
         only = f" with {layout.only[1]!r}" if layout.only else ""
+        only += " with a label" if num_missing else ""
         raise ValueError(f"{path}: the file has no example{only}.")
     return examples
 
@@ -286,15 +298,27 @@ def discover_labels(
     """
     column: Any = layout.label
     names_of = functools.partial(labels.class_names, problem_type=problem_type)
-    found: set[str] = set()
+    counts: collections.Counter[str] = collections.Counter()
+    num_rows = 0
     for _, row in _rows(path, layout, with_labels=True):
-        found.update(row.read(column, names_of))
+        counts.update(row.read(column, names_of))
+        num_rows += 1
     try:
-        names = labels.in_order(found)
-        logging.info("%s: labels %s", path, messages.listed(names))
-        return labels.LabelSet(problem_type=problem_type, names=names)
+        names = labels.in_order(counts)
+        label_set = labels.LabelSet(problem_type=problem_type, names=names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    logging.info("%s: labels %s", path, messages.listed(names))
+    suspicious = labels.suspicious_names(names)
+    for name in suspicious:
+        others = ",".join(other for other in names if other not in suspicious)
+        logging.warning(
+            "%s: %d of %d rows have the label %r, which often means that there "
+            "is none; it is one of %d classes now. --label_names=%s leaves "
+            "these rows out.",
+            *(path, counts[name], num_rows, name, len(names), others),
+        )
+    return label_set
 
 
 def _rows(
@@ -329,7 +353,13 @@ def _rows(
             continue
         yield number, row
     if num_short:
-        logging.warning(
-            "%s: dropped %d row(s) with fewer columns than the header",
-            *(path, num_short),
+        _warn_once(
+            f"{path}: dropped {num_short} row(s) with fewer columns than the "
+            "header"
         )
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Warns of what is counted again at each reading of a file."""
+    logging.warning("%s", message)

@@ -21,6 +21,10 @@ _LEAST_LABELS = {task.SINGLE_LABEL: 2, task.MULTI_LABEL: 1, task.REGRESSION: 0}
 # Python does not parse longer ones; they are sorted last, as text.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+# Source: SNLI, the data sets of Hugging Face, NumPy, JSON, Excel and pandas.
+_NO_LABEL = frozenset(
+    ("", "-", "-1", "?", "nan", "null", "n/a", "#n/a", "<na>")
+)
 BALANCED_WEIGHTS = ("balanced",)  # Value of --class_weights.
 
 
@@ -91,6 +95,20 @@ class LabelSet:
                 )
         return found if self.problem_type == task.MULTI_LABEL else found[0]
 
+    def is_missing(self, value: Any) -> bool:
+        """Returns whether a cell says that its row has no label.
+
+        Such as `-` in SNLI, unless it is a label of this set.
+        """
+        if self.problem_type == task.REGRESSION or value is None:
+            return value is None and self.problem_type == task.SINGLE_LABEL
+        name = _spelled(value)
+        if name in self.ids or name in self.aliases:
+            return False
+        # Several labels may be none.
+        is_none = name == "" and self.problem_type == task.MULTI_LABEL
+        return name.lower() in _NO_LABEL and not is_none
+
     def encode(self, label: Label) -> LabelId:
         """Encodes a parsed label for training."""
         if isinstance(label, float):  # A score.
@@ -98,6 +116,29 @@ class LabelSet:
         if isinstance(label, tuple):  # Several labels.
             return tuple(float(name in label) for name in self.names)
         return self.ids[label]
+
+
+def _spelled(value: Any) -> str:
+    is_text = isinstance(value, str | int | float)
+    return str(value).strip() if is_text else repr(value)
+
+
+def suspicious_names(names: Collection[str]) -> list[str]:
+    """Lists the names among classes that often mean that there is no label.
+
+    -1 is a class beside 0 and 1, or beside other negative numbers.
+    """
+    others = [name for name in names if name.lower() not in _NO_LABEL]
+    numbers = {str(number) for number in range(len(others))}
+    are_numbers = all(map(_WHOLE.fullmatch, others))
+    is_class = are_numbers and ({*others} != numbers or len(others) < 3)
+    return [
+        name
+        for name in names
+        if others
+        and name.lower() in _NO_LABEL
+        and not (name == "-1" and is_class)
+    ]
 
 
 def class_names(value: Any, problem_type: str) -> list[str]:
@@ -129,7 +170,10 @@ def _class_name(value: Any) -> str:
         )
     name = str(value).strip()
     if not name:
-        raise ValueError("the label is empty; every row must have one.")
+        raise ValueError(
+            "the label is empty; every row must have one. To leave such rows "
+            "out, list the labels with --label_names."
+        )
     return name
 
 

@@ -76,6 +76,21 @@ def test_bad_row_is_named(tmp_path, text, message):
         _read(path, text_a="x", label="l")
 
 
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog):
+    path = _write(tmp_path, "x\tl\na\t1\nb\t-\nc\t0\nd\t\ne\tnan\n")
+    for _ in range(2):  # Counted once.
+        examples = _read(path, text_a="x", label="l")
+        assert [(e.text_a, e.row) for e in examples] == [("a", 0), ("c", 2)]
+    assert caplog.messages == [
+        f"{path}: left out 3 of 5 rows, whose label says that they have none."
+    ]
+    # All rows are predicted.
+    assert len(_read(path, text_a="x", label="l", with_labels=False)) == 5
+    path = _write(tmp_path, "x\tl\na\t-1\n", "e.tsv")
+    with pytest.raises(ValueError, match="has no example with a label"):
+        _read(path, text_a="x", label="l")
+
+
 def test_files_without_labels_or_of_other_values_are_errors(tmp_path):
     path = _write(tmp_path, "x\na\n")
     with pytest.raises(ValueError, match=r"d\.tsv: labels are required here"):

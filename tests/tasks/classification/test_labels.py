@@ -57,6 +57,57 @@ def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
         label_set.parse(cell)
 
 
+@pytest.mark.parametrize(
+    "cell", ["-", " - ", "", "-1", -1, "nan", "NaN", "?", "null", "<NA>", None]
+)
+def test_signs_of_other_programs_mean_no_label(cell):
+    assert _set("0", "1").is_missing(cell)
+    if cell:  # Unless it is the name of a label.
+        assert not _set("0", "1", str(cell).strip()).is_missing(cell)
+    # No label is a label of several; a score is a number.
+    several = _set("x", problem_type="multi_label")
+    assert several.is_missing(cell) == (cell not in ("", None))
+    assert not labels.LabelSet(problem_type="regression").is_missing(cell)
+
+
+def test_a_label_or_an_unknown_word_is_not_missing():
+    for cell in ("0", 1, True, "none", "unsure", "- ok", ["-"]):
+        assert not _set("0", "1").is_missing(cell)
+    assert not _set("no", "yes", aliases={"-": "no"}).is_missing("-")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("-", "entailment", "neutral"), ["-"]),
+        (("nan", "-1", "no", "yes"), ["nan", "-1"]),
+        (("-1", "0", "1", "2"), ["-1"]),
+        # Numbers of which some are below 0.
+        (("-1", "0", "1"), []),
+        (("-1", "1"), []),
+        (("-2", "-1", "0", "1", "2"), []),
+        (("-1", "0", "1", "5"), []),
+        (("-", "?"), []),
+        (("none", "some"), []),
+    ],
+)
+def test_labels_beside_others_that_may_mean_none(names, expected):
+    assert labels.suspicious_names(names) == expected
+
+
+def test_labels_that_may_mean_none_are_counted(tmp_path, caplog):
+    values = ["-", "yes", "no", "-", "nan"]
+    names = _discover(tmp_path, values)
+    assert names == ("-", "nan", "no", "yes")
+    _, *warnings = caplog.messages
+    assert [text.partition(": ")[2] for text in warnings] == [
+        f"{count} of 5 rows have the label '{name}', which often means that "
+        "there is none; it is one of 4 classes now. --label_names=no,yes "
+        "leaves these rows out."
+        for count, name in ((2, "-"), (1, "nan"))
+    ]
+
+
 def _discover(folder, values, problem_type="single_label"):
     path = folder / "d.jsonl"
     path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
@@ -74,7 +125,9 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
     # Several labels are found one by one.
     found = _discover(tmp_path, ["b,a", "", "c"], "multi_label")
     assert found == ("a", "b", "c")
-    with pytest.raises(ValueError, match=r"d.jsonl, line 2.*label is empty"):
+    with pytest.raises(
+        ValueError, match=r"line 2.*label is empty.*--label_names"
+    ):
         _discover(tmp_path, ["1", ""])
 
 
