@@ -11,9 +11,6 @@ import types
 from collections.abc import Iterator
 from typing import BinaryIO
 
-# Of files that accompany records, which a glob over their folder also matches.
-SIDECAR_ENDING = ".meta.json"
-
 # Names that a shell replaces by others.
 _SHELL_NAME = re.compile(r"\$[^/,]*|\{.*\}|`.*`")
 _ONE_SLASH = re.compile(r"([A-Za-z][\w+.-]+):/(?!/)")

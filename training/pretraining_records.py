@@ -9,7 +9,7 @@ import numpy as np
 from absl import logging
 
 from files import paths
-from training import record_files, sidecars
+from training import record_files, record_index, sidecars
 
 _SHARD = "-%05d"
 
@@ -63,7 +63,8 @@ class PretrainingRecords:
     def remove(self, shard: int) -> None:
         """Removes the files of a shard whose text has no sentence any more."""
         for path in self.paths_of(shard) if self.is_sharded else ():
-            paths.remove(sidecars.metadata_path(path))
+            sidecars.remove_metadata(path)
+            record_index.remove(path)
             paths.remove(path)
 
     def holds(self, shard: int, text_sha256: str) -> bool:
@@ -100,7 +101,7 @@ class PretrainingRecords:
         names = self.paths_of(shard)
         for path in names:
             sidecars.remove_metadata(path)
-        counts = record_files.write_batches(names, batches)
+        counts = record_files.write_batches(names, batches, with_indices=True)
         for path, count in zip(names, counts, strict=True):
             if paths.is_stream(path):
                 continue

@@ -1,7 +1,10 @@
 """TFRecord files: random access and writing."""
 
+import array
 import contextlib
+import functools
 import hashlib
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,20 +12,29 @@ import numpy as np
 from absl import logging
 
 from files import paths, writing
-from training import example_encoder, record_frames, record_index
+from training import (
+    example_encoder,
+    record_frames,
+    record_index,
+    record_order,
+    sidecars,
+)
 
 _RECORDS_IN_FINGERPRINT = 32
+_MAX_OPEN_FILES = 128
+# A window of the order of records, and the first blocks of the next one.
+_MAX_BLOCKS = record_order.BLOCKS_PER_WINDOW * 5 // 4
 
 
 class RecordFiles:
     """Random access to the records of several TFRecord files, in file order.
 
-    The constructor reads all headers to find the offsets of the records.
-    Reading seeks, verifies every checksum and keeps no file open between calls,
-    so threads may share an object. The files must not change meanwhile.
+    Reading verifies every checksum. Local files are read record by record and
+    stay open; of remote files, blocks of consecutive records are read and kept.
+    Threads may share an object. The files must not change meanwhile.
 
     Args:
-        record_paths: local or remote files; sidecars (`*.meta.json`), which a
+        record_paths: local or remote files; their sidecars and indices, which a
             glob may match, are left out.
         may_be_empty: whether the files may have no record.
 
@@ -38,7 +50,7 @@ class RecordFiles:
     ):
         unique: dict[str, str] = {}
         for path in record_paths:
-            if path.endswith(paths.SIDECAR_ENDING):
+            if path.endswith((sidecars.ENDING, record_index.ENDING)):
                 continue
             own = path if paths.is_remote(path) else os.path.realpath(path)
             if own in unique:
@@ -46,12 +58,16 @@ class RecordFiles:
             unique.setdefault(own, path)
         self.paths = tuple(unique.values())
         # For each file the offset of each record, then the file's size.
-        self._starts = [record_index.scan(path) for path in self.paths]
+        self._starts = [record_index.read(path) for path in self.paths]
         counts = [len(starts) - 1 for starts in self._starts]
         self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         if not (may_be_empty or len(self)):
             names = ", ".join(self.paths) or "no file"
             raise ValueError(f"There are no records to read in: {names}.")
+        # Cached per object, and without a lock: an evicted file is closed when
+        # its last reader is done.
+        self._open = functools.lru_cache(_MAX_OPEN_FILES)(_LocalFile)
+        self._block = functools.lru_cache(_MAX_BLOCKS)(self._read_block)
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -106,39 +122,75 @@ class RecordFiles:
                 the record in it (counted from 0) and the byte.
         """
         wanted = np.asarray(indices, np.int64)  # [n]
-        found = [b""] * len(wanted)
         numbers = np.searchsorted(self._first, wanted, side="right") - 1
-        for number in np.unique(numbers).tolist():
-            places = np.flatnonzero(numbers == number)
-            records = wanted[places] - self._first[number]
-            with paths.open_to_read(self.paths[number]) as file:
-                for place, record in zip(
-                    places.tolist(), records.tolist(), strict=True
-                ):
-                    found[place] = self._read(file, number, record)
-        return found
+        return [
+            self._record(number, index)
+            for number, index in zip(
+                numbers.tolist(), wanted.tolist(), strict=True
+            )
+        ]
 
-    def _read(self, file, number: int, record: int) -> bytes:
-        begin, end = self._starts[number][record : record + 2].tolist()
-        file.seek(begin)
-        framed = file.read(end - begin)
+    def _record(self, number: int, index: int) -> bytes:
+        """Reads record `index` of all, which is in file `number`."""
+        path, starts = self.paths[number], self._starts[number]
+        record = index - int(self._first[number])
+        begin, end = starts[record : record + 2].tolist()
+        if paths.is_remote(path):
+            block, place = divmod(index, record_order.RECORDS_PER_BLOCK)
+            framed = self._block(block)[place]
+        else:
+            framed = self._open(path).read(begin, end - begin)
         data = framed[record_frames.HEADER_BYTES : -record_frames.CHECKSUM.size]
-        header_is_right = framed[
-            : record_frames.HEADER_BYTES
-        ] == record_frames.header(end - begin - record_frames.FRAME_BYTES)
-        if not header_is_right or framed[
-            -record_frames.CHECKSUM.size :
-        ] != record_frames.checksum(data):
+        header = record_frames.header(end - begin - record_frames.FRAME_BYTES)
+        if framed != b"".join([header, data, record_frames.checksum(data)]):
             raise record_frames.error(
-                *(self.paths[number], record, begin),
+                path,
+                record,
+                begin,
                 "the record does not match its checksum. The file is damaged, "
                 "or was changed while it was in use; create or copy it again.",
             )
         return data
 
+    def _read_block(self, block: int) -> list[bytes]:
+        """Reads the frames of a block, at once those of each file."""
+        begin = block * record_order.RECORDS_PER_BLOCK
+        end = min(begin + record_order.RECORDS_PER_BLOCK, len(self))
+        frames = []
+        number = int(np.searchsorted(self._first, begin, side="right")) - 1
+        while begin < end:
+            first, stop = self._first[number : number + 2].tolist()
+            starts = self._starts[number][begin - first : end - first + 1]
+            with paths.open_to_read(self.paths[number]) as file:
+                file.seek(int(starts[0]))
+                content = file.read(int(starts[-1] - starts[0]))
+            frames += [
+                content[a:b]
+                for a, b in itertools.pairwise((starts - starts[0]).tolist())
+            ]
+            begin, number = max(begin, min(stop, end)), number + 1
+        return frames
+
+
+class _LocalFile:
+    """A file that threads read at any position; closed when unused."""
+
+    def __init__(self, path: str):
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def __del__(self):
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def read(self, position: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
 
 def write_batches(
-    record_paths: Sequence[str], batches: Iterable[Mapping[str, np.ndarray]]
+    record_paths: Sequence[str],
+    batches: Iterable[Mapping[str, np.ndarray]],
+    *,
+    with_indices: bool = False,
 ) -> list[int]:
     """Writes records to TFRecord files in turn.
 
@@ -149,13 +201,16 @@ def write_batches(
     Args:
         record_paths: one or more different files.
         batches: for each feature `[B, ...]`, integers or floats; B may differ.
+        with_indices: whether to write the index of each file too.
 
     Returns:
         The number of records in each file.
     """
     num_files = len(record_paths)
-    counts = [0] * num_files
+    frame_sizes = [array.array("I") for _ in record_paths]
     total = 0
+    for path in record_paths:
+        record_index.remove(path)
     with contextlib.ExitStack() as stack:
         files = [
             stack.enter_context(writing.whole_file(path, "wb"))
@@ -169,6 +224,10 @@ def write_batches(
             for turn, file in enumerate(files):
                 own = frames[(turn - total) % num_files :: num_files]
                 file.write(b"".join(own))
-                counts[turn] += len(own)
+                frame_sizes[turn].extend(map(len, own))
             total += len(frames)
-    return counts
+    if with_indices:
+        for path, sizes in zip(record_paths, frame_sizes, strict=True):
+            if not paths.is_stream(path):
+                record_index.write(path, sizes)
+    return list(map(len, frame_sizes))

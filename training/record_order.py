@@ -6,8 +6,8 @@ import numpy as np
 
 # Consecutive records form a block, and blocks a window, so that reading stays
 # within a part of the files that fits into the operating system's cache.
-_RECORDS_PER_BLOCK = 64
-_BLOCKS_PER_WINDOW = 2048
+RECORDS_PER_BLOCK = 64
+BLOCKS_PER_WINDOW = 2048
 # The second seed of each kind of draw. NumPy pads a short list of seeds with
 # zeros: the masks of row 1 of a run, drawn with [seed, 1], repeat the numbers
 # of epoch 0's blocks, [seed, 1, 0]. They are used for different things, and
@@ -34,7 +34,7 @@ class RecordOrder:
             raise ValueError("There must be at least one record.")
         self.num_records = num_records
         self._seed = seed
-        self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
+        self._num_blocks = -(-num_records // RECORDS_PER_BLOCK)
         # Cached per object: a batch may span two epochs, and readers prefetch.
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
         self._window = functools.lru_cache(maxsize=4)(self._make_window)
@@ -61,18 +61,18 @@ class RecordOrder:
         rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
         blocks = rng.permutation(self._num_blocks)
         sizes = np.minimum(
-            self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
+            self.num_records - blocks * RECORDS_PER_BLOCK, RECORDS_PER_BLOCK
         )
         ends = np.concatenate([[0], np.cumsum(sizes)])
-        return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
+        return blocks, ends[:-1][::BLOCKS_PER_WINDOW]
 
     def _make_window(self, epoch: int, window: int) -> np.ndarray:
         blocks, _ = self._epoch(epoch)
-        first = window * _BLOCKS_PER_WINDOW
-        chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
+        first = window * BLOCKS_PER_WINDOW
+        chosen = blocks[first : first + BLOCKS_PER_WINDOW]
         members = (
-            chosen[:, np.newaxis] * _RECORDS_PER_BLOCK
-            + np.arange(_RECORDS_PER_BLOCK)
+            chosen[:, np.newaxis] * RECORDS_PER_BLOCK
+            + np.arange(RECORDS_PER_BLOCK)
         ).ravel()
         members = members[members < self.num_records]
         rng = np.random.default_rng([self._seed, _WINDOW_STREAM, epoch, window])

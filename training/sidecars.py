@@ -11,6 +11,7 @@ from typing import Any
 
 from files import json_text, messages, paths, writing
 
+ENDING = ".meta.json"
 # The key of a sidecar's `flags` for the number of records of each example.
 ROWS_PER_EXAMPLE = "rows_per_example"
 # The key of a sidecar's `flags` for the id of [MASK] of unmasked records.
@@ -60,7 +61,7 @@ def vocab_sha256(tokens: Iterable[str]) -> str:
 
 def metadata_path(record_path: str) -> str:
     """Returns the path of the sidecar of a record file."""
-    return record_path + paths.SIDECAR_ENDING
+    return record_path + ENDING
 
 
 def write_metadata(record_path: str, metadata: Metadata) -> None:

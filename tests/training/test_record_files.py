@@ -1,7 +1,9 @@
 """TFRecord files: reading, writing, and every fault in them."""
 
 import concurrent.futures
+import gc
 import gzip
+import os
 import random
 import struct
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import example_encoder, record_files, record_frames
+from training import example_encoder, record_files, record_frames, record_order
 
 
 def _write(path, records):
@@ -89,6 +91,61 @@ def test_remote_files_are_read_alike(tmp_path, monkeypatch):
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"record 29 at byte .* truncated"):
         record_files.RecordFiles([path])
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Lists the remote files in the order in which they are opened."""
+    names = []
+    original = record_files.paths.open_to_read
+
+    def open_to_read(path):
+        names.append(path.rpartition("/")[2])
+        return original(path)
+
+    monkeypatch.setattr(record_files.paths, "open_to_read", open_to_read)
+    return names
+
+
+def test_remote_records_are_read_once_in_blocks_of_all_files(tmp_path, opened):
+    parts = [_records(n, n) for n in (50, 0, 3, 40, 64, 1, 130)]
+    files = record_files.RecordFiles(
+        [
+            "file://" + _write(tmp_path / str(n), part)
+            for n, part in enumerate(parts)
+        ]
+    )
+    records = [record for part in parts for record in part]
+    opened.clear()
+    assert files.read([70, 70, 64]) == [records[70], records[70], records[64]]
+    # The second block of 64: the rest of file 3, and the first of file 4.
+    assert opened == ["3", "4"]
+    indices = random.Random(1).choices(range(len(records)), k=2000)
+    assert files.read(indices) == [records[index] for index in indices]
+    # Each of the five blocks is read once, from each of its files.
+    assert "".join(sorted(opened)) == "01233445666"
+
+
+def test_blocks_of_a_window_of_the_order_are_kept():
+    assert record_files._MAX_BLOCKS > record_order.BLOCKS_PER_WINDOW
+
+
+def test_local_files_stay_open_and_are_closed_at_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_files, "_MAX_OPEN_FILES", 3)
+    names = [_write(tmp_path / str(n), [b"%d" % n] * 4) for n in range(9)]
+    files = record_files.RecordFiles(names)
+
+    def num_open():
+        return sum(
+            os.path.realpath(f"/proc/self/fd/{name}") in names
+            for name in os.listdir("/proc/self/fd")
+        )
+
+    assert files.read(range(36)) == [b"%d" % (n // 4) for n in range(36)]
+    assert num_open() == 3
+    del files
+    gc.collect()
+    assert num_open() == 0
 
 
 def test_sidecars_that_a_glob_caught_are_left_out(tmp_path):

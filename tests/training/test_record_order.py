@@ -12,8 +12,8 @@ def _first(order, count):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Makes blocks of 3 records and windows of 4 blocks."""
-    monkeypatch.setattr(record_order, "_RECORDS_PER_BLOCK", 3)
-    monkeypatch.setattr(record_order, "_BLOCKS_PER_WINDOW", 4)
+    monkeypatch.setattr(record_order, "RECORDS_PER_BLOCK", 3)
+    monkeypatch.setattr(record_order, "BLOCKS_PER_WINDOW", 4)
 
 
 # One window; several, with a short last block; several with a full one.
