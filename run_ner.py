@@ -15,21 +15,27 @@ have one word and its tag per line, as in CoNLL-2003. After an interruption, run
 the same command again: training resumes from the last checkpoint.
 """
 
+import collections
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from absl import logging
 
 from commands import flags, program
-from files import paths, writing
+from files import messages, paths, writing
 from modeling import config as config_lib
 from tasks import task
-from tasks.tagging import conll, entities, ner, tag_schemes
+from tasks.tagging import conll, entities, labels, ner, tag_schemes
 from training import fine_tuning, model_folder, records, run_record
 from training import flags as training_flags
 from vocab import tokenization
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from training import objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,34 +74,40 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
     kind = model_folder.TAGGING
     metric = "f1"
 
+    options: Options
+    tokenizer: tokenization.FullTokenizer
+
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
-        self._files = {
+        files = {
             split: ner.read(options, split) for split in options.needed_splits
         }
-        self._scheme = _find_scheme(options, self._files)
-        train = self._files.get(task.TRAIN)
-        self._names = _find_labels(options, train, self._scheme)
-        logging.info("Labels: %s", ", ".join(self._names))
+        self._scheme = _find_scheme(options, files)
+        # Tags are in IOB2 from here on.
+        self._files = {
+            split: tag_schemes.convert_file(file, self._scheme)
+            if file.tags or split != task.PREDICT
+            else file
+            for split, file in files.items()
+        }
+        self._labels = _find_labels(options, self._files.get(task.TRAIN))
+        logging.info("Labels: %s", ", ".join(self._labels.names))
+        for file in self._files.values():
+            _warn_of_unknown_types(file, self._labels)
 
     @property
-    def description(self) -> Mapping[str, Any]:
+    def description(self) -> Mapping[str, str | list[str] | None]:
+        options = self.options
         return {
-            "labels": list(self._names),
-            "context": self.options.context,
-            "scheme": self._scheme,
-            "features": self.options.features,
+            "labels": list(self._labels.names),
+            "context": options.context,
+            "columns": options.columns,
+            "scheme": self._scheme.name,
+            "features": options.features,
         }
 
     def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:
         file, options = self._files[split], self.options
-        ids = {label: number for number, label in enumerate(self._names)}
-        if file.tags or split != task.PREDICT:
-            file = tag_schemes.convert_file(file, self._scheme, self._names)
-        label_ids = [
-            [ids[tag] for tag in s.tags or [tag_schemes.OUTSIDE] * len(s.words)]
-            for s in file.sentences
-        ]
         return [
             task.DataSet(
                 split=split,
@@ -104,48 +116,59 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
                 made_from={
                     "data_sha256": paths.sha256(file.path),
                     "columns": options.columns,
-                    "scheme": self._scheme,
+                    "scheme": str(self._scheme),
                     "context": options.context,
-                    "labels": self._names,
+                    "labels": self._labels.names,
                 },
                 features=records.tagging_features(options.max_seq_length),
-                examples=lambda: self._records(file, label_ids),
+                examples=lambda: self._records(file),
                 has_labels=bool(file.tags),
                 content=file,
             )
         ]
 
-    def _records(self, file, label_ids) -> Iterator[list[Any]]:
+    def _records(
+        self, file: conll.ColumnFile
+    ) -> Iterator[list[dict[str, list[int]]]]:
         length = self.options.max_seq_length
+        label_ids = [
+            self._labels.encode(s.tags or [tag_schemes.OUTSIDE] * len(s.words))
+            for s in file.sentences
+        ]
         for windows in ner.make_windows(
             file.sentences, label_ids, self.tokenizer, length
         ):
             yield [window.record(length) for window in windows]
 
-    def make_objective(self, config: config_lib.BertConfig) -> Any:
+    def make_objective(
+        self, config: config_lib.BertConfig
+    ) -> "objectives.Tagging":
         from modeling import heads
         from training import objectives
 
         model = heads.BertForTokenClassification(
             config,
-            num_labels=len(self._names),
+            num_labels=len(self._labels.names),
             features=self.options.features,
             **self.options.head_arguments,
         )
         return objectives.Tagging(model)
 
     def decode(
-        self, data: task.Records[conll.ColumnFile], outputs: Mapping[str, Any]
+        self,
+        data: task.Records[conll.ColumnFile],
+        outputs: "Mapping[str, np.ndarray]",
     ) -> _Answers:
-        tags = ner.split_labels(
+        names = ner.split_labels(
             outputs["label_ids"],
             outputs["label_mask"],
             data.data_set.content.sentences,
-            self._names,
+            self._labels.names,
         )
-        num_words = sum(map(len, tags))
+        num_words = sum(map(len, names))
         return _Answers(
-            tags=tags, loss=float(outputs["losses"].sum()) / num_words
+            tags=[self._labels.decode(sentence) for sentence in names],
+            loss=float(outputs["losses"].sum()) / num_words,
         )
 
     def metrics(
@@ -176,8 +199,10 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         file = data.data_set.content
         prefix = task.RESULTS_PREFIX[data.data_set.split]
         if not file.tags:
-            # Beside the scores of labelled test data, which stay.
+            # Beside the scores of labeled data, which stay.
             prefix = os.path.splitext(os.path.basename(file.path))[0]
+            if prefix.lower() == task.RESULTS_PREFIX[task.EVAL]:
+                prefix = f"unlabeled_{prefix}"
         files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
                 file.sentences, answers.tags
@@ -192,35 +217,69 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
 
 def _find_scheme(
     options: Options, files: Mapping[str, conll.ColumnFile]
-) -> str:
-    """Returns the scheme of all files: given, or that of the training file.
+) -> tag_schemes.TagScheme:
+    """Decides the scheme of all files: that of the training file.
 
-    Without training and the scheme of the model, it is that of a file at hand.
+    Without training, and unless the model states it, the other files decide.
     """
-    if options.scheme != tag_schemes.AUTO:
-        return options.scheme
-    tagged = [file for file in files.values() if file.tags]
-    return tag_schemes.detect(tagged[0]) if tagged else tag_schemes.IOB
+    train = files.get(task.TRAIN)
+    deciding = [train] if train else list(files.values())
+    tags = {tag for f in deciding for sentence in f.tags for tag in sentence}
+    if not tags:
+        return tag_schemes.IOB2
+    return tag_schemes.decide(
+        tags,
+        options.scheme,
+        source=", ".join(file.path for file in deciding if file.tags),
+    )
 
 
 def _find_labels(
-    options: Options, train: conll.ColumnFile | None, scheme: str
-) -> tuple[str, ...]:
+    options: Options, train: conll.ColumnFile | None
+) -> labels.TaggerLabels:
+    """Returns the labels of the model, or those of the training file."""
     known = model_folder.known(options)
     if "labels" in known:
-        return tuple(known["labels"])
+        return labels.of_model(tuple(known["labels"]), known["folder"])
     if train is None:
         raise ValueError(
             f"{known['folder']} does not say the labels of its model. Add them "
             f'to its task.json: {{"labels": ["O", ...]}}.'
         )
-    found = tag_schemes.labels_of(tag_schemes.convert_file(train, scheme).tags)
-    if found == (tag_schemes.OUTSIDE,):
+    names = labels.of_tags(train.tags)
+    if names.names == (tag_schemes.OUTSIDE,):
         raise ValueError(
             f"{train.path}: expected at least one entity; every tag is O. "
             "Check --columns."
         )
-    return found
+    return names
+
+
+def _warn_of_unknown_types(
+    file: conll.ColumnFile, model_labels: labels.TaggerLabels
+) -> None:
+    types = collections.Counter(
+        kind
+        for tags in file.tags
+        for letter, kind in map(tag_schemes.split, tags)
+        if letter == tag_schemes.BEGIN
+    )
+    unknown = sorted(types.keys() - model_labels.types)
+    if unknown:
+        logging.warning(
+            "%s: %d of %d entities are of types that the model was not trained "
+            "on (%s). They count as missed. Its types are %s.",
+            file.path,
+            sum(types[kind] for kind in unknown),
+            types.total(),
+            messages.listed([kind or entities.UNTYPED for kind in unknown]),
+            messages.listed(
+                [
+                    kind or entities.UNTYPED
+                    for kind in sorted(model_labels.types)
+                ]
+            ),
+        )
 
 
 def run(options: Options) -> None:

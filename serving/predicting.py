@@ -7,6 +7,7 @@ prediction only waits for the weights.
 import contextlib
 import dataclasses
 import itertools
+import os
 import re
 from collections.abc import (
     Callable,
@@ -27,7 +28,7 @@ from serving import models
 from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
-from tasks.tagging import conll, entities, ner
+from tasks.tagging import conll, entities, labels, ner
 
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
@@ -226,6 +227,7 @@ def _decode_tags(
             list(row.source.positions)
         ].argmax(axis=-1)
     ]
+    scheme = labels.of_model(names, os.path.dirname(model.checkpoint))
     marked = [
         {
             "type": each.kind,
@@ -233,7 +235,7 @@ def _decode_tags(
             "start": each.start,
             "end": each.end,
         }
-        for each in entities.find_entities(tags)
+        for each in entities.find_entities(scheme.decode(tags))
     ]
     return {"words": list(words), "tags": tags, "entities": marked}
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tasks.tagging import tag_schemes
 
+# The type in scores and answers of entities without a type.
+UNTYPED = "ENTITY"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entity:
@@ -112,7 +115,8 @@ def find_entities(tags: Sequence[str]) -> Iterator[Entity]:
     after B-PER also begin entities, although neither is well-formed in IOB2.
 
     Args:
-        tags: O, B-TYPE or I-TYPE.
+        tags: O, B-TYPE or I-TYPE; or B or I without a type, whose entities are
+            of the type `UNTYPED`.
     """
     start, open_kind = 0, None
     for place, tag in enumerate((*tags, tag_schemes.OUTSIDE)):
@@ -120,7 +124,7 @@ def find_entities(tags: Sequence[str]) -> Iterator[Entity]:
         is_inside = letter != tag_schemes.OUTSIDE
         goes_on = letter == tag_schemes.INSIDE and kind == open_kind
         if open_kind is not None and not goes_on:
-            yield Entity(start=start, end=place, kind=open_kind)
+            yield Entity(start=start, end=place, kind=open_kind or UNTYPED)
         if is_inside and not goes_on:
             start = place
         open_kind = kind if is_inside else None

@@ -58,8 +58,9 @@ class NerOptions:
     scheme: str = _COLUMNS.flag(
         tag_schemes.AUTO,
         "Scheme of the tags in the files. iob: letters and types, as in IOB, "
-        "IOBES or BILOU; raw: each run of equal tags is one entity; auto: as "
-        "in the training file. The program itself uses and writes IOB2.",
+        "IOBES or BILOU; raw: each run of equal tags is one entity; auto: "
+        "decided by the tags of the training file, and logged. The program "
+        "itself uses and writes IOB2.",
         choices=tag_schemes.SCHEMES,
     )
     context: str = flags.Group.TEXT.flag(

@@ -1,4 +1,5 @@
 import dataclasses
+import logging
 
 import pytest
 
@@ -152,3 +153,126 @@ def test_predictions_are_read_again(tmp_path):
     ]
     lines = conll.prediction_lines(sentences, tags)
     assert "".join(lines) == "a O O\nb B-A O\n\nc d\tO\tB-A\n\n"
+
+
+_CONLL_U = (
+    "# newdoc\n"
+    "# text = Vámonos al mar\n"
+    "1-2\tVámonos\t_\t_\n"
+    "1\tVamos\tir\tVERB\n"
+    "2\tnos\tnosotros\tPRON\n"
+    "3-4\tal\t_\t_\n"
+    "3\ta\ta\tADP\n"
+    "4\tel\tel\tDET\n"
+    "5\tmar\tmar\tNOUN\n"
+    "\n"
+    "# text = Sue likes coffee and Bill tea\n"
+    "1\tSue\tSue\tPROPN\n"
+    "1.1\tlikes\tlike\tVERB\n"
+    "2\ttea\ttea\tNOUN\n"
+)
+
+
+def test_conll_u_has_words_without_comments_and_other_tokens(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        file = _read(tmp_path, _CONLL_U, (1, 3))
+    assert [s.words for s in file.sentences] == [
+        ("Vamos", "nos", "a", "el", "mar"),
+        ("Sue", "tea"),
+    ]
+    assert file.tags == [
+        ("VERB", "PRON", "ADP", "DET", "NOUN"),
+        ("PROPN", "NOUN"),
+    ]
+    assert file.sentences[0].lines == (4, 5, 7, 8, 9)
+    assert "3 lines that begin with # are comments, the first is" in caplog.text
+    assert "3 rows with the numbers of several words or of an" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _CONLL_U,
+        # GermEval, and words counted from 0, through the file or after the
+        # number of their sentence.
+        "#\thttp://a [2009]\n1\ta\tO\tO\n2\tb\tO\tO\n\n1\tc\tO\tO\n",
+        "0 a O\n1 b O\n2 c O\n",
+        "1 a O\n2 b O\n\n3 c O\n4 d O\n",
+        "1-1 a O\n1-2 b O\n\n2-1 a O\n",
+    ],
+)
+@pytest.mark.parametrize("columns", [(0, -1), (0, None)])
+def test_numbers_of_words_are_no_words(tmp_path, text, columns):
+    message = r"f.*: --columns must .* column 0 numbers .*=word:1,tag:2\.$"
+    with pytest.raises(ValueError, match=message):
+        _read(tmp_path, text, columns)
+
+
+def test_parts_of_speech_of_conll_u_are_suggested(tmp_path):
+    row = "\t".join("_" * 8)
+    text = f"1\ta\t{row}\n2\tb\t{row}\n"
+    with pytest.raises(ValueError, match=r"--columns=word:1,tag:3\.$"):
+        _read(tmp_path, text)
+
+
+def test_numbers_may_be_words(tmp_path):
+    for text in (
+        # Not of every sentence, not in order, one to a sentence, without tags.
+        "1 O\n2 O\n\na O\n",
+        "2 O\n1 O\n",
+        "1 O\n\n1 O\n",
+        "1 O\nII O\n",
+        "1\n2\n",
+        "9999999999 O\n10000000000 O\n",
+    ):
+        assert _read(tmp_path, text).sentences[0].words[0].isdecimal()
+    # Words such as 3-4, unless all first columns count.
+    file = _read(tmp_path, "x 3-4 O\n3-4 b O\n", (1, 2))
+    assert file.sentences[0].words == ("3-4", "b")
+    file = _read(tmp_path, "1 3-4 O\n2 1.5 O\n", (1, 2))
+    assert file.sentences[0].words == ("3-4", "1.5")
+
+
+@pytest.mark.parametrize(
+    "comments",
+    [
+        # MultiCoNER, with as many columns as the words.
+        "# id 4fb3 domain=en\n",
+        "# id 4fb3\tdomain=en\n",
+        "# sent_id = 4\n# text = a # b\n",
+        "#\n",
+        "#begin document (bc/cctv/00); part 000\n",
+        "#\thttp://example.org [2009-10-17]\n",
+    ],
+)
+def test_comments_before_a_sentence_are_left_out(tmp_path, comments, caplog):
+    row = "{} _ _ {}\n".format
+    words = row("a", "B-A") + row("#", "O") + row("b", "O")
+    text = f"{comments}{words}\n{comments}{words}"
+    with caplog.at_level(logging.INFO):
+        file = _read(tmp_path, text)
+    assert [s.words for s in file.sentences] == [("a", "#", "b")] * 2
+    assert file.tags == [("B-A", "O", "O")] * 2
+    assert "that begin with # are comments, the first is line 1" in caplog.text
+
+
+def test_comments_of_two_columns_have_no_tag(tmp_path):
+    text = "#\thttp://a.org [2009]\nx\tB-A\n\n#\tO\ny\tO\n"
+    file = _read(tmp_path, text)
+    assert [s.words for s in file.sentences] == [("x",), ("#", "y")]
+
+
+def test_words_may_begin_with_a_number_sign(tmp_path, caplog):
+    for text, words in (
+        ("# O\na O\n", ("#", "a")),
+        ("#1 B-NEW\na O\n", ("#1", "a")),
+        ("#tag O\n", ("#tag",)),
+        ("#\na\n", ("#", "a")),
+        ("#\tO\na\tO\n", ("#", "a")),
+    ):
+        assert _read(tmp_path, text).sentences[0].words == words
+    assert not caplog.text
+    # A tag that is missing stays a mistake, and so do comments among words.
+    for text in ("#tag\na O\n", "a O\n# id x y\nb O\n"):
+        with pytest.raises(ValueError, match="begin with # before a sentence"):
+            _read(tmp_path, text)

@@ -30,7 +30,7 @@ def _found(tags):
         # An entity ends with the sentence.
         ("O B-A I-A", [(1, 3, "A")]),
         # Types may be absent, and may hold hyphens.
-        ("B I O I", [(0, 2, ""), (3, 4, "")]),
+        ("B I O I", [(0, 2, "ENTITY"), (3, 4, "ENTITY")]),
         ("B-a-b I-a-b I-a-c", [(0, 2, "a-b"), (2, 3, "a-c")]),
     ],
 )
@@ -111,6 +111,18 @@ def test_metrics_are_fractions_by_name():
     }
 
 
+def test_entities_without_types_have_a_name_in_scores():
+    scores = _score(["B I O B B"], ["B I O B I"])
+    assert _counts(scores) == {"ENTITY": (3, 2, 1)}
+    names = ("f1", "precision", "recall")
+    assert scores.metrics().keys() == {
+        "accuracy",
+        *names,
+        *(f"{name}_ENTITY" for name in names),
+    }
+    assert scores.metrics()["f1_ENTITY"] == scores.metrics()["f1"] > 0
+
+
 def test_nothing_found_and_nothing_there_score_0():
     scores = _score(["O O"], ["O O"])
     assert scores.overall.f1 == scores.overall.precision == 0.0
@@ -133,7 +145,7 @@ def _streamed(pairs):
 
     def parted(tag):
         letter, _, kind = tag.partition("-")
-        return letter, kind
+        return letter, kind or ("" if tag == "O" else "ENTITY")
 
     def ends(before, now):
         return before[0] != "O" and (
