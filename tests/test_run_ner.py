@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
 
+import run_ner
 from modeling import checkpoints
+from serving import models, predicting
 from tasks.tagging import conll, entities
 from tests import programs
 from tests import toy_tagging as toy
 from tools import convert_checkpoint
+from vocab import tokenization
 
 # Enough for more than 95 on sentences that were never seen.
 _LEARNING = {
@@ -101,8 +105,10 @@ def test_the_training_file_decides_the_scheme_of_all_files(folder):
     description = json.loads((folder / "out/task.json").read_text())
     assert description["scheme"] == "iob"
     changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
-    with pytest.raises(ValueError, match="line 1: the tag 'I' of 'c' is not"):
-        toy.run(folder, **{**_SHORT, **changes})
+    # Letters are letters there too; the model has no entities without a type.
+    toy.run(folder, **{**_SHORT, **changes})
+    results = programs.results(folder / "out/test_results.txt")
+    assert results["test_recall_ENTITY"] == 0
     # Raw tags that look like letters stay what they are.
     (folder / "train.txt").write_text("a I\nb E\n\nc E\n")
     (folder / "valid.txt").write_text("a I\nb I\n")
@@ -154,11 +160,186 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
     assert len(scores) == 3
     for name, text in scores.items():
         assert (folder / "out" / name).read_text() == text
-    # An unknown tag is named with its file and line.
-    (folder / "new words.txt").write_text("Ann X X B-PER\n\nmade X X B-X\n")
-    message = r"new words.txt, line 3: the tag 'B-X' of 'made' .*LOC"
-    with pytest.raises(ValueError, match=message):
+
+
+def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
+    shutil.copytree(learned, folder / "out")
+    text = "Ann X X B-PER\nis X X O\n\nmade X X B-X\nof X X I-X\nus X X B-Y\n"
+    (folder / "valid.txt").write_text(text)
+    changes = {"do_train": False, "do_predict": False, "init_checkpoint": None}
+    with caplog.at_level("WARNING"):
         toy.run(folder, **{**_LEARNING, **changes})
+    warnings = [
+        r.message for r in caplog.records if "entities are" in r.message
+    ]
+    assert len(warnings) == 1
+    assert "valid.txt: 2 of 3 entities are of types" in warnings[0]
+    assert "('X', 'Y'). They count as missed." in warnings[0]
+    results = programs.results(folder / "out" / "eval_results.txt")
+    assert results["eval_recall"] == pytest.approx(1 / 3)
+    assert results["eval_recall_X"] == results["eval_recall_Y"] == 0
+    assert np.isfinite(results["eval_loss"])
+    written = (folder / "out" / "eval_predictions.txt").read_text().split("\n")
+    assert written[3].startswith("made B-X ")
+
+
+def _with_outputs(source, target, names):
+    """Writes a model with the means of outputs of another, by new names."""
+    tensors = dict(checkpoints.read(str(source)))
+    labels = json.loads((source / "task.json").read_text())["labels"]
+    places = [[labels.index(label) for label in names[name]] for name in names]
+    tensors = {
+        name: np.stack([value[some].mean(axis=0) for some in places])
+        if name.startswith("output_")
+        else value
+        for name, value in tensors.items()
+        if "adam" not in name
+    }
+    target.mkdir()
+    checkpoints.save(str(target / "model.ckpt"), tensors)
+    for name in ("vocab.txt", "bert_config.json"):
+        shutil.copy(source / name, target)
+    # As in a folder of another program.
+    values = {
+        "task": "tagging",
+        "do_lower_case": False,
+        "max_seq_length": 40,
+        "labels": list(names),
+    }
+    (target / "task.json").write_text(json.dumps(values))
+    return target
+
+
+def _evaluate(folder, model, **changes):
+    named = {**_LEARNING, "do_train": False, "do_predict": False, **changes}
+    named |= {"init_checkpoint": model, "output_dir": folder / "scored"}
+    toy.run(folder, **named)
+    return programs.results(folder / "scored" / "eval_results.txt")
+
+
+def _entities_of(model, text):
+    predictor = predicting.Predictor(models.read(str(model)), 4)
+    (answer,) = predictor.predict([predictor.encode({"text": text})])
+    return [(e["type"], e["text"]) for e in answer["entities"]]
+
+
+def test_labels_that_are_types_are_scored_and_written_in_iob2(learned, folder):
+    names = {"O": ["O"]}
+    names |= {t: [f"B-{t}", f"I-{t}"] for t in ("LOC", "ORG", "PER")}
+    model = _with_outputs(learned, folder / "types", names)
+    results = _evaluate(folder, model)
+    assert results["eval_f1"] > 0.5
+    written = conll.read(str(folder / "scored/eval_predictions.txt"), (0, -1))
+    tags = {tag for sentence in written.tags for tag in sentence}
+    assert tags <= {"O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"}
+    assert "I-PER" in tags
+    # The loss is that of the types, not of other outputs.
+    assert results["eval_loss"] < 2
+    found = _entities_of(model, "Ann Moss lives in Oslo .")
+    assert ("LOC", "Oslo") in found
+    assert {kind for kind, _ in found} <= {"LOC", "ORG", "PER"}
+
+
+@pytest.mark.slow
+def test_labels_of_bilou_are_whole_entities(folder):
+    for name in ("train.txt", "valid.txt"):
+        rows = toy.bilou((folder / name).read_text())
+        (folder / f"bilou_{name}").write_text(rows)
+    out = folder / "out"
+    changes = {"do_eval": False, "do_predict": False, "scheme": "raw"}
+    files = {"train_file": folder / "bilou_train.txt"}
+    toy.run(folder, **{**_LEARNING, **changes, **files})
+    labels = json.loads((out / "task.json").read_text())["labels"]
+    names = {n.removeprefix("B-"): [n] for n in labels if n[0] != "I"}
+    assert {"O", "U-LOC", "L-PER", "B-ORG"} <= set(names)
+    model = _with_outputs(out, folder / "bilou", names)
+    for file in ("valid.txt", "bilou_valid.txt"):
+        shutil.rmtree(folder / "scored", ignore_errors=True)
+        results = _evaluate(folder, model, eval_file=folder / file)
+        assert results["eval_f1"] > 0.9
+        assert results["eval_accuracy"] > 0.9
+        assert results["eval_loss"] < 0.5
+    text = (folder / "scored/eval_predictions.txt").read_text()
+    assert " I-PER\n" in text
+    assert " L-PER\n" not in text and " U-" not in text
+    found = _entities_of(model, "Ann Moss lives in New York .")
+    assert found == [("PER", "Ann Moss"), ("LOC", "New York")]
+
+
+def test_letters_without_types_are_one_kind_of_entity(folder):
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        text = re.sub("([BI])-[A-Z]+", r"\1", (folder / name).read_text())
+        (folder / name).write_text(text)
+    toy.run(folder, **_SHORT)
+    description = json.loads((folder / "out/task.json").read_text())
+    assert description["labels"] == ["O", "B", "I"]
+    results = programs.results(folder / "out/eval_results.txt")
+    assert results["eval_f1"] == results["eval_f1_ENTITY"] > 0.5
+    # One entity for each B of the file.
+    report = (folder / "out/eval_report.txt").read_text()
+    count = (folder / "valid.txt").read_text().count(" B\n")
+    assert f"with {count} phrases" in report
+
+
+def test_columns_and_scheme_are_those_of_the_model(learned, folder, caplog):
+    description = json.loads((learned / "task.json").read_text())
+    assert description["columns"] == "word:0,tag:-1"
+    assert description["scheme"] == "iob"
+    shutil.copytree(learned, folder / "out")
+    description |= {"columns": "word:1,tag:0", "scheme": "raw"}
+    (folder / "out/task.json").write_text(json.dumps(description))
+    (folder / "valid.txt").write_text("PER\tAnn\nO\tfell\n")
+    changes = {"do_train": False, "do_predict": False, "init_checkpoint": None}
+    options = toy.parse(toy.flags_of(folder, **{**_LEARNING, **changes}))
+    run_ner.run(options)
+    written = (folder / "out/eval_predictions.txt").read_text().split("\n")
+    assert written[0].startswith("Ann B-PER ")
+
+
+def test_records_are_made_from_all_that_decides_them(data):
+    base = {**_SHORT, "do_train": False, "do_predict": False}
+    base |= {"init_checkpoint": None}
+
+    def made_from(**changes):
+        named = toy.flags_of(data, **{**base, **changes})
+        options = toy.parse({**named, "do_train": True})
+        task = run_ner.Tagging(options, tokenization.open_tokenizer(options))
+        (data_set,) = task.data_sets("eval")
+        return json.dumps(data_set.made_from, sort_keys=True)
+
+    described = made_from()
+    assert made_from() == described
+    for changes in (
+        {"context": "document"},
+        {"columns": "word:0,tag:3"},
+        {"columns": "word:0,tag:1", "train_file": data / "valid.txt"},
+        {"scheme": "raw"},
+        {"eval_file": data / "test.txt"},
+    ):
+        assert made_from(**changes) != described, changes
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("eval.txt", "unlabeled_eval_predictions.txt"),
+        ("Eval", "unlabeled_Eval_predictions.txt"),
+        ("test.txt", "test_predictions.txt"),
+        ("new.words.txt", "new.words_predictions.txt"),
+    ],
+)
+def test_words_without_tags_keep_the_answers_of_the_dev_set(
+    learned, folder, name, written
+):
+    shutil.copytree(learned, folder / "out")
+    before = (folder / "out/eval_predictions.txt").read_bytes()
+    (folder / name).write_text("Ann\nfell\n")
+    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
+    toy.run(folder, **{**_LEARNING, **changes}, predict_file=folder / name)
+    assert (folder / "out/eval_predictions.txt").read_bytes() == before
+    answers = (folder / "out" / written).read_text().split("\n")
+    assert [row.split(" ")[0] for row in answers[:2]] == ["Ann", "fell"]
+    assert len(answers[0].split(" ")) == 2
 
 
 @pytest.mark.slow

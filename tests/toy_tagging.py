@@ -58,6 +58,21 @@ def write_file(path, num_sentences: int, seed: int) -> str:
     return str(path)
 
 
+def bilou(text: str) -> str:
+    """Writes the tags of a file in BILOU instead of IOB2."""
+    lines = text.split("\n")
+    converted = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        start, _, tag = line.rpartition(" ")
+        if tag[:1] in ("B", "I") and not after.rpartition(" ")[2].startswith(
+            "I"
+        ):
+            letter = {"B": "U", "I": "L"}[tag[0]]
+            line = f"{start} {letter}{tag[1:]}"  # noqa: PLW2901
+        converted.append(line)
+    return "\n".join(converted)
+
+
 def write_model(folder, num_layers: int = 2) -> None:
     """Writes a vocabulary, a configuration and random weights."""
     texts = (*_FIRST, *_LAST, *_PLACES, *_FIRMS, *_FRAMES)

@@ -54,6 +54,7 @@ class NerOptions:
         "word:0,tag:-1",
         "Columns of words and tags: 0 is the first, -1 the last. "
         "Files without tags, as in word:0, can only be tagged.",
+        of_model=True,
     )
     scheme: str = _COLUMNS.flag(
         tag_schemes.AUTO,
@@ -62,12 +63,14 @@ class NerOptions:
         "decided by the tags of the training file, and logged. The program "
         "itself uses and writes IOB2.",
         choices=tag_schemes.SCHEMES,
+        of_model=True,
     )
     context: str = flags.Group.TEXT.flag(
         DOCUMENT,
         "document: each sentence is read with as much of its document as "
         "fits; sentence: each sentence is read alone.",
         choices=CONTEXTS,
+        of_model=True,
     )
 
 

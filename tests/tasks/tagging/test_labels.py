@@ -86,7 +86,7 @@ def test_doubtful_labels_are_a_warning_that_names_their_file(caplog):
     assert "The labels of folder: " in record.message
     assert '"labels" in the task.json' in record.message
     assert "--scheme" not in record.message
-    with pytest.raises(ValueError, match='write the labels in IOB2'):
+    with pytest.raises(ValueError, match="write the labels in IOB2"):
         _model("O B-A I-A C")
 
 
