@@ -26,6 +26,8 @@ def test_one_mark_of_a_license_cuts_its_side_only():
     end = "*** END OF THIS PROJECT GUTENBERG EBOOK EMMA ***"
     assert _paragraphs(["x", start, "Emma."]) == ["Emma."]
     assert _paragraphs(["Emma.", end, "x"]) == ["Emma."]
+    # Some licenses repeat the last mark.
+    assert _paragraphs(["Emma.", end, "x", "", end, "x"]) == ["Emma."]
 
 
 def test_short_line_that_ends_a_sentence_ends_its_paragraph():
@@ -39,6 +41,17 @@ def test_short_line_that_ends_a_sentence_ends_its_paragraph():
         " ".join(lines[:2]),
         " ".join(lines[2:]),
     ]
+
+
+# The page is 20 wide: there was room for a space and a word of four letters.
+@pytest.mark.parametrize(
+    ("next_line", "num_paragraphs"),
+    [("Then it all ended ok", 2), ("There it ended in it", 1)],
+)
+def test_word_that_just_fits_begins_a_paragraph(next_line, num_paragraphs):
+    lines = ["It was so good.", next_line]
+    assert [len(line) for line in lines] == [15, 20]
+    assert len(_paragraphs(lines)) == num_paragraphs
 
 
 def test_a_paragraph_goes_on_where_the_next_word_had_no_room():

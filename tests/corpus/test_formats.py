@@ -342,6 +342,9 @@ _DUMP = """\
 <page><title>Hilfe:A</title><ns>12</ns><revision><text>B</text></revision></page>
 <page><title>C</title><ns>0</ns>
 <revision><model>json</model><text>{}</text></revision></page>
+<page><title>Gras</title><ns>0</ns>
+<revision><text>Gras.</text></revision></page>
+<page><title>Leer</title><ns>0</ns></page>
 </mediawiki>
 """
 
@@ -349,8 +352,9 @@ _DUMP = """\
 def test_articles_of_a_mediawiki_dump_are_documents(tmp_path):
     path = _written(tmp_path, "x.xml.bz2", bz2.compress(_DUMP.encode()))
     rules = formats.Rules(input_format="mediawiki")
-    (moss, data) = formats.read_documents([path], rules)
+    (moss, data, grass, empty) = formats.read_documents([path], rules)
     assert (moss.title, data.title, data.lines) == ("Moos", "C", [])
+    assert (grass.lines, empty.title, empty.lines) == (["Gras."], "Leer", [])
     paragraphs = formats.FORMATS["mediawiki"].paragraphs
     assert list(paragraphs(moss.lines, collections.Counter())) == [
         "Moos ist gr\xfcn."
@@ -363,7 +367,7 @@ def test_incomplete_dumps_are_refused(read, tmp_path):
     with pytest.raises(ValueError, match=r"got <x{57}\.\.\.>\. Is this"):
         read("mediawiki", f"<{'x' * 5000}></{'x' * 5000}>")
     with pytest.raises(
-        ValueError, match=r"in\.txt, line 14: not XML .* truncated"
+        ValueError, match=r"in\.txt, line 16: not XML .* truncated"
     ):
         read("mediawiki", _DUMP[:-60])
     with pytest.raises(ValueError, match=r"in\.txt, line 1: not XML"):

@@ -64,6 +64,27 @@ def _record_bytes(folder):
     }
 
 
+def test_hash_of_a_text_knows_where_its_documents_end(tmp_path):
+    hashes = set()
+    for documents in (
+        [["the rain"], ["was long"]],
+        [["the rain", "was long"]],
+        [["the rain\x0bwas long"]],
+        [["the rainwas long"]],
+        [["the"], [" rainwas long"]],
+    ):
+        _run(_write_text(tmp_path / "text", documents), tmp_path / "x")
+        hashes.add(sidecars.read_metadata(str(tmp_path / "x")).text_sha256)
+    assert len(hashes) == 5
+
+
+def test_sidecar_leaves_out_what_changes_no_record(tmp_path, text):
+    _run(text, tmp_path / "x", num_workers=1)
+    flags = sidecars.read_metadata(str(tmp_path / "x")).flags
+    assert {"vocab_file", "dupe_factor", "shard_documents"} <= flags.keys()
+    assert not {"num_workers", "runner"} & flags.keys()
+
+
 @pytest.fixture
 def text(tmp_path):
     return _write_text(tmp_path / "text.txt", _documents(11))

@@ -190,3 +190,19 @@ def test_packed_texts_have_dropout():
     np.testing.assert_array_equal(output(_SEED), output(_SEED))
     assert np.abs(output(_SEED) - output(None)).max() > 1e-2
     assert np.abs(output(_SEED) - output(_SEED + 1)).max() > 1e-2
+
+
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_row_counts_are_those_of_a_micro_batch(num_parts):
+    # Each text fills a row.
+    batches = [np.full(4 * num_parts, _LENGTH)] * 5
+    assert packing.row_counts(batches, _LENGTH, num_parts) == [4]
+    # Choices of one text are packed like texts.
+    batches = [np.full((2 * num_parts, 3), _LENGTH)] * 5
+    assert packing.row_counts(batches, _LENGTH, num_parts) == [6]
+
+
+def test_row_counts_reach_beyond_the_sample():
+    batches = [np.full(number, _LENGTH) for number in [4, 6] * 8]
+    # The mean is 5 and the standard deviation 1.
+    assert packing.row_counts(batches, _LENGTH, 1)[-1] == 5 + 4

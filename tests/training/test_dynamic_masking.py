@@ -330,6 +330,20 @@ def test_files_to_be_masked_in_different_ways_are_refused(other):
         )
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"masked_lm_prob": 0.2},
+        {"do_whole_word_mask": True},
+        {"masking": "90,5,5"},
+    ],
+)
+def test_identity_has_all_that_determines_the_masks(changes):
+    identity = _masking().identity()
+    assert identity == [0.15, False, 80.0, 10.0, 10.0]
+    assert _masking(**changes).identity() != identity
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("unmasked") / "records")

@@ -245,6 +245,12 @@ def test_record_of_another_form_is_named(tmp_path, wrong, problem):
         source.read(range(5))
 
 
+def test_seeds_of_evaluation_are_none_of_training():
+    # Those of training are the run's seed and a number from 0.
+    seeds = input_pipeline.evaluation_seeds(np.array([0, 5]))
+    assert seeds.tolist() == [[0, -1], [0, -6]]
+
+
 def test_lengths_are_those_of_the_masks(source):
     masks = toy.random_examples(11)["input_mask"]
     np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))
