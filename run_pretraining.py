@@ -63,7 +63,7 @@ def run(options: Options) -> None:
         options, config
     )
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
-    devices.set_seed(options.random_seed, deterministic=options.deterministic)
+    devices.set_seed(options.random_seed)
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
     logging.info("%s parameters", f"{model.count_params():,}")

@@ -29,7 +29,13 @@ _CPU_INFO = "/proc/cpuinfo"
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
 # Fewer steps do not regain the time of compiling complete steps on a CPU.
 _LONG_RUN = 300
-# The compute capability of NVIDIA's A100, the first with bfloat16.
+# Those that the log names: they decide on precision and execution mode.
+_NAMED_CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+# Parts of CUDA that XLA calls, as TensorFlow's errors name them.
+_COMPILER_PARTS = re.compile(r"ptxas|libdevice|nvlink|libnvvm", re.IGNORECASE)
+_NO_AUTOTUNING = "--xla_gpu_autotune_level=0"
+# The compute capability of NVIDIA's A100, the first with bfloat16 and
+# TensorFloat-32.
 _AMPERE = (8, 0)
 
 
@@ -40,16 +46,27 @@ class DeviceOptions(training_flags.TpuOptions):
     distribution_strategy: str = AUTO
     num_cpu_devices: int = 0
     precision: str = FLOAT32
+    jit_compile: str = AUTO
+    deterministic: bool = False
 
 
 def prepare(options: Any) -> tf.distribute.Strategy:
     """Chooses and logs the devices and the precision.
 
+    Call it before any other TensorFlow operation.
+
     Args:
         options: of the run, with some of `DeviceOptions`.
+
+    Raises:
+        ValueError: a program that XLA's compiler for GPUs needs is missing.
     """
     chosen = flags.narrow(DeviceOptions, options)
+    if chosen.deterministic:
+        _make_deterministic()
     strategy = make_strategy(chosen)
+    if kind_of(strategy) == GPU and chosen.jit_compile != "false":
+        check_compiler()
     precision = chosen.precision
     if precision == AUTO:
         precision = choose_precision(strategy)
@@ -181,23 +198,52 @@ def _cpu_strategy(kind: str, num_devices: int) -> tf.distribute.Strategy:
     )
 
 
-def set_seed(seed: int, *, deterministic: bool = False) -> None:
-    """Seeds the initial weights; optionally makes GPU operations deterministic.
+def _make_deterministic() -> None:
+    """Makes operations on GPUs return the same bits in each run.
 
     On a CPU every operation used here is deterministic. Enabling op determinism
     there would only replace the fused cross entropy by a slow one (measured: a
     fifth of the time of a small model's step). On GPUs it costs more:
     TensorFlow uses slower kernels, and `tf.data` calls the Python function that
     reads records for one batch at a time.
-
-    Args:
-        seed: the seed of the run.
-        deterministic: whether operations on GPUs too return the same bits in
-            each run.
     """
+    if not tf.config.list_physical_devices("GPU"):
+        return
+    tf.config.experimental.enable_op_determinism()
+    # Otherwise XLA times kernels and may choose others in a second process.
+    present = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{present} {_NO_AUTOTUNING}".strip()
+
+
+def check_compiler() -> None:
+    """Compiles a function for the GPU.
+
+    Raises:
+        ValueError: a program that XLA's compiler needs is missing.
+    """
+    try:
+        _compile_exponential()
+    except tf.errors.OpError as error:
+        missing = _COMPILER_PARTS.search(error.message)
+        if not missing:
+            raise
+        raise ValueError(
+            f"XLA cannot compile for this GPU: it does not find {missing[0]}. "
+            "Install requirements-gpu.txt; or pass the folder of the CUDA "
+            "toolkit (XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda); or "
+            "train without XLA (--jit_compile=false)."
+        ) from error
+
+
+def _compile_exponential() -> None:
+    # The exponential is a function of libdevice.
+    with tf.device("GPU:0"):
+        tf.function(tf.exp, jit_compile=True, autograph=False)(tf.ones([2]))
+
+
+def set_seed(seed: int) -> None:
+    """Seeds the initial weights."""
     keras.utils.set_random_seed(seed % 2**32)  # NumPy's have 32 bits.
-    if deterministic and tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.enable_op_determinism()
 
 
 def seed_words(seed: int) -> np.ndarray:
@@ -228,15 +274,38 @@ def dropout_seed(
 
 
 def describe(strategy: tf.distribute.Strategy) -> str:
-    """Describes versions and devices in one line for the log."""
-    logical = tf.config.list_logical_devices()
-    kinds = sorted({device.device_type for device in logical})
+    """Describes versions, devices and precision in one line for the log."""
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "
-        f"{strategy.num_replicas_in_sync} replica(s) on {', '.join(kinds)}, "
-        f"{os.cpu_count()} cores, {precision_in_use()}"
+        f"{strategy.num_replicas_in_sync} replica(s) on "
+        f"{_describe_device(kind_of(strategy))}, {os.cpu_count()} cores, "
+        f"{precision_in_use()}"
     )
+
+
+def _describe_device(kind: str) -> str:
+    if kind == CPU:
+        features = ", ".join(n for n in _NAMED_CPU_FLAGS if n in cpu_flags())
+        return f"CPU ({features})" if features else CPU
+    if kind == TPU:
+        return TPU
+    described = []
+    for gpu in tf.config.list_physical_devices("GPU"):
+        details = tf.config.experimental.get_device_details(gpu)
+        name = details.get("device_name", gpu.name)
+        capability = details.get("compute_capability")
+        if capability:
+            name += f" (compute capability {capability[0]}.{capability[1]})"
+        described.append(name)
+    # Both can turn it off; older GPUs have none.
+    has_tf32 = (
+        tf.config.experimental.tensor_float_32_execution_enabled()
+        and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
+        and _supports_bfloat16()
+    )
+    names = ", ".join(dict.fromkeys(described))
+    return f"{names}, TensorFloat-32 {'on' if has_tf32 else 'off'}"
 
 
 def precision_in_use() -> str:

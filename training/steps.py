@@ -1,11 +1,13 @@
 """Training and evaluation steps on any number of replicas."""
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from modeling import compilation
 from training import devices, objectives, optimization
@@ -120,6 +122,7 @@ class Trainer:
         self.loss_scale = LossScale(active=scales_loss)
         self.mode = mode
         self._clip_norm = clip_norm
+        self._is_compiled = False
         # Without AutoGraph, for the reason given in `modeling.compilation`.
         self._compiled_step = tf.function(self._step, autograph=False)
         # The sum over replicas and the update are not in it. A function in all
@@ -151,13 +154,25 @@ class Trainer:
             num_accumulation_steps: micro-batches per update, which must divide
                 the rows of a replica.
         """
-        return self._compiled_step(
+        if not self._is_compiled:
+            logging.info(
+                "Compiling the first step (execution mode %s), which takes up "
+                "to minutes for a large model.",
+                self.mode,
+            )
+        start = time.monotonic()
+        result = self._compiled_step(
             iterator,
             tf.constant(step, tf.int64),
             tf.constant(learning_rate),
             tf.constant(devices.seed_words(seed)),
             num_accumulation_steps,
         )
+        if not self._is_compiled:
+            seconds = time.monotonic() - start
+            logging.info("The first step took %.1f s.", seconds)
+            self._is_compiled = True
+        return result
 
     def _step(self, iterator, step, learning_rate, seed, num_parts):
         batch, input_seconds = _timed_next(iterator)
@@ -306,9 +321,10 @@ def part_of(
         if num_rows is None:  # Packed rows.
             size = tf.shape(value)[0] // num_parts
             return value[index * size : (index + 1) * size]
+        # Not as `[start:end]`: XLA does not know the size of such a slice.
         size = num_rows // num_parts
-        rows = value[index * size : (index + 1) * size]
-        return tf.ensure_shape(rows, [size, *value.shape[1:]])
+        start = [index * size, *[0] * (value.shape.rank - 1)]
+        return tf.slice(value, start, [size, *value.shape[1:]])
 
     return {name: rows_of(value) for name, value in features.items()}
 

@@ -146,9 +146,7 @@ class TaskModel:
                 start=options.init_checkpoint,
             )
         self._communicator.barrier()
-        devices.set_seed(
-            options.random_seed, deterministic=options.deterministic
-        )
+        devices.set_seed(options.random_seed)
         with self._strategy.scope():
             new = self._task.make_objective(self._config)
         if self._objective is None:

@@ -1,14 +1,25 @@
 """Devices and their precision."""
 
 import json
+import os
 import types
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from modeling import compilation
 from training import devices, workers
+
+_ONE_CPU = tf.distribute.OneDeviceStrategy("/CPU:0")
+
+
+def _on(kind):
+    """A strategy whose devices are of a kind that this machine may lack."""
+    device = f"/job:worker/replica:0/task:0/device:{kind}:0"
+    extended = types.SimpleNamespace(worker_devices=(device,))
+    return types.SimpleNamespace(extended=extended)
 
 
 @pytest.mark.parametrize(
@@ -43,16 +54,131 @@ def test_options_and_tf_config_choose_the_devices(
 def test_operations_are_made_repeatable_on_gpus_where_asked(
     monkeypatch, gpus, deterministic, is_switched_on
 ):
-    calls = []
+    order = []
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/tmp/x")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
     monkeypatch.setattr(
         tf.config.experimental,
         "enable_op_determinism",
-        lambda: calls.append("on"),
+        lambda: order.append("deterministic"),
     )
-    # It may have more than 32 bits.
-    devices.set_seed(2**32 + 1, deterministic=deterministic)
-    assert bool(calls) == is_switched_on
+
+    def make(options):
+        order.append("devices")
+        return _ONE_CPU
+
+    monkeypatch.setattr(devices, "make_strategy", make)
+    devices.prepare(devices.DeviceOptions(deterministic=deterministic))
+    # Before the first operation, which would fix both.
+    assert order == ["deterministic"] * is_switched_on + ["devices"]
+    # Kernels that are timed may be others in the process that resumes.
+    expected = "--xla_dump_to=/tmp/x"
+    if is_switched_on:
+        expected += " --xla_gpu_autotune_level=0"
+    assert os.environ["XLA_FLAGS"] == expected
+
+
+def test_a_seed_may_have_more_than_32_bits():
+    devices.set_seed(2**32 + 1)
+    one = np.random.random()
+    devices.set_seed(1)
+    assert one == np.random.random()
+
+
+@pytest.mark.parametrize(
+    ("message", "part"),
+    [
+        ("libdevice not found at ./libdevice.10.bc [Op:__inference_f]", None),
+        ("Couldn't find a suitable version of ptxas. Options: ...", "ptxas"),
+        ("Couldn't get ptxas version string: INTERNAL", "ptxas"),
+        ("JIT compilation failed: libNVVM is missing", "libNVVM"),
+    ],
+)
+def test_a_missing_compiler_is_one_sentence_with_the_remedy(
+    message, part, monkeypatch
+):
+    def fail():
+        raise tf.errors.InternalError(None, None, message)
+
+    monkeypatch.setattr(devices, "_compile_exponential", fail)
+    with pytest.raises(ValueError, match=part or "libdevice") as raised:
+        devices.check_compiler()
+    for remedy in (
+        "requirements-gpu.txt",
+        "XLA_FLAGS=--xla_gpu_cuda_data_dir=",
+        "--jit_compile=false",
+    ):
+        assert remedy in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_another_error_of_the_compiler_stays_its_own(monkeypatch):
+    def fail():
+        raise tf.errors.InternalError(None, None, "CUDA_ERROR_NO_DEVICE")
+
+    monkeypatch.setattr(devices, "_compile_exponential", fail)
+    with pytest.raises(tf.errors.InternalError, match="NO_DEVICE"):
+        devices.check_compiler()
+
+
+@pytest.mark.parametrize(
+    ("kind", "jit_compile", "is_checked"),
+    [
+        ("GPU", "auto", True),
+        ("GPU", "true", True),
+        ("GPU", "false", False),
+        ("CPU", "auto", False),
+    ],
+)
+def test_the_compiler_is_checked_where_it_is_used(
+    kind, jit_compile, is_checked, monkeypatch
+):
+    calls = []
+    strategy = _on(kind)
+    monkeypatch.setattr(devices, "make_strategy", lambda _: strategy)
+    monkeypatch.setattr(devices, "check_compiler", lambda: calls.append(1))
+    monkeypatch.setattr(devices, "describe", lambda strategy: "")
+    devices.prepare(devices.DeviceOptions(jit_compile=jit_compile))
+    assert bool(calls) == is_checked
+
+
+@pytest.mark.parametrize(
+    ("capability", "override", "described"),
+    [
+        ((9, 0), None, "NVIDIA X (compute capability 9.0), TensorFloat-32 on"),
+        ((9, 0), "0", "NVIDIA X (compute capability 9.0), TensorFloat-32 off"),
+        ((7, 5), None, "NVIDIA X (compute capability 7.5), TensorFloat-32 off"),
+    ],
+)
+def test_the_log_names_the_gpu_and_its_precision(
+    capability, override, described, monkeypatch
+):
+    if override:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", override)
+    gpu = types.SimpleNamespace(name="GPU:0")
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: [gpu, gpu]
+    )
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {
+            "device_name": "NVIDIA X",
+            "compute_capability": capability,
+        },
+    )
+    strategy = _on("GPU")
+    strategy.num_replicas_in_sync = 2
+    assert f"2 replica(s) on {described}, " in devices.describe(strategy)
+
+
+def test_the_log_names_the_features_of_the_cpu_that_decide(monkeypatch):
+    monkeypatch.setattr(
+        devices, "cpu_flags", lambda: frozenset({"sse", "avx512f", "avx2"})
+    )
+    line = devices.describe(_ONE_CPU)
+    assert "OneDevice, 1 replica(s) on CPU (avx2, avx512f), " in line
+    assert line.endswith(devices.precision_in_use())
 
 
 @pytest.fixture(autouse=True)
@@ -88,13 +214,6 @@ def test_auto_chooses_what_the_cpu_multiplies_fast(
     # A requested one is set on any device.
     devices.prepare(devices.DeviceOptions(precision="mixed_bfloat16"))
     assert devices.precision_in_use() == "mixed_bfloat16"
-
-
-def _on(kind):
-    """A strategy whose devices are of a kind that this machine may lack."""
-    device = f"/job:worker/replica:0/task:0/device:{kind}:0"
-    extended = types.SimpleNamespace(worker_devices=(device,))
-    return types.SimpleNamespace(extended=extended)
 
 
 @pytest.mark.parametrize(
