@@ -387,6 +387,32 @@ def test_a_model_that_is_not_trained_keeps_its_data(
     assert caplog.messages[0].endswith(f"which is {value}.")
 
 
+def test_records_depend_on_data_labels_and_truncation(tmp_path):
+    toy.write_data(tmp_path / "data")
+
+    def made_from(**changes):
+        flags = toy.flags_of(tmp_path, do_train=True, **changes)
+        model = run_classifier.SentenceClassification(toy.parse(flags), None)
+        (data_set,) = model.data_sets("train")
+        return json.dumps(data_set.made_from, sort_keys=True)
+
+    others = [
+        made_from(**changes)
+        for changes in (
+            {},
+            {"long_text": "windows"},
+            {"max_seq_length": 23},
+            {"label_names": "yes,no"},
+            {"dev_fraction": "0.5"},
+            {"text_b_column": "label"},
+        )
+    ]
+    assert others[0] == made_from(learning_rate=1.0)
+    toy.write_tsv(tmp_path / "data/train.tsv", toy.sentences(9, seed=9))
+    others.append(made_from())
+    assert len({*others}) == len(others)
+
+
 def test_the_first_lines_of_all_files_are_compared(tmp_path, caplog):
     data = toy.write_data(tmp_path / "data")
     model = toy.flags_of(tmp_path, text_a_column=0, label_column=1)

@@ -154,6 +154,30 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     assert again.splitlines() == lines
 
 
+def test_records_depend_on_the_data_and_the_choices(tmp_path):
+    text = "label,sent1,sent2,A,B,C\n1,wa,,wb,wa,wc\n"
+    (tmp_path / "train.csv").write_text(text)
+    model = toy.write_model(tmp_path)
+
+    def made_from(choices):
+        options = programs.parse(
+            run_swag.Options,
+            data_dir=tmp_path,
+            output_dir=tmp_path / "out",
+            do_train=True,
+            ending_columns=choices,
+            **model,
+        )
+        (data_set,) = run_swag.MultipleChoice(options, None).data_sets("train")
+        return str(data_set.made_from)
+
+    first = made_from("A,B")
+    assert made_from("A,B") == first
+    assert made_from("A,C") != first
+    (tmp_path / "train.csv").write_text(text.replace("1,wa", "0,wa"))
+    assert made_from("A,B") != first
+
+
 @pytest.mark.slow
 def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
     stored = checkpoints.read(str(trained / "out"))

@@ -69,6 +69,10 @@ def test_words_cut_off_or_without_characters_have_no_token():
     )
     assert line.tokens == ("[CLS]", "so", "play", "##ing", "it", "[SEP]")
     assert line.first_tokens == (1, -1, 2, 4, -1)
+    # The first piece of "on" would be [SEP]'s.
+    line = _prepare("so playing on it's", max_seq_length=5, with_words=True)
+    assert line.tokens == ("[CLS]", "so", "play", "##ing", "[SEP]")
+    assert line.first_tokens == (1, 2, -1, -1)
 
 
 def test_words_end_at_white_space_of_the_tokenizer_alone():

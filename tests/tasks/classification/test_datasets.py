@@ -183,6 +183,26 @@ def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
     assert len({str(origin) for origin in origins}) == 3
 
 
+def test_a_file_to_predict_has_no_held_out_rows(tmp_path):
+    _write(tmp_path, "sentence\n" + "text\n" * 10, "test.tsv")
+    info = glue.find_dataset("SST-2")
+    (test,) = datasets.find_files(info, task.PREDICT, str(tmp_path), 0.3)
+    assert len(test.examples(with_labels=False)) == 10
+    (whole,) = datasets.find_files(info, task.PREDICT, str(tmp_path))
+    assert test.origin() == whole.origin()
+
+
+def test_held_out_rows_without_a_training_file_name_the_flag(tmp_path):
+    _write(tmp_path, "sentence\tlabel\na\t1\n", "dev.tsv")
+    info = glue.find_dataset("SST-2")
+    message = (
+        r"No train\.tsv of SST-2 .*--dev_fraction=0 evaluates the dev file"
+    )
+    with pytest.raises(FileNotFoundError, match=message):
+        datasets.find_files(info, task.EVAL, str(tmp_path), 0.3)
+    assert datasets.find_files(info, task.EVAL, str(tmp_path))
+
+
 def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
     rows = "".join(f"text\t{n % 4 == 0:d}\n" for n in range(20))
     _write(tmp_path, f"sentence\tlabel\n{rows}", "train.tsv")

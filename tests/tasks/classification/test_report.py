@@ -91,6 +91,11 @@ def test_scores_worked_by_hand():
     macro = np.mean([0.5, 0.4, 2 / 3, 0])
     assert f"{macro:.4f}" in lines[8]
     assert lines[-2] == "     2  a -> b (66.7% of a)"
+    text = report.scores_by_label(
+        _ONE, np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 1])
+    )
+    # Of two labels "a", not of four answers "b".
+    assert text.endswith("     1  a -> b (50.0% of a)\n")
     assert lines[-1] == "     1  b -> c (50.0% of b)"
 
 
