@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from files import writing
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 
@@ -142,25 +141,6 @@ def test_saved_model_loads_into_one_of_another_seed(tmp_path):
     ]
 
 
-def test_saving_again_replaces_the_earlier_one_unless_it_fails(
-    tmp_path, monkeypatch
-):
-    prefix = str(tmp_path / "c")
-    checkpoints.save(prefix, {"a": np.zeros(3)})
-    checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
-
-    def fail(path):
-        raise OSError(f"disk full: {path}")
-
-    monkeypatch.setattr(writing, "sync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        checkpoints.save(prefix, {"a": np.ones(3)})
-    with pytest.raises(ValueError, match="would have no variables"):
-        checkpoints.save(prefix, {})
-    np.testing.assert_equal(checkpoints.read(prefix), {"b": np.ones(5)})
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_half_precision_values_load_as_float32(tmp_path):
     model = bert.BertModel(_CONFIG)
     names = list(checkpoints.variables_by_name(model))
@@ -241,36 +221,6 @@ def test_checkpoint_of_something_else_is_refused(tmp_path):
         checkpoints.load(_pretraining(), prefix, new=[".*"])
 
 
-@pytest.mark.parametrize("text", ["", "hello " * 500])
-@pytest.mark.parametrize("name", ["c", "c.index"])
-def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    if name.endswith(".index"):
-        (tmp_path / f"c{_DATA}").write_text(text)
-    with pytest.raises(
-        ValueError, match="is truncated, or not a valid checkpoint"
-    ):
-        checkpoints.read(str(tmp_path / "c"))
-
-
-@pytest.mark.parametrize("suffix", [".index", _DATA])
-def test_truncated_file_is_refused(tmp_path, suffix):
-    prefix = _copy(tmp_path)
-    file = pathlib.Path(prefix + suffix)
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(
-        ValueError, match="is truncated, or not a valid checkpoint"
-    ):
-        checkpoints.load(_pretraining(), prefix)
-
-
-def test_missing_shard_is_named(tmp_path):
-    prefix = _copy(tmp_path)
-    pathlib.Path(prefix + _DATA).unlink()
-    with pytest.raises(ValueError, match=r"truncated.*data-00000-of-00001"):
-        checkpoints.load(_pretraining(), prefix)
-
-
 def _touch(folder, *names):
     for name in names:
         (folder / name).write_bytes(b"")
@@ -294,25 +244,6 @@ def test_a_pickle_without_torch_is_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ValueError, match="only where PyTorch is installed"):
         checkpoints.read(str(tmp_path))
-
-
-def test_the_older_format_is_read(tmp_path):
-    path = str(tmp_path / "old.ckpt")
-    arrays = {"bert/pooler/dense/bias": np.arange(3, dtype=np.float32)}
-    tf.raw_ops.Save(
-        filename=path,
-        tensor_names=list(arrays),
-        data=[tf.constant(a) for a in arrays.values()],
-    )
-    ((name, value),) = checkpoints.read(path).items()
-    np.testing.assert_array_equal(value, arrays[name])
-
-
-def test_another_object_checkpoint_is_refused(tmp_path):
-    prefix = str(tmp_path / "c")
-    tf.train.Checkpoint(v=tf.Variable(1.0)).write(prefix)
-    with pytest.raises(ValueError, match=r"object checkpoint .*not of a BERT"):
-        checkpoints.list_variables(prefix)
 
 
 def test_a_copied_folder_uses_its_own_files(tmp_path):

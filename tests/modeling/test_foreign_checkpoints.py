@@ -8,7 +8,6 @@ environment name.
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 
 import numpy as np
@@ -72,24 +71,6 @@ def _check_outputs(folder, checkpoint=None):
 )
 def test_a_foreign_checkpoint_gives_its_program_s_outputs(name):
     _check_outputs(_GOLDEN / name)
-
-
-def test_unknown_variables_keep_their_names():
-    held = checkpoints.list_variables(str(_GOLDEN / "model_garden_pretrainer"))
-    # The pooler of the head is that which was used and trained.
-    others = [n for n in held if not n.startswith(("bert/", "cls/"))]
-    unused = "model/encoder_network/_pooler_layer"
-    assert others == ["global_step", f"{unused}/bias", f"{unused}/kernel"]
-
-
-def test_the_heads_of_a_model_garden_checkpoint_are_compared(tmp_path):
-    prefix = _GOLDEN / "model_garden_span_labeler/bert_model.ckpt"
-    for part in prefix.parent.glob("bert_model.ckpt.*"):
-        shutil.copyfile(part, tmp_path / part.name)
-    sizes = json.loads((prefix.parent / "bert_config.json").read_text())
-    config = config_lib.BertConfig.from_dict(sizes | {"num_attention_heads": 4})
-    with pytest.raises(ValueError, match=r"is 4 in the model and 3 in"):
-        checkpoints.load(bert.BertModel(config), str(tmp_path))
 
 
 _PEERS = {

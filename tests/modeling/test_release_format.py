@@ -1,10 +1,24 @@
-"""Writing of checkpoints in the release's format."""
+"""Checkpoints in the release's format: writing, and damaged files."""
 
 import os
+import pathlib
+import shutil
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
-from modeling import release_format
+from files import writing
+from modeling import checkpoints, release_format
+
+_CHECKPOINT = str(pathlib.Path(__file__).parents[1] / "golden/model/tiny.ckpt")
+_DATA = ".data-00000-of-00001"
+
+
+def _copy(folder):
+    for suffix in (".index", _DATA):
+        shutil.copyfile(_CHECKPOINT + suffix, folder / f"c{suffix}")
+    return str(folder / "c")
 
 
 def test_no_index_is_beside_data_of_another_checkpoint(tmp_path, monkeypatch):
@@ -21,3 +35,64 @@ def test_no_index_is_beside_data_of_another_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", watch)
     release_format.write(prefix, {"b": np.ones(5)})
     assert names == ["c.data-00000-of-00001", "c.index"]
+
+
+def test_saving_again_replaces_the_earlier_one_unless_it_fails(
+    tmp_path, monkeypatch
+):
+    prefix = str(tmp_path / "c")
+    checkpoints.save(prefix, {"a": np.zeros(3)})
+    checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
+
+    def fail(path):
+        raise OSError(f"disk full: {path}")
+
+    monkeypatch.setattr(writing, "sync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        checkpoints.save(prefix, {"a": np.ones(3)})
+    with pytest.raises(ValueError, match="would have no variables"):
+        checkpoints.save(prefix, {})
+    np.testing.assert_equal(checkpoints.read(prefix), {"b": np.ones(5)})
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("text", ["", "hello " * 500])
+@pytest.mark.parametrize("name", ["c", "c.index"])
+def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    if name.endswith(".index"):
+        (tmp_path / f"c{_DATA}").write_text(text)
+    with pytest.raises(
+        ValueError, match="is truncated, or not a valid checkpoint"
+    ):
+        checkpoints.read(str(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("suffix", [".index", _DATA])
+def test_truncated_file_is_refused(tmp_path, suffix):
+    prefix = _copy(tmp_path)
+    file = pathlib.Path(prefix + suffix)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(
+        ValueError, match="is truncated, or not a valid checkpoint"
+    ):
+        checkpoints.read(prefix)
+
+
+def test_missing_shard_is_named(tmp_path):
+    prefix = _copy(tmp_path)
+    pathlib.Path(prefix + _DATA).unlink()
+    with pytest.raises(ValueError, match=r"truncated.*data-00000-of-00001"):
+        checkpoints.read(prefix)
+
+
+def test_the_older_format_is_read(tmp_path):
+    path = str(tmp_path / "old.ckpt")
+    arrays = {"bert/pooler/dense/bias": np.arange(3, dtype=np.float32)}
+    tf.raw_ops.Save(
+        filename=path,
+        tensor_names=list(arrays),
+        data=[tf.constant(a) for a in arrays.values()],
+    )
+    ((name, value),) = checkpoints.read(path).items()
+    np.testing.assert_array_equal(value, arrays[name])

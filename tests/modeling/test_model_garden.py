@@ -1,0 +1,38 @@
+"""Names in the Model Garden's checkpoints."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from modeling import bert, checkpoints
+from modeling import config as config_lib
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden/foreign"
+
+
+def test_unknown_variables_keep_their_names():
+    held = checkpoints.list_variables(str(_GOLDEN / "model_garden_pretrainer"))
+    # The pooler of the head is that which was used and trained.
+    others = [n for n in held if not n.startswith(("bert/", "cls/"))]
+    unused = "model/encoder_network/_pooler_layer"
+    assert others == ["global_step", f"{unused}/bias", f"{unused}/kernel"]
+
+
+def test_the_heads_of_a_model_garden_checkpoint_are_compared(tmp_path):
+    prefix = _GOLDEN / "model_garden_span_labeler/bert_model.ckpt"
+    for part in prefix.parent.glob("bert_model.ckpt.*"):
+        shutil.copyfile(part, tmp_path / part.name)
+    sizes = json.loads((prefix.parent / "bert_config.json").read_text())
+    config = config_lib.BertConfig.from_dict(sizes | {"num_attention_heads": 4})
+    with pytest.raises(ValueError, match=r"is 4 in the model and 3 in"):
+        checkpoints.load(bert.BertModel(config), str(tmp_path))
+
+
+def test_another_object_checkpoint_is_refused(tmp_path):
+    prefix = str(tmp_path / "c")
+    tf.train.Checkpoint(v=tf.Variable(1.0)).write(prefix)
+    with pytest.raises(ValueError, match=r"object checkpoint .*not of a BERT"):
+        checkpoints.list_variables(prefix)
