@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
+import numpy as np
 from absl import logging
 
 from files import paths
@@ -17,11 +18,18 @@ from training import (
 )
 from training import flags as training_flags
 
+_MOST_CHECKED = 10_240
+_RECORDS_PER_BATCH = 256
+
 
 def open_records(
     options: training_flags.PretrainingOptions, config: config_lib.BertConfig
 ) -> tuple[input_pipeline.RecordSource, input_pipeline.RecordSource]:
     """Opens the records of training and evaluation.
+
+    The first record of each file is checked, and many more of those of
+    `--eval_input_file`: training names a record that does not fit when it reads
+    it, but an evaluation may begin after days.
 
     Returns:
         The training records and the held-out records; without
@@ -51,7 +59,17 @@ def open_records(
             "All records must be created with the same vocabulary; these "
             "differ: " + ", ".join(hashes.values())
         )
+    if options.eval_input_file:
+        _check_first_records(sources[-1])
     return sources[0], sources[-1]
+
+
+def _check_first_records(source: input_pipeline.RecordSource) -> None:
+    """Reads the first records, which an evaluation would read much later."""
+    for start in range(0, _MOST_CHECKED, _RECORDS_PER_BATCH):
+        end = min(start + _RECORDS_PER_BATCH, len(source.files), _MOST_CHECKED)
+        if start < end:
+            source.read(np.arange(start, end))
 
 
 def _check_sidecar(

@@ -172,6 +172,19 @@ def test_later_file_that_does_not_fit_is_named_before_training(
             _open([*made, path])
 
 
+@pytest.mark.parametrize("number", [1, 299])
+def test_later_held_out_record_is_named_before_training(made, tmp_path, number):
+    ids = toy_pretraining.random_examples(300)["input_ids"]
+    ids[number, 3] = 77
+    examples = toy_pretraining.random_examples(300) | {"input_ids": ids}
+    path = toy_pretraining.write_records(tmp_path / "c", examples)
+    _open([path])
+    with pytest.raises(
+        ValueError, match=f"/c record {number} does not fit this run: input_ids"
+    ):
+        _open(made, held_out=path)
+
+
 def test_records_of_another_message_are_named(tmp_path):
     (tmp_path / "c").write_bytes(record_frames.frame(b"not an example"))
     message = "/c record 0 does not fit this run: it is not a tf.train.Example"
