@@ -12,7 +12,8 @@ Example:
 For SQuAD 2.0 add --version_2_with_negative; the flag
 --null_score_diff_threshold=auto then chooses the best threshold. After an
 interruption, run the same command again: training resumes from the last
-checkpoint.
+checkpoint. tools.evaluate_squad scores files of predictions, and combines those
+of several runs.
 """
 
 import dataclasses
@@ -25,9 +26,11 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import paths, progress, run_files, writing
+from files import paths, progress, run_files
 from modeling import config as config_lib
 from tasks import task
+from tasks.classification import sentence_pairs
+from tasks.squad import options as squad_options
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -45,17 +48,12 @@ _Ranked = Sequence[squad_answers.RankedAnswers]
 class Options(
     training_flags.AblationOptions,
     training_flags.FineTuningOptions,
-    squad_results.SquadOptions,
+    squad_options.SquadOptions,
 ):
     """The flags of this script; see --help."""
 
     def __post_init__(self):
         _ = self.windows  # The constructor checks the values.
-        if self.do_train and self.do_eval and not self.do_predict:
-            raise ValueError(
-                "After training, --do_eval scores the output of --do_predict: "
-                "pass both."
-            )
         super().__post_init__()
 
 
@@ -75,8 +73,13 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         if options.do_train:
             paths.check_readable(flags.needed(options.train_file, "train_file"))
         if {task.EVAL, task.PREDICT} & {*options.needed_splits}:
-            needs_gold = task.EVAL in options.needed_splits
-            self._questions, self._gold = _read_questions(options, needs_gold)
+            self._questions, self._gold = squad_examples.read_questions(
+                flags.needed(options.predict_file, "predict_file"),
+                version_2_with_negative=options.version_2_with_negative,
+                # The best threshold needs them too.
+                with_gold=task.EVAL in options.needed_splits
+                or options.null_score_diff_threshold == squad_options.AUTO,
+            )
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -96,20 +99,27 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     @functools.cached_property
     def _features(self) -> list[list[squad_features.SquadFeatures]]:
         """The windows of each question to answer."""
-        features = list(self._windows(self._questions))
+        features = list(self._windows(self._questions, "eval questions"))
         num_windows = sum(map(len, features))
         logging.info("%d questions, %d windows", len(features), num_windows)
         return features
 
     def _windows(
-        self, examples: Sequence[squad_examples.SquadExample]
+        self, examples: Sequence[squad_examples.SquadExample], name: str
     ) -> Iterator[list[squad_features.SquadFeatures]]:
-        return squad_features.convert_examples_to_features(
+        """Yields the windows of each question, and logs how many were cut."""
+        windows, counts = (
+            self.options.windows,
+            sentence_pairs.TruncationCounts(),
+        )
+        yield from squad_features.convert_examples_to_features(
             examples,
             self.tokenizer,
-            self.options.windows,
+            windows,
             progress=progress.Progress(),
+            counts=counts,
         )
+        counts.log(name, windows.max_query_length, "--max_query_length")
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         options, is_training = self.options, split == task.TRAIN
@@ -140,7 +150,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
                 examples=lambda: (
                     [window.record() for window in windows]
                     for windows in (
-                        self._windows(questions)
+                        self._windows(questions, "train questions")
                         if is_training
                         else self._features
                     )
@@ -184,7 +194,9 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         self, data: task.Records[None], answers: _Ranked
     ) -> dict[str, float]:
         return squad_results.score(
-            self._gold, self._decide(answers), self.options
+            self._gold,
+            self._decide(answers),
+            version_2_with_negative=self.options.version_2_with_negative,
         )
 
     def results(
@@ -203,21 +215,11 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             return
         decisions = self._decide(answers)
         squad_results.write(output_dir, answers, decisions)
-        if self.options.null_score_diff_threshold == squad_results.AUTO:
+        if self.options.null_score_diff_threshold == squad_options.AUTO:
             if self.options.use_best_checkpoint:
                 output_dir = os.path.join(output_dir, run_files.BEST)
             threshold = decisions.threshold
             model_folder.update(output_dir, null_score_diff_threshold=threshold)
-
-
-def _read_questions(options: Options, with_gold: bool):
-    return squad_examples.read_questions(
-        flags.needed(options.predict_file, "predict_file"),
-        version_2_with_negative=options.version_2_with_negative,
-        # The best threshold needs them too.
-        with_gold=with_gold
-        or options.null_score_diff_threshold == squad_results.AUTO,
-    )
 
 
 def run(options: Options) -> None:
@@ -226,52 +228,19 @@ def run(options: Options) -> None:
     Raises:
         ValueError: the options, files and checkpoints are incompatible.
     """
-    if options.do_train or (options.do_predict and not options.ensemble):
-        # A model that is not trained keeps the flags of its training.
-        options = fine_tuning.follow_model(
-            options, QuestionAnswering.kind, flags.given()
-        )
-        tokenizer = tokenization.open_tokenizer(options)
-        fine_tuning.run(QuestionAnswering, options, tokenizer)
-        return
-    # Combines predictions of other runs, or scores given predictions.
-    writing.check_folder(options.output_dir)
-    folder = options.output_dir
-    questions, gold = _read_questions(options, options.do_eval)
-    if options.ensemble:
-        systems = paths.expand(options.ensemble)
-        logging.info("Combining %d systems: %s", len(systems), systems)
-        answers = squad_answers.combine_nbest(
-            [squad_answers.read_nbest(path) for path in systems],
-            [question.qas_id for question in questions],
-            options,
-        )
-        decisions = squad_results.decide(
-            answers, options.null_score_diff_threshold, gold
-        )
-        squad_results.write(folder, answers, decisions)
-    else:
-        decisions = squad_results.read(
-            options.predictions_file
-            or os.path.join(folder, squad_results.PREDICTIONS),
-            version_2_with_negative=options.version_2_with_negative,
-        )
-    if options.do_eval:
-        results = squad_results.score(gold, decisions, options)
-        run_files.write_results(
-            os.path.join(folder, squad_results.SCORES), results
-        )
+    # A model that is not trained keeps the flags of its training.
+    options = fine_tuning.follow_model(
+        options, QuestionAnswering.kind, flags.given()
+    )
+    tokenizer = tokenization.open_tokenizer(options)
+    fine_tuning.run(QuestionAnswering, options, tokenizer)
 
 
 def main(options: Options) -> None:
-    """Runs the script; records it unless it only scores predictions."""
+    """Runs the script, and records it."""
     if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
-    if options.do_train or options.do_predict:
-        run_record.recorded(run)(options)
-    else:
-        with run_record.locked(options.output_dir):
-            run(options)
+    run_record.recorded(run)(options)
 
 
 if __name__ == "__main__":

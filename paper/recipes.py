@@ -159,20 +159,14 @@ class Plan:
         )
 
     def ensemble(
-        self, model: Model, task: Task, members: Sequence[running.Command]
+        self, task: Task, members: Sequence[running.Command]
     ) -> running.Command:
         """Adds the command that combines the answers of fine-tuned models."""
-        more = {k: v for k, v in task.flags.items() if k == "doc_stride"}
         return self.add(
             f"{members[0].name} and {len(members) - 1} others",
-            _SQUAD,
+            "tools.evaluate_squad",
             output_dir=running.OUT,
-            bert_config_file=model.flags["bert_config_file"],
-            vocab_file=model.flags["vocab_file"],
-            do_predict=True,
-            do_eval=True,
             predict_file=task.flags["predict_file"],
-            **more,
             ensemble=tuple(
                 f"{member.output}/nbest_predictions.json" for member in members
             ),

@@ -231,7 +231,7 @@ def table_2(plan: recipes.Plan) -> Table:
         if is_base:
             continue
         joined = f"{row}, ensemble"
-        command = plan.ensemble(model, task, single[0].commands)
+        command = plan.ensemble(task, single[0].commands)
         cells += [
             Cell(row=joined, column=column, commands=(command,), paper=number)
             for column, number in zip(columns, _TABLE_2[joined], strict=True)

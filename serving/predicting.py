@@ -147,10 +147,11 @@ def _encode_question(
     model: models.Model,
     counts: sentence_pairs.TruncationCounts,
 ) -> list[Row]:
-    num_pieces = len(model.tokenizer.tokenize(example["question"]))
-    counts.add(num_pieces, max(0, num_pieces - model.windows.max_query_length))
     (windows,) = squad_features.convert_examples_to_features(
-        [_squad_example(example)], model.tokenizer, model.windows
+        [_squad_example(example)],
+        model.tokenizer,
+        model.windows,
+        counts=counts,
     )
     return [_row(window.record(), window) for window in windows]
 

@@ -1,6 +1,7 @@
 """run_squad.py against the release, and from start to end on toy questions."""
 
 import gzip
+import itertools
 import json
 import pathlib
 import re
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 
 import run_squad
-from files import writing
 from modeling import checkpoints
+from tasks import task
 from tests import programs, toy_squad
 from training import record_files, records
+from vocab import tokenization
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -75,14 +77,6 @@ def test_records_to_predict_are_those_of_the_release(golden):
     assert batch["unique_ids"][:, 0].numpy().tolist() == list(
         range(1000000000, 1000000000 + len(files))
     )
-
-
-def test_one_system_combined_gives_its_own_answers(golden, tmp_path):
-    case, folder = golden
-    nbest = str(folder / "nbest_predictions.json")
-    _run_golden(case, tmp_path, ensemble=f"{nbest},{nbest}")
-    name = "predictions.json"
-    assert (tmp_path / name).read_text() == (folder / name).read_text()
 
 
 @pytest.mark.slow
@@ -154,22 +148,118 @@ def test_evaluations_keep_the_best_checkpoint_which_can_predict(trained):
     assert results["f1"] == pytest.approx(best["value"], abs=1e-4)
 
 
-def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
-    answers = toy_squad.read_json(trained / "out" / "predictions.json")
-    wrong = dict.fromkeys(list(answers)[:3], "nowhere")
-    path = toy_squad.write_json(tmp_path / "given.json", {**answers, **wrong})
-    out = toy_squad.run(
-        trained,
-        do_eval=True,
-        predictions_file=path,
-        output_dir=tmp_path / "scores",
-        bert_config_file="not read",
-        vocab_file="not read",
+def test_evaluation_alone_scores_the_model_and_writes_no_answers(
+    trained, tmp_path
+):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    (out / "eval_results.txt").unlink()
+    (out / "predictions.json").unlink()
+    toy_squad.run(trained, do_eval=True, output_dir=out)
+    results = toy_squad.results(out)
+    assert results["global_step"] == 40
+    assert results["f1"] > 95
+    assert not (out / "predictions.json").exists()
+
+
+def test_windows_of_other_lengths_are_made_again(trained, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+
+    def count(**changes):
+        toy_squad.run(trained, do_predict=True, output_dir=out, **changes)
+        return len(record_files.RecordFiles([str(out / "eval.tf_record")]))
+
+    assert count(doc_stride=1) > count(doc_stride=3)
+
+
+def test_cut_questions_are_counted(trained, tmp_path, caplog):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    toy_squad.run(trained, do_predict=True, max_query_length=2, output_dir=out)
+    assert (
+        "eval questions: 9 of 9 examples are longer than 2 word pieces and are "
+        "cut: 9 of 27 pieces (33.3%) are dropped. See --max_query_length"
+        in caplog.text
     )
-    assert toy_squad.results(out) == {
-        "exact_match": pytest.approx(100 * 6 / 9),
-        "f1": pytest.approx(100 * 6 / 9),
+
+
+def _answering(folder, **changes):
+    """Makes the task of toy questions, and outputs for all of its windows.
+
+    The start and the end of an answer are likeliest at its first word, but less
+    than at padding.
+    """
+    options = toy_squad.parse(
+        toy_squad.flags_of(folder, do_predict=True, **changes)
+    )
+    answering = run_squad.QuestionAnswering(
+        options, tokenization.open_tokenizer(options)
+    )
+    windows = list(itertools.chain.from_iterable(answering._features))
+    logits = np.zeros([len(windows), 12], np.float32)
+    logits[:, 5] = 1  # After [CLS] which place ? [SEP].
+    logits[:, -1] = 2
+    return answering, {
+        "unique_ids": np.array([window.unique_id for window in windows]),
+        "start_logits": logits,
+        "end_logits": logits,
     }
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_padding_competes_for_answers_without_packing_alone(tmp_path, packing):
+    answering, outputs = _answering(tmp_path, packing=packing, n_best_size=1)
+    answers = answering.decode(None, outputs)
+    are_empty = [answer.prediction() == "empty" for answer in answers]
+    assert all(are_empty) != packing
+
+
+def test_records_to_train_on_depend_on_version_and_alignment(tmp_path):
+    # Both versions read it.
+    train = toy_squad.dataset(6)
+    for paragraph in train["data"][0]["paragraphs"]:
+        paragraph["qas"][0]["is_impossible"] = False
+    toy_squad.write_json(tmp_path / "train.json", train)
+    toy_squad.write_json(tmp_path / "dev.json", train)
+    plain, *others = (
+        _answering(tmp_path, **changes)[0].data_sets("train")[0].made_from
+        for changes in (
+            {},
+            {"answer_alignment": "offset"},
+            {"version_2_with_negative": True},
+        )
+    )
+    assert all(plain != made_from for made_from in others)
+
+
+@pytest.mark.parametrize("use_best_checkpoint", [False, True])
+def test_the_chosen_threshold_is_that_of_the_checkpoint_that_answered(
+    tmp_path, use_best_checkpoint
+):
+    answering, outputs = _answering(
+        tmp_path,
+        version_2_with_negative=True,
+        null_score_diff_threshold="auto",
+        use_best_checkpoint=use_best_checkpoint,
+    )
+    folders = [tmp_path / "out", tmp_path / "out" / "best"]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        toy_squad.write_json(folder / "task.json", {"task": "x"})
+    (data_set,) = answering.data_sets("predict")
+    records_to_predict = task.Records(
+        data_set=data_set, source=None, rows_per_example=None
+    )
+    answering.write_answers(
+        records_to_predict,
+        answering.decode(records_to_predict, outputs),
+        str(tmp_path / "out"),
+    )
+    assert [
+        "null_score_diff_threshold" in toy_squad.read_json(path / "task.json")
+        for path in folders
+    ] == [not use_best_checkpoint, use_best_checkpoint]
 
 
 def _about_empty_paragraphs(version_2):
@@ -232,37 +322,6 @@ def test_training_on_empty_paragraphs_alone_is_refused(tmp_path):
             )
 
 
-_SCORING = """
-import sys, run_squad
-from tests import programs
-run_squad.main(programs.parse(run_squad.Options, *sys.argv[1:]))
-print("tensorflow" in sys.modules)
-"""
-
-
-def test_scoring_needs_no_tensorflow(tmp_path):
-    named = toy_squad.flags_of(
-        tmp_path, do_eval=True, version_2_with_negative=True
-    )
-    out = tmp_path / "out"
-    out.mkdir()
-    answers = {f"d{number}": "" for number in range(9)}
-    toy_squad.write_json(out / "predictions.json", answers)
-    arguments = [f"--{name}={value}" for name, value in named.items()]
-    done = programs.python("-c", _SCORING, *arguments, check=True)
-    assert done.stdout == "False\n"  # TensorFlow takes seconds.
-    assert toy_squad.results(out)["f1"] == pytest.approx(100 * 3 / 9)
-
-
-def test_scoring_holds_the_lock_of_its_folder(tmp_path):
-    options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
-    with (
-        writing.lock_folder(options.output_dir, "training"),
-        pytest.raises(OSError, match="is in use by another"),
-    ):
-        run_squad.main(options)
-
-
 @pytest.mark.slow
 def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
     whole, parts = trained / "out", tmp_path / "parts"
@@ -296,19 +355,6 @@ def test_the_best_threshold_is_found_and_used(tmp_path):
     assert results["f1"] >= results["NoAns_total"] / results["total"] * 100
     # As the official script finds it, for answers chosen at the threshold.
     assert results["best_f1"] == pytest.approx(results["f1"], abs=1e-4)
-
-    # Combined with itself the system answers the same at the same threshold.
-    combined = toy_squad.run(
-        tmp_path,
-        do_predict=True,
-        do_eval=True,
-        version_2_with_negative=True,
-        null_score_diff_threshold="auto",
-        ensemble=f"{out}/nbest_predictions.json",
-        output_dir=tmp_path / "combined",
-    )
-    assert toy_squad.read_json(combined / "predictions.json") == answers
-    assert toy_squad.results(combined)["f1"] == results["f1"]
 
 
 @pytest.mark.shared

@@ -8,11 +8,11 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from commands import flags
+from tasks.classification import sentence_pairs
 from tasks.squad import squad_examples
 from vocab import tokenization
 
@@ -94,15 +94,15 @@ class SquadFeatures:
         segment_ids[self.num_query_tokens + 2 : len(self.tokens)] = 1
         return segment_ids
 
-    def record(self) -> dict[str, Sequence[Any] | np.ndarray]:
+    def record(self) -> dict[str, Sequence[int] | np.ndarray]:
         """Returns the features of a window under the names of the release."""
-        record: dict[str, Sequence[Any] | np.ndarray] = {
+        record: dict[str, Sequence[int] | np.ndarray] = {
             "unique_ids": [self.unique_id],
             "input_ids": self.input_ids,
             "input_mask": self.input_mask,
             "segment_ids": self.segment_ids,
         }
-        if self.start_position is not None:
+        if self.start_position is not None and self.end_position is not None:
             # As released: is_impossible is written, but never read.
             record["start_positions"] = [self.start_position]
             record["end_positions"] = [self.end_position]
@@ -117,11 +117,20 @@ class _Paragraph:
     word_of_piece: np.ndarray  # [num pieces] int32
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Question:
+    query: Sequence[str]  # Its pieces, after truncation.
+    answer: tuple[int, int] | None  # First and last piece of the paragraph.
+    is_impossible: bool
+
+
 def convert_examples_to_features(
     examples: Sequence[squad_examples.SquadExample],
     tokenizer: tokenization.FullTokenizer,
     options: WindowOptions,
+    *,
     progress: Progress | None = None,
+    counts: sentence_pairs.TruncationCounts | None = None,
 ) -> Iterator[list[SquadFeatures]]:
     """Yields the windows of each example, in order.
 
@@ -133,6 +142,7 @@ def convert_examples_to_features(
         tokenizer: text -> word pieces -> ids.
         options: for splitting paragraphs.
         progress: called during the work.
+        counts: counts the questions and their word pieces.
     """
     pieces_of = functools.cache(tokenizer.tokenize)
 
@@ -150,18 +160,18 @@ def convert_examples_to_features(
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
     for number, example in enumerate(examples, start=1):
         paragraph = paragraph_of(example.doc_tokens)
-        query = tokenizer.tokenize(example.question_text)
-        query = query[: options.max_query_length]
-        answer = _answer_span(example, paragraph, tokenizer)
-        windows = _windows(query, answer, paragraph, options, tokenizer)
-        yield [
-            SquadFeatures(
-                unique_id=next(unique_ids),
-                is_impossible=example.is_impossible,
-                **window,
-            )
-            for window in windows
-        ]
+        pieces = tokenizer.tokenize(example.question_text)
+        query = pieces[: options.max_query_length]
+        if counts:
+            counts.add(len(pieces), len(pieces) - len(query))
+        question = _Question(
+            query=query,
+            answer=_answer_span(example, paragraph, tokenizer),
+            is_impossible=example.is_impossible,
+        )
+        yield list(
+            _windows(question, paragraph, options, tokenizer, unique_ids)
+        )
         if progress:
             progress("windows", number, len(examples))
 
@@ -229,13 +239,13 @@ def pieces_of(
 
 
 def _windows(
-    query: Sequence[str],
-    answer: tuple[int, int] | None,
+    question: _Question,
     paragraph: _Paragraph,
     options: WindowOptions,
     tokenizer: tokenization.FullTokenizer,
-) -> Iterator[dict[str, Any]]:
-    """Yields what differs between the windows of a question."""
+    unique_ids: Iterator[int],
+) -> Iterator[SquadFeatures]:
+    query, answer = question.query, question.answer
     num_pieces, num_query_tokens = len(paragraph.pieces), len(query)
     offset = num_query_tokens + 2  # Of the paragraph.
     begin = _ids(["[CLS]", *query, "[SEP]"], tokenizer)
@@ -262,16 +272,17 @@ def _windows(
             if start <= answer[0] and answer[1] < start + length:
                 shift = offset - start
                 positions = (answer[0] + shift, answer[1] + shift)
-        tokens = ("[CLS]", *query, "[SEP]", *paragraph.pieces[part], "[SEP]")
-        yield {
-            "tokens": tokens,
-            "num_query_tokens": num_query_tokens,
-            "input_ids": input_ids,
-            "token_to_orig_map": token_to_orig_map,
-            "token_is_max_context": is_max_context,
-            "start_position": positions[0],
-            "end_position": positions[1],
-        }
+        yield SquadFeatures(
+            unique_id=next(unique_ids),
+            tokens=("[CLS]", *query, "[SEP]", *paragraph.pieces[part], "[SEP]"),
+            num_query_tokens=num_query_tokens,
+            input_ids=input_ids,
+            token_to_orig_map=token_to_orig_map,
+            token_is_max_context=is_max_context,
+            start_position=positions[0],
+            end_position=positions[1],
+            is_impossible=question.is_impossible,
+        )
 
 
 def _answer_span(

@@ -1,4 +1,4 @@
-"""SQuAD results: their flags, the chosen answers, files and scores."""
+"""SQuAD results: the chosen answers, their files and scores."""
 
 import dataclasses
 import json
@@ -6,73 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from absl import flags as absl_flags
-
-from commands import flags
 from files import json_text, messages, paths, writing
-from tasks.squad import (
-    squad_answers,
-    squad_examples,
-    squad_features,
-    squad_metrics,
-)
+from tasks.squad import squad_answers, squad_metrics
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
-# Value of --null_score_diff_threshold that selects the best threshold.
-AUTO = "auto"
-
-
-class _Threshold(absl_flags.FloatParser):
-    """Parses a number or "auto"."""
-
-    syntactic_help = f"a number or {AUTO}"
-
-    def convert(self, argument: Any) -> Any:
-        return argument if argument == AUTO else super().convert(argument)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
-    """Flags of run_squad.py for its questions and answers."""
-
-    train_file: flags.Path | None = flags.Group.FILES.optional(
-        "SQuAD file to train on."
-    )
-    predict_file: flags.Path | None = flags.Group.FILES.optional(
-        "SQuAD file with the questions to answer."
-    )
-    predictions_file: flags.Path | None = flags.Group.FILES.optional(
-        "Predictions for --do_eval without --do_predict; predictions.json in "
-        "--output_dir if not given. In version 2, null_odds.json is read next "
-        "to it."
-    )
-    ensemble: flags.Path | None = flags.Group.FILES.optional(
-        "nbest_predictions.json of several systems, comma-separated names or "
-        "globs: --do_predict combines them and runs no model."
-    )
-    answer_alignment: str = flags.Group.TRAINING.flag(
-        squad_examples.WORD,
-        "The label of an answer to train on: its first occurrence in the words "
-        "at answer_start, as released; or that at answer_start, for text "
-        "without spaces between words.",
-        choices=squad_examples.ALIGNMENTS,
-    )
-    null_score_diff_threshold: float | str = squad_answers.ANSWERS.flag(
-        0.0,
-        'Difference of logits above which the answer is "no answer", or '
-        f"{AUTO} for the value with the best F1 on --predict_file.",
-        parser=_Threshold(),
-    )
-    verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
-        "Log word pieces that could not be located in the paragraph."
-    )
-
-    @property
-    def windows(self) -> squad_features.WindowOptions:
-        """Options for splitting paragraphs into windows."""
-        return flags.narrow(squad_features.WindowOptions, self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +103,7 @@ def read(path: str, *, version_2_with_negative: bool) -> Decisions:
     return Decisions(texts=texts, null_odds=null_odds)
 
 
-def _by_id(path: str, kind: Any) -> dict[str, Any]:
+def _by_id(path: str, kind: type | tuple[type, ...]) -> dict[str, Any]:
     values = json_text.read_object(path)
     return {
         qas_id: json_text.field(values, qas_id, kind, path) for qas_id in values
@@ -174,7 +113,8 @@ def _by_id(path: str, kind: Any) -> dict[str, Any]:
 def score(
     gold: Mapping[str, Sequence[str]],
     decisions: Decisions,
-    options: SquadOptions,
+    *,
+    version_2_with_negative: bool,
 ) -> dict[str, float]:
     """Scores answers like the official script of their version.
 
@@ -188,7 +128,7 @@ def score(
     Raises:
         ValueError: a question has no null odds.
     """
-    if not options.version_2_with_negative:
+    if not version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)
     odds = decisions.null_odds
     if odds is not None and (missing := [i for i in gold if i not in odds]):

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tasks.squad import (
-    squad_answers,
+    squad_ensembles,
     squad_examples,
     squad_results,
 )
@@ -116,8 +116,11 @@ def test_examples_point_into_their_words_or_an_error(check, is_training):
 
 def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
     def is_right(found, content):
-        (combined, *_) = squad_answers.combine_nbest(
-            [found, found], list(found), squad_answers.AnswerOptions()
+        (combined, *_) = squad_ensembles.combine_nbest(
+            [found, found],
+            list(found),
+            n_best_size=20,
+            version_2_with_negative=False,
         )
         return math.isfinite(combined.nbest[0].probability) and {
             qas_id: [vars(candidate) for candidate in nbest]
@@ -128,7 +131,7 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
         }
 
     check(
-        squad_answers.read_nbest,
+        squad_ensembles.read_nbest,
         "nbest_predictions.json",
         (c for c in mutations.of_json(3, _NBEST) if c.strip() != b"{}"),
         is_right,

@@ -1,15 +1,6 @@
 """Ranked answers, decisions and scores, and the files they are read from."""
 
-import math
-
-import pytest
-from absl import flags
-
-from tasks.squad import (
-    squad_answers,
-    squad_results,
-)
-from tests import programs
+from tasks.squad import squad_answers, squad_results
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
@@ -21,10 +12,6 @@ def _answer(qas_id, text, null_odds):
     return squad_answers.RankedAnswers(
         qas_id=qas_id, nbest=(entry,), null_odds=null_odds
     )
-
-
-def _options(**changes):
-    return programs.parse(squad_results.SquadOptions, **changes)
 
 
 def _version_2():
@@ -56,13 +43,14 @@ def test_texts_are_scored_as_they_are():
         null_odds={"a": 2.0, "b": 3.0, "c": -1.0},
         threshold=2.5,
     )
-    options = _options(version_2_with_negative=True)
-    scores = squad_results.score(_GOLD, decisions, options)
+    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
     assert scores["exact"] == scores["f1"] == 100
     assert scores["best_f1"] == 100
     assert scores["null_score_diff_threshold"] == 2.5
     scores = squad_results.score(
-        {"a": ("oslo",)}, squad_results.Decisions(texts={"a": "x"}), _options()
+        {"a": ("oslo",)},
+        squad_results.Decisions(texts={"a": "x"}),
+        version_2_with_negative=False,
     )
     assert scores == {"exact_match": 0, "f1": 0}
 
@@ -77,17 +65,3 @@ def test_answers_are_read_as_they_are_written(tmp_path):
     (tmp_path / "null_odds.json").unlink()
     given = squad_results.read(path, version_2_with_negative=True)
     assert given.null_odds is None
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("auto", "auto"), ("-24.3", -24.3), ("inf", math.inf)]
-)
-def test_the_threshold_is_a_number_or_auto(text, value):
-    options = _options(null_score_diff_threshold=text)
-    assert options.null_score_diff_threshold == value
-
-
-@pytest.mark.parametrize("text", ["best", ""])
-def test_other_thresholds_are_refused(text):
-    with pytest.raises(flags.Error, match="null_score_diff_threshold"):
-        _options(null_score_diff_threshold=text)
