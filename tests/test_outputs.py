@@ -38,6 +38,8 @@ _COMMANDS = (
     f"{_EXTRACT} --output_file=text.txt",
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
     "--output_file=trivia.json",
+    "tools.evaluate_squad --predict_file=text.txt --output_dir=squad "
+    "--ensemble=squad/nbest_predictions.json",
     f"{_EXTEND} --output_file=vocab.txt",
     "tools.learn_vocab --input_file=te*.txt --output_file=text.txt",
     f"tools.plot_attention {_MODEL} --text=rain --output_file=vocab.txt",
@@ -74,6 +76,8 @@ def folder_of_inputs(tmp_path_factory):
     (folder / "text-00001").write_text(_TEXT)
     (folder / "words.txt").write_text("snowfall\n")
     (folder / "trivia.json").write_text(_TRIVIA)
+    (folder / "squad").mkdir()
+    (folder / "squad/nbest_predictions.json").write_text("{}")
     (folder / "pages").mkdir()
     (folder / "pages/page.txt").write_text("They saw rain.")
     for path in (

@@ -14,6 +14,7 @@ probabilities of answers; its predictions are written too.
 
 import dataclasses
 import os
+from collections.abc import Sequence
 
 from absl import logging
 
@@ -70,14 +71,19 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: a file has the wrong format, or other questions.
+        ValueError: a file has the wrong format, or other questions; or an
+            ensemble would replace the answers of one of its systems.
     """
-    writing.check_folder(options.output_dir)
-    with run_record.locked(options.output_dir):
-        _run(options)
+    folder = options.output_dir
+    writing.check_folder(folder)
+    systems = paths.expand(options.ensemble) if options.ensemble else []
+    outputs = [os.path.join(folder, name) for name in squad_results.FILES]
+    writing.check_files(outputs, systems)
+    with run_record.locked(folder):
+        _run(options, systems)
 
 
-def _run(options: Options) -> None:
+def _run(options: Options, systems: Sequence[str]) -> None:
     version_2, folder = options.version_2_with_negative, options.output_dir
     is_auto = options.null_score_diff_threshold == squad_options.AUTO
     questions, gold = squad_examples.read_questions(
@@ -85,8 +91,7 @@ def _run(options: Options) -> None:
         version_2_with_negative=version_2,
         with_gold=options.do_eval or is_auto,
     )
-    if options.ensemble:
-        systems = paths.expand(options.ensemble)
+    if systems:
         logging.info("Combining %d systems: %s", len(systems), systems)
         answers = squad_ensembles.combine_nbest(
             [squad_ensembles.read_nbest(path) for path in systems],

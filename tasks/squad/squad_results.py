@@ -11,7 +11,8 @@ from tasks.squad import squad_answers, squad_metrics
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
-_NULL_ODDS = "null_odds.json"
+_NBEST, _NULL_ODDS = "nbest_predictions.json", "null_odds.json"
+FILES = (PREDICTIONS, _NBEST, _NULL_ODDS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def write(
     """
     files: dict[str, Mapping[str, Any]] = {
         PREDICTIONS: decisions.texts,
-        "nbest_predictions.json": {
+        _NBEST: {
             answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
             for answer in answers
         },
