@@ -179,13 +179,13 @@ def _vectors(
 
 def _load_model(options, config):
     from modeling import bert
-    from training import devices, initialization, prediction
+    from training import devices, prediction, warm_start
 
     strategy = devices.prepare(options)
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
-        initialization.load_pretrained(model, options)
+        warm_start.load_pretrained(model, options)
     return prediction.HiddenLayers(
         strategy,
         model,

@@ -23,7 +23,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from commands import flags, program
+from commands import flags
 from files import paths, writing
 from modeling import config as config_lib
 from modeling import huggingface_config
@@ -41,7 +41,7 @@ from tasks.classification import (
     sentence_pairs,
 )
 from tasks.classification import options as options_lib
-from training import fine_tuning, model_folder, records, run_record
+from training import fine_tuning, model_folder, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -227,13 +227,8 @@ def _stated_labels(options: Options) -> labels.LabelSet | None:
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    # A model that is not trained keeps the flags of its training.
-    options = fine_tuning.follow_model(
-        options, SentenceClassification.kind, flags.given()
-    )
-    tokenizer = tokenization.open_tokenizer(options)
-    fine_tuning.run(SentenceClassification, options, tokenizer)
+    fine_tuning.run(SentenceClassification, options)
 
 
 if __name__ == "__main__":
-    program.start(Options, run_record.recorded(run))
+    fine_tuning.main(SentenceClassification, Options)

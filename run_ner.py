@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from commands import flags, program
 from files import messages, paths, writing
 from modeling import config as config_lib
 from tasks import task
 from tasks.tagging import conll, entities, labels, ner, tag_schemes
-from training import fine_tuning, model_folder, records, run_record
+from training import fine_tuning, model_folder, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -284,10 +283,8 @@ def _warn_of_unknown_types(
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    # A model that is not trained keeps the flags of its training.
-    options = fine_tuning.follow_model(options, Tagging.kind, flags.given())
-    fine_tuning.run(Tagging, options, tokenization.open_tokenizer(options))
+    fine_tuning.run(Tagging, options)
 
 
 if __name__ == "__main__":
-    program.start(Options, run_record.recorded(run))
+    fine_tuning.main(Tagging, Options)

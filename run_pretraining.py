@@ -15,23 +15,15 @@ same command again: training resumes from the last checkpoint, and the result is
 identical to that of an uninterrupted run.
 """
 
-import functools
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from absl import logging
 
 from commands import program
-from files import paths, run_files, writing
+from files import paths, writing
 from modeling import config as config_lib
 from training import flags as training_flags
-from training import model_folder, run_record, workers
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from training import input_pipeline, objectives
+from training import model_folder, run_record
 
 Options = training_flags.PretrainingOptions
 
@@ -46,57 +38,13 @@ def run(options: Options) -> None:
     config = check(options)
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
-    from modeling import heads
-    from training import (
-        devices,
-        initialization,
-        input_pipeline,
-        loop,
-        objectives,
-        pretraining,
-        pretraining_data,
-        steps,
-    )
+    from training import pretraining
+    from training import run as run_lib
 
-    strategy = devices.prepare(options)
-    train_records, held_out_records = pretraining_data.open_records(
-        options, config
-    )
-    input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
-    devices.set_seed(options.random_seed)
-    with strategy.scope():
-        model = heads.BertForPreTraining(config, objective=options.objective)
-    logging.info("%s parameters", f"{model.count_params():,}")
-    objective = objectives.Pretraining(model, options.objective)
-    communicator = workers.Communicator(strategy)
-    if workers.is_chief():
-        pretraining.describe(options, config, train_records.files.paths[0])
-    communicator.barrier()
-
-    evaluate = functools.partial(
-        loop.evaluate,
-        steps.Evaluator(
-            strategy,
-            objective,
-            devices.execution_mode(strategy, options.jit_compile),
-        ),
-        held_out_records,
-        batch_size=options.eval_batch_size,
-        num_batches=options.max_eval_steps,
-    )
-    metrics: Mapping[str, float] | None = None
+    experiment = pretraining.PretrainingExperiment(options, config)
     if options.do_train:
-        step, metrics = _train(
-            strategy, objective, train_records, options, evaluate
-        )
-    else:
-        step = initialization.load_for_evaluation(strategy, model, options)
-    if options.do_eval:
-        results = {**(metrics or evaluate()), "global_step": step}
-        if workers.is_chief():
-            path = os.path.join(options.output_dir, "eval_results.txt")
-            run_files.write_results(path, results)
-    communicator.barrier()
+        pretraining.log_baselines(experiment.records)
+    run_lib.run(experiment, options)
 
 
 def check(options: Options) -> config_lib.BertConfig:
@@ -127,46 +75,6 @@ def check(options: Options) -> config_lib.BertConfig:
 def _real(path: str) -> str:
     """Returns the same spelling for each path of a file."""
     return path if paths.is_remote(path) else os.path.realpath(path)
-
-
-def _train(
-    strategy: "tf.distribute.Strategy",
-    objective: "objectives.Pretraining",
-    source: "input_pipeline.RecordSource",
-    options: Options,
-    evaluate: Callable[[], Mapping[str, float]],
-) -> tuple[int, Mapping[str, float] | None]:
-    """Trains; returns the last step and its held-out metrics, if any."""
-    from training import (
-        checkpointing,
-        devices,
-        initialization,
-        input_pipeline,
-        loop,
-        pretraining,
-    )
-
-    plan = pretraining.plan(options, source, evaluate)
-    saved = checkpointing.latest_state(options.output_dir)
-    mode = devices.execution_mode(
-        strategy,
-        options.jit_compile,
-        num_train_steps=plan.num_train_steps,
-        saved=saved.get("execution"),
-    )
-    # The batch of a step is a function of the seed and the step.
-    batches = input_pipeline.training_batches(
-        source,
-        options,
-        strategy.num_replicas_in_sync,
-        row_length=options.max_seq_length,
-    )
-    trainer = initialization.make_trainer(strategy, objective, options, mode)
-    # Weights, moments and step: those of the latest checkpoint, if any.
-    step = initialization.initialize(trainer, options, plan)
-    if step < plan.end:
-        pretraining.log_baselines(source)
-    return loop.train(trainer, batches, options, plan, step)
 
 
 if __name__ == "__main__":

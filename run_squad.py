@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from commands import flags, program
+from commands import flags
 from files import paths, progress, run_files
 from modeling import config as config_lib
 from tasks import task
@@ -37,7 +37,7 @@ from tasks.squad import (
     squad_features,
     squad_results,
 )
-from training import fine_tuning, model_folder, records, run_record
+from training import fine_tuning, model_folder, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -70,6 +70,8 @@ class QuestionAnswering(task.Task[None, _Ranked]):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
+        if options.verbose_logging:
+            logging.set_verbosity(logging.DEBUG)
         if options.do_train:
             paths.check_readable(flags.needed(options.train_file, "train_file"))
         if {task.EVAL, task.PREDICT} & {*options.needed_splits}:
@@ -223,25 +225,9 @@ class QuestionAnswering(task.Task[None, _Ranked]):
 
 
 def run(options: Options) -> None:
-    """Trains, predicts and evaluates according to the options.
-
-    Raises:
-        ValueError: the options, files and checkpoints are incompatible.
-    """
-    # A model that is not trained keeps the flags of its training.
-    options = fine_tuning.follow_model(
-        options, QuestionAnswering.kind, flags.given()
-    )
-    tokenizer = tokenization.open_tokenizer(options)
-    fine_tuning.run(QuestionAnswering, options, tokenizer)
-
-
-def main(options: Options) -> None:
-    """Runs the script, and records it."""
-    if options.verbose_logging:
-        logging.set_verbosity(logging.DEBUG)
-    run_record.recorded(run)(options)
+    """Trains, predicts and evaluates according to the options."""
+    fine_tuning.run(QuestionAnswering, options)
 
 
 if __name__ == "__main__":
-    program.start(Options, main)
+    fine_tuning.main(QuestionAnswering, Options)

@@ -18,12 +18,12 @@ import dataclasses
 import os
 from typing import Any
 
-from commands import flags, program
+from commands import flags
 from files import paths, writing
 from modeling import config as config_lib
 from tasks import swag, task
 from tasks.classification import labeled_task, predictions, sentence_pairs
-from training import fine_tuning, model_folder, records, run_record
+from training import fine_tuning, model_folder, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -140,13 +140,8 @@ def _find(options: Options, split: str) -> str:
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    # A model that is not trained keeps the flags of its training.
-    options = fine_tuning.follow_model(
-        options, MultipleChoice.kind, flags.given()
-    )
-    tokenizer = tokenization.open_tokenizer(options)
-    fine_tuning.run(MultipleChoice, options, tokenizer)
+    fine_tuning.run(MultipleChoice, options)
 
 
 if __name__ == "__main__":
-    program.start(Options, run_record.recorded(run))
+    fine_tuning.main(MultipleChoice, Options)

@@ -50,6 +50,10 @@ class Command:
     is_whole: bool
 
 
+# The functions that start a program.
+STARTS = ("program.start", "fine_tuning.main")
+
+
 @functools.cache
 def programs() -> dict[str, str]:
     """Returns the module of each program by the name that commands give it."""
@@ -59,7 +63,8 @@ def programs() -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
         if parts[0].startswith((".", "tests")):
             continue
-        if '\nif __name__ == "__main__":' in text and "program.start" in text:
+        is_program = '\nif __name__ == "__main__":' in text
+        if is_program and any(start in text for start in STARTS):
             module = ".".join(parts)
             found[module if len(parts) > 1 else f"{module}.py"] = module
     return found

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import programs, toy_sentences
+from training import fine_tuning
 
 _PAGE = pathlib.Path(__file__).parents[1] / "docs" / "adding_a_task.md"
 # A word of a text says its rating.
@@ -55,7 +56,7 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
         train_batch_size=16,
         **programs.STAGES,
     )
-    script.run(options)
+    fine_tuning.run(script.Rating, options)
     found = np.array((out / "predict_ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9
     assert "eval_accuracy" in (out / "eval_results.txt").read_text()

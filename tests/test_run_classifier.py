@@ -14,7 +14,7 @@ from tests import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
-    fine_tuning,
+    model_folder,
     record_files,
 )
 
@@ -374,7 +374,7 @@ def test_a_model_that_is_not_trained_keeps_its_data(
     def followed(**changes):
         options = toy.parse({**named, **changes})
         kind = run_classifier.SentenceClassification.kind
-        return fine_tuning.follow_model(options, kind, set(changes))
+        return model_folder.follow(options, kind, set(changes))
 
     caplog.set_level("WARNING")
     caplog.clear()

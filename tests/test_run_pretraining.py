@@ -16,10 +16,10 @@ from modeling import checkpoints
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
-    initialization,
-    loop,
+    evaluation,
+    failures,
     optimization,
-    reporting,
+    run,
     steps,
 )
 
@@ -98,9 +98,9 @@ def test_results_have_the_layout_of_the_release(unbroken):
 @pytest.mark.parametrize(
     ("step", "event"),
     [
-        (4, "training"),
-        pytest.param(8, "evaluation", marks=pytest.mark.slow),
-        pytest.param(13, "evaluation", marks=pytest.mark.slow),
+        (4, "report_training"),
+        pytest.param(8, "report_evaluation", marks=pytest.mark.slow),
+        pytest.param(13, "report_evaluation", marks=pytest.mark.slow),
     ],
 )
 def test_sigterm_then_the_same_command_gives_the_same_run(
@@ -123,14 +123,14 @@ def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     tmp_path, monkeypatch
 ):
     saved = []
-    evaluate = loop.evaluate
+    evaluate = evaluation.evaluate
 
     def seen(*args, **options):
         prefix = checkpointing.latest(str(tmp_path / "out"))
         saved.append(prefix and checkpointing.step_of(prefix))
         return evaluate(*args, **options)
 
-    monkeypatch.setattr(loop, "evaluate", seen)
+    monkeypatch.setattr(evaluation, "evaluate", seen)
     toy.run(
         tmp_path,
         num_train_steps=5,
@@ -180,7 +180,7 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
     whole, stopped = (tmp_path / name for name in names)
     toy.run(whole, **_FLAGS)
     with pytest.MonkeyPatch.context() as patch:
-        toy.stop_at(patch, 4, "training")
+        toy.stop_at(patch, 4)
         with pytest.raises(SystemExit):
             toy.run(stopped, **_FLAGS)
     toy.run(stopped, **_FLAGS)
@@ -284,13 +284,13 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
     tmp_path, unbroken, caplog, monkeypatch
 ):
     trainers = []
-    initialize = initialization.initialize
+    start = run._start
 
-    def seen(trainer, options, plan):
+    def seen(trainer, *others):
         trainers.append(trainer)
-        return initialize(trainer, options, plan)
+        return start(trainer, *others)
 
-    monkeypatch.setattr(initialization, "initialize", seen)
+    monkeypatch.setattr(run, "_start", seen)
     shutil.copytree(unbroken / "out", tmp_path / "out")
     values = {
         "weight_decay": 0.5,
@@ -342,7 +342,7 @@ def test_skipped_steps_are_left_out_of_means_and_told_of(
 def _run_to_infinity(folder, **changes):
     """Runs at a far too high rate; returns the message of the error."""
     toy.write_config(folder / "bert_config.json", **_NO_DROPOUT)
-    with pytest.raises(reporting.NonFiniteLossError) as caught:
+    with pytest.raises(failures.NonFiniteLossError) as caught:
         toy.run(
             folder,
             learning_rate=1e30,

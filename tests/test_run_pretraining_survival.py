@@ -50,7 +50,7 @@ def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
         kills += 1
         _check_no_file_is_partial(folder / "out")
     assert toy.start(folder, **_LONG).wait() == 0
-    toy.check_same_run(folder, unbroken, _LONG["num_train_steps"])
+    toy.check_same_run(folder, unbroken, _LONG["num_train_steps"], kills)
 
 
 def _reported_steps(folder):

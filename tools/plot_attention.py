@@ -98,10 +98,10 @@ def run(options: Options) -> None:
     )
     # Late: these import TensorFlow, and the checks above are quick.
     from modeling import bert
-    from training import initialization
+    from training import warm_start
 
     model = bert.BertModel(config)
-    initialization.load_pretrained(model, options)
+    warm_start.load_pretrained(model, options)
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

@@ -1,17 +1,18 @@
-"""Checkpoint saving: the latest ones, and the best by a held-out metric.
+"""Checkpoint saving and resuming: the latest ones, and the best.
 
 A run's folder contains `model.ckpt-N` with the release's variable names, with
-moments and step; for each, additional state for an exact resume in
-`model.ckpt-N.state.json`; and the best weights in `best/`. `initialization`
-restores them.
+moments and step; for each, the state for an exact resume in
+`model.ckpt-N.state.json`; and the best weights by a held-out metric in `best/`.
 """
 
 import contextlib
+import dataclasses
+import json
 import math
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -27,6 +28,27 @@ _NAME = "model.ckpt"
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunState:
+    """The state of a run besides its variables, in `model.ckpt-N.state.json`.
+
+    Attributes:
+        flags: the values of the flags.
+        data: identifies the training data, as JSON.
+        execution: `devices.saved_execution` of the steps.
+        loss_scale: that of float16; empty for other precisions.
+    """
+
+    flags: Mapping[str, Any]
+    data: Mapping[str, Any]
+    execution: Mapping[str, str]
+    loss_scale: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the content of the file, with tuples as lists."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
 def prefix_of(output_dir: str, step: int) -> str:
@@ -64,7 +86,7 @@ def save(
     output_dir: str,
     step: int,
     variables: Mapping[str, tf.Variable],
-    state: Mapping[str, object],
+    state: Mapping[str, Any],
     keep: int,
     keep_every: int = 0,
 ) -> str:
@@ -140,12 +162,140 @@ def load_state(prefix: str) -> dict[str, Any] | None:
 def latest_state(output_dir: str) -> dict[str, Any]:
     """Reads the state of the checkpoint to resume; empty if there is none.
 
-    `load_state`, with which the run resumes, reports a file that is damaged.
+    `resume` reports a file that is damaged.
     """
     prefix = latest(output_dir)
     with contextlib.suppress(ValueError):
         return (load_state(prefix) if prefix else None) or {}
     return {}
+
+
+# ------------------------------------------------------------------- Resuming
+
+
+class Resumed(NamedTuple):
+    """The checkpoint from which a run resumes.
+
+    Attributes:
+        prefix: its path.
+        step: the number of completed steps.
+        state: the content of its state file; None if it has none, as one of
+            the original program.
+    """
+
+    prefix: str
+    step: int
+    state: Mapping[str, Any] | None
+
+
+def resume(
+    output_dir: str, model: keras.Model, slots: Mapping[str, tf.Variable]
+) -> Resumed | None:
+    """Loads the latest checkpoint of a folder; if damaged, the one before.
+
+    Args:
+        output_dir: the run's folder.
+        model: receives the weights.
+        slots: the optimizer's moments by release name, which are filled.
+
+    Returns:
+        None if the folder has no checkpoint.
+
+    Raises:
+        OSError, ValueError: none of the checkpoints can be read.
+    """
+    faults = []
+    for prefix in newest_first(output_dir):
+        try:
+            state = load_state(prefix)
+            checkpoints.load(model, prefix)
+            load_slots(prefix, slots)
+            step = load_step(prefix)
+        except (OSError, ValueError) as error:
+            logging.warning("%s cannot be read: %s", prefix, error)
+            faults.append(error)
+            continue
+        logging.info("Resumed from %s at step %d.", prefix, step)
+        return Resumed(prefix, step, state)
+    if faults:
+        raise faults[0]
+    return None
+
+
+def check_same_run(
+    resumed: Resumed, now: RunState, result_flags: Collection[str]
+) -> Mapping[str, float]:
+    """Compares the run that saved a checkpoint with the one that resumes it.
+
+    A difference that makes the checkpoint unusable is an error; the others are
+    one warning.
+
+    Args:
+        resumed: the checkpoint.
+        now: the state of this run.
+        result_flags: the flags that change the trained weights.
+
+    Returns:
+        The loss scale that was saved, in the form of `RunState`.
+
+    Raises:
+        ValueError: the checkpoint has weights only.
+    """
+    saved = resumed.state
+    if saved is None:
+        return {}
+    if "loss_scale" not in saved:
+        raise ValueError(
+            f"{resumed.prefix} cannot be resumed: it has weights only, like "
+            "the best checkpoint of a run. To resume that run, pass its "
+            "--output_dir. To start from these weights, pass them as "
+            "--init_checkpoint with another --output_dir."
+        )
+    before = _compared(saved, result_flags)
+    differing = messages.changes(before, _compared(now.as_json(), result_flags))
+    if differing:
+        logging.warning(
+            "Resuming from %s with other settings: %s. The result will not be "
+            "that of an uninterrupted run.",
+            resumed.prefix,
+            ", ".join(differing.values()),
+        )
+    return saved["loss_scale"]
+
+
+def _compared(
+    state: Mapping[str, Any], result_flags: Collection[str]
+) -> dict[str, Any]:
+    """Returns the values of a state on which the result depends, by name."""
+    flags = {
+        name: value
+        for name, value in state.get("flags", {}).items()
+        if name in result_flags
+    }
+    # It tells more than the flag, which may be "auto".
+    flags.pop("jit_compile", None)
+    return {**flags, **state.get("execution", {}), **state.get("data", {})}
+
+
+def to_evaluate(output_dir: str, *, uses_best: bool) -> str | None:
+    """Returns the checkpoint of a run to evaluate; None if there is none.
+
+    Args:
+        output_dir: the run's folder.
+        uses_best: whether it is the best one, otherwise the latest.
+
+    Raises:
+        ValueError: there is no best one.
+    """
+    if not uses_best:
+        return latest(output_dir)
+    prefix = latest(best_folder(output_dir))
+    if prefix is None:
+        raise ValueError(
+            f"{output_dir} has no best checkpoint. Training keeps one if it "
+            "evaluates (--eval_every_epoch, --eval_every_steps)."
+        )
+    return prefix
 
 
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
@@ -182,14 +332,59 @@ def _remove(prefix: str) -> None:
         paths.remove(prefix + part)
 
 
+# ------------------------------------------------------------------------ Best
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestRecord:
+    """The content of best.json.
+
+    Attributes:
+        metric: the name of the held-out metric.
+        step: the step of the best weights.
+        value: the value of the metric.
+        evaluations_since: the number of evaluations after `step`.
+        last_step: the step of the last evaluation.
+    """
+
+    metric: str
+    step: int
+    value: float
+    evaluations_since: int
+    last_step: int
+
+
 def best_folder(output_dir: str) -> str:
     """Names the folder of a run's best checkpoint."""
     return os.path.join(output_dir, run_files.BEST)
 
 
-def remove_best(output_dir: str) -> None:
-    """Removes the best checkpoint that an earlier run left in a folder."""
+def _read_best(output_dir: str) -> BestRecord | None:
+    path = os.path.join(best_folder(output_dir), run_files.BEST_RECORD)
+    if not paths.exists(path):
+        return None
+    return BestRecord(**json_text.read_object(path))
+
+
+def remove_best(output_dir: str, *, after: int = 0) -> None:
+    """Removes the best checkpoint if it is of steps that were given up.
+
+    Args:
+        output_dir: the run's folder.
+        after: the step at which the run starts or resumes. Later steps are
+            repeated; at 0, a best checkpoint is of an earlier run.
+    """
     folder = best_folder(output_dir)
+    if after:
+        record = _read_best(output_dir)
+        if record is None or record.step <= after:
+            return
+        logging.warning(
+            "The weights in %s are removed: they are of step %d, which is "
+            "repeated.",
+            folder,
+            record.step,
+        )
     paths.remove(os.path.join(folder, run_files.BEST_RECORD))
     paths.remove(os.path.join(folder, "checkpoint"))
     for step in saved_steps(folder):
@@ -197,7 +392,7 @@ def remove_best(output_dir: str) -> None:
 
 
 class BestCheckpoint:
-    """Keeps the weights with the best held-out metric in `best/`.
+    """The weights with the best held-out metric, in `best/`.
 
     The files that describe the model are copied, so that the folder can be
     used like any other model folder.
@@ -205,17 +400,25 @@ class BestCheckpoint:
     Args:
         output_dir: the run's folder.
         metric: the name of the metric.
+        first_step: the step at which the run starts or resumes. Evaluations of
+            later steps are repeated, so they do not count.
         higher_is_better: False for losses.
+        eval_every_steps: the steps between evaluations.
         patience: evaluations without improvement after which to stop; 0 for
             never.
+
+    Attributes:
+        record: that of the best weights; None if there are none yet.
     """
 
     def __init__(
         self,
         output_dir: str,
         metric: str,
+        first_step: int = 0,
         *,
         higher_is_better: bool = True,
+        eval_every_steps: int = 1,
         patience: int = 0,
     ):
         self._output_dir = output_dir
@@ -223,12 +426,22 @@ class BestCheckpoint:
         self._metric = metric
         self._sign = 1 if higher_is_better else -1
         self._patience = patience
-        self._path = os.path.join(self.folder, run_files.BEST_RECORD)
-        self.record: dict[str, Any] | None = None
-        if paths.exists(self._path):
-            record = json_text.read_object(self._path)
-            # The values of another metric are not compared.
-            self.record = record if record["metric"] == metric else None
+        record = _read_best(output_dir)
+        # The values of another metric are not compared.
+        if record is not None and record.metric != metric:
+            record = None
+        if record is not None and record.last_step > first_step:
+            every = eval_every_steps
+            record = dataclasses.replace(
+                record,
+                evaluations_since=first_step // every - record.step // every,
+                last_step=max(first_step // every * every, record.step),
+            )
+        self.record = record
+
+    def has_evaluation(self, step: int) -> bool:
+        """Returns whether the last evaluation was at this step or later."""
+        return self.record is not None and self.record.last_step >= step
 
     def offer(
         self,
@@ -239,7 +452,7 @@ class BestCheckpoint:
         """Saves the weights if they are the best so far."""
         value, best = float(results[self._metric]), self.record
         if math.isfinite(value) and (
-            best is None or self._sign * (value - best["value"]) > 0
+            best is None or self._sign * (value - best.value) > 0
         ):
             # First, so that the weights are never without their description.
             for name in _COMPANIONS:
@@ -248,11 +461,13 @@ class BestCheckpoint:
                     writing.copy_file(path, os.path.join(self.folder, name))
             save(self.folder, step, variables, state={}, keep=1)
             self._write(
-                metric=self._metric,
-                step=step,
-                value=value,
-                evaluations_since=0,
-                last_step=step,
+                BestRecord(
+                    metric=self._metric,
+                    step=step,
+                    value=value,
+                    evaluations_since=0,
+                    last_step=step,
+                )
             )
             logging.info(
                 "best %s so far: %.4g, kept in %s",
@@ -262,26 +477,25 @@ class BestCheckpoint:
             )
         elif best is None:
             logging.warning("%s is %s, so it is not kept.", self._metric, value)
-        # A resumed run may repeat an evaluation.
-        elif step > best["last_step"]:
-            since = best["evaluations_since"] + 1
+        else:
             self._write(
-                **best | {"evaluations_since": since, "last_step": step}
+                dataclasses.replace(
+                    best,
+                    evaluations_since=best.evaluations_since + 1,
+                    last_step=step,
+                )
             )
 
-    def is_over(self, step: int) -> bool:
-        """Returns whether training ends at a step.
-
-        It ends if `patience` evaluations brought no improvement. A run that was
-        killed before it saved its last step repeats the steps up to that one.
-        """
+    @property
+    def is_over(self) -> bool:
+        """Whether `patience` evaluations brought no improvement."""
         return (
             self._patience > 0
             and self.record is not None
-            and self.record["evaluations_since"] >= self._patience
-            and step >= self.record["last_step"]
+            and self.record.evaluations_since >= self._patience
         )
 
-    def _write(self, **record: Any) -> None:
+    def _write(self, record: BestRecord) -> None:
         self.record = record
-        writing.write_json(self._path, record)
+        path = os.path.join(self.folder, run_files.BEST_RECORD)
+        writing.write_json(path, dataclasses.asdict(record))

@@ -6,7 +6,7 @@ A flag that the release has too keeps its name and default.
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from commands import flags
 from tasks import task
@@ -270,6 +270,11 @@ class TrainingOptions(TpuOptions):
             )
 
     @property
+    def num_similar_runs(self) -> int:
+        """The number of runs with this batch size, which share their steps."""
+        return 1
+
+    @property
     def is_causal(self) -> bool:
         """Whether each token attends only to itself and preceding tokens."""
         # Only some of the scripts have the flag of `AblationOptions`.
@@ -384,8 +389,6 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
         "Batch sizes to try instead of --train_batch_size, each with every "
         "rate; the paper's are 16,32.",
     )
-    # The flag of the batch size of evaluation.
-    eval_batch_flag: ClassVar[str] = "predict_batch_size"
 
     def __post_init__(self):
         if not (self.do_train or self.do_eval or self.do_predict):
@@ -440,6 +443,15 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
         return self.num_trials > 1 or len(self.grid) > 1
 
     @property
+    def held_out_batch_size(self) -> int:
+        """The batch size of evaluation."""
+        return self.predict_batch_size
+
+    @property
+    def num_similar_runs(self) -> int:
+        return self.num_trials * len(self.learning_rates or (0,))
+
+    @property
     def evaluates_while_training(self) -> bool:
         """Whether held-out data are evaluated during training."""
         return self.do_train and bool(
@@ -471,7 +483,9 @@ class SequenceOptions(FineTuningOptions):
         changes_result=True,
     )
 
-    eval_batch_flag = "eval_batch_size"
+    @property
+    def held_out_batch_size(self) -> int:
+        return self.eval_batch_size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""Pre-training: records, baselines and plan of a run."""
+"""The experiment of pre-training, and the baselines of its losses."""
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,32 +10,117 @@ from absl import logging
 
 from files import lines, paths, run_files
 from modeling import config as config_lib
-from training import flags as training_flags
+from modeling import heads
+from tasks import task as task_lib
 from training import (
-    initialization,
+    devices,
+    evaluation,
+    experiment,
     input_pipeline,
     model_folder,
+    objectives,
+    pretraining_data,
     sidecars,
+    steps,
+    workers,
 )
+from training import flags as training_flags
 
-# Patterns of the variables of the heads, which many published encoders lack.
-_HEADS = ("cls/predictions/.*", "cls/seq_relationship/.*")
+_Options = training_flags.PretrainingOptions
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
 
 
+class PretrainingExperiment(
+    experiment.Experiment[_Options, objectives.Pretraining]
+):
+    """A masked language model, its records and held-out losses.
+
+    Args:
+        options: the flags of the run.
+        config: the configuration of the model.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the records do not fit the flags, the model or each other.
+    """
+
+    # Many published encoders lack the heads.
+    new_variables = ("cls/predictions/.*", "cls/seq_relationship/.*")
+    metric = "loss"
+    higher_is_better = False
+
+    def __init__(self, options: _Options, config: config_lib.BertConfig):
+        super().__init__(devices.prepare(options))
+        self.records, self._held_out = pretraining_data.open_records(
+            options, config
+        )
+        input_pipeline.check_batch_size(
+            options, self.strategy.num_replicas_in_sync
+        )
+        self.row_length = options.max_seq_length
+        self._config, self._objective_name = config, options.objective
+        self._evaluator: steps.Evaluator | None = None
+        self._eval_batch_size = options.eval_batch_size
+        self._max_eval_steps = options.max_eval_steps
+        self._jit_compile = options.jit_compile
+        if options.do_eval:
+            self.splits = (task_lib.EVAL,)
+
+    def make_objective(self) -> objectives.Pretraining:
+        model = heads.BertForPreTraining(
+            self._config, objective=self._objective_name
+        )
+        return objectives.Pretraining(model, self._objective_name)
+
+    def describe(self, options: _Options) -> Mapping[str, Any]:
+        return describe(options, self._config, self.records.files.paths[0])
+
+    def length(self, options: _Options) -> experiment.Length:
+        return experiment.Length(
+            num_train_steps=options.num_train_steps,
+            num_warmup_steps=options.num_warmup_steps,
+            stop_at_step=options.stop_at_step,
+            eval_every_steps=options.eval_every_steps,
+        )
+
+    def evaluate(self) -> Mapping[str, float]:
+        if self._evaluator is None:
+            self._evaluator = steps.Evaluator(
+                self.strategy,
+                self.objective,
+                devices.execution_mode(self.strategy, self._jit_compile),
+            )
+        return evaluation.evaluate(
+            self._evaluator,
+            self._held_out,
+            batch_size=self._eval_batch_size,
+            num_batches=self._max_eval_steps,
+        )
+
+    def write_results(
+        self, options: _Options, step: int, metrics: Mapping[str, float] | None
+    ) -> Mapping[str, float]:
+        results = {**(metrics or self.evaluate()), "global_step": step}
+        if workers.is_chief():
+            path = os.path.join(options.output_dir, "eval_results.txt")
+            run_files.write_results(path, results)
+        return results
+
+
 def describe(
-    options: training_flags.PretrainingOptions,
-    config: config_lib.BertConfig,
-    record_file: str,
-) -> None:
-    """Describes the model in its folder; see `model_folder.describe`.
+    options: _Options, config: config_lib.BertConfig, record_file: str
+) -> dict[str, Any]:
+    """Describes the model; the chief writes it into the run's folder.
 
     Args:
         options: the flags of the run.
         config: of the model.
         record_file: its sidecar has the vocabulary and the casing.
+
+    Returns:
+        The description, as in `task.json`.
 
     Raises:
         ValueError: the folder has a checkpoint of another model, or the
@@ -56,6 +141,8 @@ def describe(
         description["strip_accents"] = (
             made_with.do_lower_case if given is None else given
         )
+    if not workers.is_chief():
+        return description
     vocab_file, problem = _vocab_file(made_with)
     model_folder.describe(
         options.output_dir,
@@ -74,6 +161,7 @@ def describe(
             problem,
             target,
         )
+    return description
 
 
 def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
@@ -87,30 +175,6 @@ def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
     if sidecars.vocab_sha256(tokens) != made_with.vocab_sha256:
         return None, f"{path} is no longer that of the records"
     return path, ""
-
-
-def plan(
-    options: training_flags.PretrainingOptions,
-    source: input_pipeline.RecordSource,
-    evaluate: Callable[[], Mapping[str, float]],
-) -> initialization.Plan:
-    """Returns the settings of a run that its flags and records determine."""
-    masking = source.masking.identity() if source.masking else None
-    return initialization.Plan(
-        num_train_steps=options.num_train_steps,
-        num_warmup_steps=options.num_warmup_steps,
-        stop_at_step=options.stop_at_step,
-        data={
-            "num_records": len(source.files),
-            "records_fingerprint": source.files.fingerprint(),
-            "masking": masking,
-        },
-        new_variables=_HEADS,
-        evaluate=evaluate,
-        eval_every_steps=options.eval_every_steps,
-        best_metric="loss",
-        higher_is_better=False,
-    )
 
 
 def _sample(source: input_pipeline.RecordSource) -> np.ndarray:

@@ -6,15 +6,15 @@ reports.
 
 import contextlib
 import json
-import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 
 from files import json_text, paths, progress, writing
+from training import failures
 
 if TYPE_CHECKING:
     from training import steps
@@ -32,24 +32,31 @@ _LEARNING_RATE, _SPEED = "learning_rate", "examples_per_second"
 _NOT_DRAWN = {"step", _SPEED, "input_wait", "gradient_norm", "skipped_steps"}
 
 
-class NonFiniteLossError(RuntimeError):
-    """The loss of a step was infinite or not a number."""
+class _Numbers(NamedTuple):
+    """A `StepResult` that was read from the device."""
+
+    losses: Mapping[str, float]
+    metrics: Mapping[str, tuple[float, float]]
+    gradient_norm: float
+    learning_rate: float
+    skipped_steps: int
 
 
-class Reporter:
+class Reporter(contextlib.AbstractContextManager):
     """The reports of a run: log, `metrics.jsonl`, TensorBoard and plot.
 
     The results of steps are read from the device when they are reported or
-    saved, so that the host does not wait for each step.
+    saved, so that the host does not wait for each step. At the exit of the
+    context the reports are plotted.
 
     Args:
         output_dir: the run's folder; None on a worker that writes no files.
         num_train_steps: the last step of the run.
-        first_step: the step a resumed run starts from; reports of later steps
-            are removed, because these steps are repeated.
+        first_step: the step from which a resumed run starts. Reports of later
+            steps are removed, because these steps are repeated.
         batch_size: the examples of a step.
         describe: names the records of a step's batch.
-        sums: those at `first_step`, of an earlier run.
+        repeats_evaluation: whether that of `first_step` is repeated too.
     """
 
     def __init__(
@@ -60,16 +67,17 @@ class Reporter:
         *,
         batch_size: int,
         describe: Callable[[int], str],
-        sums: Mapping[str, Any] | None = None,
+        repeats_evaluation: bool = False,
     ):
         self._total = num_train_steps
         self._batch_size = batch_size
         self._describe = describe
-        # Since the last report: the sums over processed steps, and the results
-        # of later ones; the seconds, and the waits for batches, of the steps
-        # after the first, which includes compilation.
-        self._sums = dict(sums or {})
+        # The steps since the last report: those that were read from the device,
+        # and those that follow.
+        self._numbers: list[_Numbers] = []
         self._results: list[steps.StepResult] = []
+        # The time of these steps, and their waits for batches. The first step
+        # of the process, which includes compilation, is left out.
         self._seconds = 0.0
         self._waits: list[Any] = []
         self._is_compiled = False
@@ -79,12 +87,30 @@ class Reporter:
             num_train_steps, initial=first_step, title="training"
         )
         self._path = output_dir and os.path.join(output_dir, METRICS_FILE)
-        self._writer = None
-        if self._path:
-            import tensorflow as tf
+        self._events = None
+        if output_dir and self._path:
+            # Late, because tools read reports without TensorBoard.
+            from training import tensorboard_events
 
-            self._writer = tf.summary.create_file_writer(output_dir)
-            remove_later_metrics(self._path, first_step)
+            self._events = tensorboard_events.EventWriter(
+                output_dir, first_step
+            )
+            remove_later_metrics(
+                self._path, first_step, and_evaluation=repeats_evaluation
+            )
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the reports; plots them, unless all are of one step."""
+        self._bar.close()
+        if self._events is None or self._path is None:
+            return
+        self._events.close()
+        records = read_metrics(self._path)
+        path = os.path.join(os.path.dirname(self._path), PLOT_FILE)
+        if len({record["step"] for record in records}) > 1:
+            draw_curves(records, path)
+        else:
+            paths.remove(path)  # Of an earlier run.
 
     def add(self, step: int, result: "steps.StepResult") -> None:
         """Adds the result of `Trainer.run`, of the step before `step`."""
@@ -99,7 +125,7 @@ class Reporter:
         if self._is_first_line_due and late:
             self._show(step, *self._values(step))
 
-    def training(self, step: int) -> None:
+    def report_training(self, step: int) -> None:
         """Reports the steps since the last report.
 
         Raises:
@@ -107,61 +133,41 @@ class Reporter:
         """
         values, seconds_left = self._values(step)
         self._show(step, values, seconds_left)
-        if values.get("skipped_steps") == self._sums["steps"]:
+        if values.get("skipped_steps") == len(self._numbers):
             logging.warning(
                 "step %d: all %d steps since the last report were skipped: "
                 "their float16 gradients overflowed, and no weight changed. If "
                 "this continues, pass --precision=mixed_bfloat16 or "
                 "--precision=float32.",
                 step,
-                self._sums["steps"],
+                len(self._numbers),
             )
         self._record(step, values)
-        self._sums, self._waits, self._seconds = {}, [], 0.0
+        self._numbers, self._waits, self._seconds = [], [], 0.0
 
-    def evaluation(self, step: int, values: Mapping[str, float]) -> None:
+    def report_evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
         shown = "  ".join(f"{name} {x:.4g}" for name, x in values.items())
         logging.info("evaluation at step %d: %s", step, shown)
         self._record(step, values, is_evaluation=True)
 
-    def has_evaluation(self, step: int) -> bool:
-        """Returns whether this worker has reported an evaluation of a step."""
-        return self._path is not None and any(
-            record["step"] == step
-            and any(n.startswith(HELD_OUT) for n in record)
-            for record in read_metrics(self._path)
-        )
-
-    def sums(self) -> dict[str, Any]:
-        """Returns the sums over the steps since the last report.
+    def check_losses(self) -> None:
+        """Checks the losses of the steps since the last check or report.
 
         Raises:
-            NonFiniteLossError: as `training`.
+            NonFiniteLossError: the loss of one of them is not finite.
         """
-        import tensorflow as tf
-
         for result in self._results:
-            numbers = tf.nest.map_structure(lambda x: x.numpy().item(), result)
-            step = numbers.first_bad_step
+            step = int(result.first_bad_step)
             if step >= 0:
-                raise NonFiniteLossError(
+                raise failures.NonFiniteLossError(
                     f"The loss of step {step}, or its gradient, is not finite; "
                     "nothing was saved after it. Its batch: "
                     f"{self._describe(step)}. Try a lower learning rate or a "
                     "longer warm-up; instead of mixed_float16, mixed_bfloat16."
                 )
-            values = {
-                "steps": 1,
-                "losses": numbers.losses,
-                "metrics": numbers.metrics,
-                "gradient_norm": numbers.gradient_norm,
-                "skipped_steps": numbers.skipped_steps,
-                _LEARNING_RATE: numbers.learning_rate,
-            }
-            self._sums = _plus(self._sums, values)
+            self._numbers.append(_read(result))
         self._results = []
-        return self._sums
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -170,19 +176,6 @@ class Reporter:
         yield
         self._lap()
 
-    def close(self) -> None:
-        """Ends the reports; plots them, unless all are of one step."""
-        self._bar.close()
-        if self._writer is None or self._path is None:
-            return
-        self._writer.close()
-        records = read_metrics(self._path)
-        path = os.path.join(os.path.dirname(self._path), PLOT_FILE)
-        if len({record["step"] for record in records}) > 1:
-            draw_curves(records, path)
-        else:
-            paths.remove(path)  # Of an earlier run.
-
     def _lap(self) -> float:
         now = time.monotonic()
         seconds, self._lapped = now - self._lapped, now
@@ -190,7 +183,8 @@ class Reporter:
 
     def _values(self, step: int) -> tuple[dict[str, float], float | None]:
         """Returns the means since the last report, and the seconds left."""
-        values = _means(self.sums())
+        self.check_losses()
+        values = _means(self._numbers)
         num_steps = len(self._waits)
         if not num_steps:
             self._lap()  # It was of compilation.
@@ -222,20 +216,17 @@ class Reporter:
         values: Mapping[str, float],
         is_evaluation: bool = False,
     ) -> None:
-        if self._writer is None or self._path is None:
+        if self._events is None or self._path is None:
             return
-        import tensorflow as tf
-
         folder, prefix = ("eval/", HELD_OUT) if is_evaluation else ("", "")
         rounded: dict[str, float] = {"step": step}
-        with self._writer.as_default(step):
-            for name, value in values.items():
-                tf.summary.scalar(f"{folder}{name}", value)
-                is_float = isinstance(value, float)
-                rounded[prefix + name] = (
-                    float(f"{value:.7g}") if is_float else value
-                )
-        self._writer.flush()
+        for name, value in values.items():
+            self._events.scalar(f"{folder}{name}", value, step)
+            is_float = isinstance(value, float)
+            rounded[prefix + name] = (
+                float(f"{value:.7g}") if is_float else value
+            )
+        self._events.flush()
         writing.append_json(self._path, rounded)
 
 
@@ -265,33 +256,39 @@ def console_line(
     return f"{line}  {values[_SPEED]:.1f} examples/s  {left} left"
 
 
-def _plus(sums: Mapping, values: Mapping) -> dict:
-    """Adds the values of later steps; keeps the learning rate of the last."""
-    if not sums:
-        return dict(values)
-    import tensorflow as tf
-
-    added = tf.nest.map_structure(
-        operator.add, dict(sums), dict(values), check_types=False
-    )
-    return {**added, _LEARNING_RATE: values[_LEARNING_RATE]}
-
-
-def _means(sums: Mapping) -> dict[str, float]:
-    """Converts sums over steps to the reported values."""
-    count = sums["steps"]
-    made = count - sums["skipped_steps"]
-    values = {
-        "loss": sum(sums["losses"].values()) / count,
-        **{
-            name: total / weight if weight else 0.0
-            for name, (total, weight) in sums["metrics"].items()
+def _read(result: "steps.StepResult") -> _Numbers:
+    """Reads the result of a step from the device."""
+    return _Numbers(
+        losses={name: float(loss) for name, loss in result.losses.items()},
+        metrics={
+            name: (float(total), float(weight))
+            for name, (total, weight) in result.metrics.items()
         },
-        **({"gradient_norm": sums["gradient_norm"] / made} if made else {}),
-        _LEARNING_RATE: sums[_LEARNING_RATE],
-    }
-    if sums["skipped_steps"]:
-        values["skipped_steps"] = sums["skipped_steps"]
+        gradient_norm=float(result.gradient_norm),
+        learning_rate=float(result.learning_rate),
+        skipped_steps=int(result.skipped_steps),
+    )
+
+
+def _means(numbers: Sequence[_Numbers]) -> dict[str, float]:
+    """Averages the results of steps, at least one; the last learning rate."""
+    count = len(numbers)
+    num_skipped = sum(step.skipped_steps for step in numbers)
+    losses = [
+        sum(step.losses[name] for step in numbers) for name in numbers[0].losses
+    ]
+    values = {"loss": sum(losses) / count}
+    for name in numbers[0].metrics:
+        pairs = [step.metrics[name] for step in numbers]
+        weight = sum(weight for _, weight in pairs)
+        total = sum(total for total, _ in pairs)
+        values[name] = total / weight if weight else 0.0
+    if num_updates := count - num_skipped:
+        norm = sum(step.gradient_norm for step in numbers)
+        values["gradient_norm"] = norm / num_updates
+    values[_LEARNING_RATE] = numbers[-1].learning_rate
+    if num_skipped:
+        values["skipped_steps"] = num_skipped
     return values
 
 
@@ -309,11 +306,28 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def remove_later_metrics(path: str, step: int) -> None:
-    """Removes the records of later steps, and what is no record."""
+def remove_later_metrics(
+    path: str, step: int, *, and_evaluation: bool = False
+) -> None:
+    """Removes the records of later steps, and what is no record.
+
+    Args:
+        path: of the records.
+        step: the last step whose records are kept.
+        and_evaluation: remove the evaluation of `step` too.
+    """
     if not paths.exists(path):
         return
-    kept = [r for r in read_metrics(path) if r["step"] <= step]
+    kept = [
+        record
+        for record in read_metrics(path)
+        if record["step"] <= step
+        and not (
+            and_evaluation
+            and record["step"] == step
+            and any(name.startswith(HELD_OUT) for name in record)
+        )
+    ]
     with writing.whole_file(path) as file:
         file.writelines(f"{json.dumps(record)}\n" for record in kept)
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # In the order of their ranks.
 _KINDS = ("chief", "worker")
+# An agreement waits for the devices of all workers; after every step, it would
+# keep the host from preparing the next ones.
+_STEPS_PER_AGREEMENT = 10
 
 
 def _config() -> dict[str, Any]:
@@ -77,6 +80,10 @@ class Communicator:
             return strategy.experimental_local_results(results)[0]
 
         self._gathered = gathered
+
+    def agrees_at(self, step: int) -> bool:
+        """Returns whether the workers agree on a stop after a step."""
+        return not self._has_others or step % _STEPS_PER_AGREEMENT == 0
 
     def all_reduce_max(self, number: int) -> int:
         """Returns the largest of the workers' numbers."""

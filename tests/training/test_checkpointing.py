@@ -1,5 +1,6 @@
 """Checkpoints of steps, and the best one."""
 
+import dataclasses
 import math
 import os
 import pathlib
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints
+from modeling import bert, checkpoints
+from tests import toy_config
 from training import checkpointing
 
 
@@ -188,6 +190,151 @@ def test_what_a_killed_save_left_is_removed_by_the_next(tmp_path):
     assert names >= set(stay) and not names & set(go)
 
 
+# ---- Resuming
+
+
+_STATE = checkpointing.RunState(
+    flags={"learning_rate": 5e-5, "random_seed": 3, "features": (1, 2)},
+    data={"num_records": 7},
+    execution={"device": "CPU", "execution_mode": "plain"},
+    loss_scale={"loss_scale": 64.0, "finite_steps": 3},
+)
+
+
+@pytest.fixture
+def model():
+    """A model with two variables and the moments of one."""
+    made = bert.BertModel(toy_config.config())
+    for variable in made.weights:
+        variable.assign(np.full(variable.shape, 7.0))
+    return made
+
+
+def _save_run(folder, model, step, state=_STATE, value=1.0):
+    """Saves a model whose weights have a value, and a moment of twice it."""
+    weights = {
+        name: tf.Variable(np.full(variable.shape, value, np.float32))
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+    slots = {"w/adam_m": tf.Variable([2 * value])}
+    content = state if isinstance(state, dict) else state.as_json()
+    return checkpointing.save(str(folder), step, weights | slots, content, 0)
+
+
+def _resume(folder, model):
+    slots = {"w/adam_m": tf.Variable([0.0])}
+    resumed = checkpointing.resume(str(folder), model, slots)
+    return resumed, slots["w/adam_m"].numpy().item()
+
+
+def _value(model):
+    values = {float(x) for v in model.weights for x in np.ravel(v)}
+    (value,) = values
+    return value
+
+
+def test_a_folder_without_a_checkpoint_resumes_nothing(tmp_path, model):
+    assert _resume(tmp_path / "none", model) == (None, 0.0)
+    assert _value(model) == 7.0
+
+
+def test_a_run_resumes_with_its_weights_moments_step_and_state(
+    tmp_path, model, caplog
+):
+    _save_run(tmp_path, model, 3, value=5.0)
+    prefix = _save_run(tmp_path, model, 4)
+    resumed, moment = _resume(tmp_path, model)
+    assert (resumed.prefix, resumed.step) == (prefix, 4)
+    assert resumed.state == _STATE.as_json()
+    assert (_value(model), moment) == (1.0, 2.0)
+    assert f"Resumed from {prefix} at step 4." in caplog.text
+
+
+def _damage(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize(
+    "part", [".index", ".data-00000-of-00001", ".state.json"]
+)
+def test_a_damaged_checkpoint_falls_back_to_the_newest_one_before(
+    tmp_path, model, caplog, part
+):
+    for step in (2, 3, 10):
+        _save_run(tmp_path, model, step, value=float(step))
+    _damage(tmp_path / f"model.ckpt-10{part}")
+    resumed, moment = _resume(tmp_path, model)
+    assert (resumed.step, _value(model), moment) == (3, 3.0, 6.0)
+    assert "model.ckpt-10 cannot be read: " in caplog.text
+    for step in (2, 3):
+        _damage(tmp_path / f"model.ckpt-{step}{part}")
+    with pytest.raises(ValueError, match="10"):
+        _resume(tmp_path, model)
+
+
+def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):
+    flags = {"learning_rate", "features"}
+    _save_run(tmp_path, model, 4)
+    resumed, _ = _resume(tmp_path, model)
+    scale = checkpointing.check_same_run(resumed, _STATE, flags)
+    assert scale == _STATE.loss_scale
+    now = dataclasses.replace(
+        _STATE,
+        # Not all flags change the result.
+        flags={**_STATE.flags, "learning_rate": 1e-3, "random_seed": 4},
+        data={"num_records": 8, "masking": None},
+        execution={"device": "CPU", "execution_mode": "xla"},
+    )
+    assert "other settings" not in caplog.text
+    checkpointing.check_same_run(resumed, now, flags)
+    (record,) = [r for r in caplog.records if r.levelname == "WARNING"]
+    assert (
+        "with other settings: learning_rate was 5e-05 and is 0.001, "
+        "execution_mode was 'plain' and is 'xla', num_records was 7 and is "
+        "8. The result will not be"
+    ) in record.getMessage()
+
+
+def test_a_checkpoint_without_a_state_is_resumed_and_weights_alone_are_not(
+    tmp_path, model
+):
+    prefix = _save_run(tmp_path, model, 4)
+    (tmp_path / "model.ckpt-4.state.json").unlink()
+    resumed, _ = _resume(tmp_path, model)
+    assert (resumed.step, resumed.state) == (4, None)
+    assert checkpointing.check_same_run(resumed, _STATE, ()) == {}
+    _save_run(tmp_path, model, 4, state={})
+    resumed, _ = _resume(tmp_path, model)
+    with pytest.raises(ValueError, match=f"{prefix} .* has weights only"):
+        checkpointing.check_same_run(resumed, _STATE, ())
+
+
+def test_a_state_is_written_before_its_checkpoint_appears(
+    tmp_path, monkeypatch
+):
+    def fail(prefix, _):
+        assert pathlib.Path(f"{prefix}.state.json").exists()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(checkpoints, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        _save(tmp_path, 6)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_index_of_an_old_checkpoint_is_removed_first(tmp_path, monkeypatch):
+    _save(tmp_path, 5)
+    removed = []
+    monkeypatch.setattr(checkpointing.paths, "remove", removed.append)
+    _save(tmp_path, 6, keep=1)
+    prefix = str(tmp_path / "model.ckpt-5")
+    ours = [path for path in removed if path.startswith(prefix)]
+    assert ours[0] == f"{prefix}.index" and len(ours) == 4
+
+
+# ---- The best weights
+
+
 def _offer(best, step, value):
     weights = {"w": tf.Variable(float(step))}
     best.offer(step, {"f1": value, "loss": -value}, weights)
@@ -204,9 +351,9 @@ def test_keeps_the_best_weights_alone(tmp_path):
         _offer(best, step, value)
     # Of equal ones the first.
     assert _held(tmp_path) == 2.0
-    assert best.record["value"] == 0.7
+    assert best.record.value == 0.7
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
-    assert not best.is_over(4)
+    assert not best.is_over
     # Lower may be better.
     best = checkpointing.BestCheckpoint(
         str(tmp_path / "lower"), "loss", higher_is_better=False
@@ -224,7 +371,7 @@ def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
     over = []
     for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.6), (5, 0.1)):
         _offer(best, step, value)
-        over.append(best.is_over(step))
+        over.append(best.is_over)
     assert over == [False, False, False, False, True]
 
 
@@ -236,31 +383,57 @@ def test_a_value_that_is_not_finite_is_never_the_best(tmp_path, caplog):
     assert "f1 is nan" in caplog.text
     for step, value in ((3, 0.2), (4, math.nan), (5, 0.4)):
         _offer(best, step, value)
-    assert (best.record["step"], best.record["value"]) == (5, 0.4)
+    assert (best.record.step, best.record.value) == (5, 0.4)
 
 
-def test_a_resumed_run_counts_an_evaluation_once(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
-    _offer(best, 1, 0.5)
-    _offer(best, 2, 0.4)
-    resumed = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
-    _offer(resumed, 2, 0.4)
-    assert not resumed.is_over(2)
-    _offer(resumed, 3, 0.4)
-    assert resumed.is_over(3)
+def _best(folder, first_step=0):
+    return checkpointing.BestCheckpoint(
+        str(folder), "f1", first_step, eval_every_steps=2, patience=2
+    )
 
 
-def test_steps_that_were_not_saved_are_repeated_up_to_the_last(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
-    values = {1: 0.5, 2: 0.4, 3: 0.3}
-    for step, value in values.items():
+def test_a_resumed_run_goes_on_counting_evaluations(tmp_path):
+    best = _best(tmp_path)
+    _offer(best, 2, 0.5)
+    _offer(best, 4, 0.4)
+    assert best.has_evaluation(4) and not best.has_evaluation(5)
+    resumed = _best(tmp_path, 5)
+    assert resumed.record == best.record
+    _offer(resumed, 6, 0.4)
+    assert resumed.is_over and _best(tmp_path, 6).is_over
+
+
+def test_evaluations_that_are_repeated_do_not_count(tmp_path):
+    best = _best(tmp_path)
+    for step, value in ((2, 0.5), (4, 0.4), (6, 0.3), (8, 0.3)):
         _offer(best, step, value)
-    resumed = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
-    over = [resumed.is_over(0)]
-    for step, value in values.items():
-        _offer(resumed, step, value)
-        over.append(resumed.is_over(step))
-    assert over == [False, False, False, True]
+    for first_step, since in ((2, 0), (3, 0), (5, 1), (6, 2), (8, 3)):
+        record = _best(tmp_path, first_step).record
+        assert record.evaluations_since == since
+        assert record.last_step == first_step // 2 * 2
+    resumed = _best(tmp_path, 3)
+    assert not resumed.has_evaluation(4)
+    _offer(resumed, 4, 0.4)
+    assert resumed.record == checkpointing.BestRecord(
+        metric="f1", step=2, value=0.5, evaluations_since=1, last_step=4
+    )
+
+
+def test_the_best_of_steps_that_are_repeated_is_removed(tmp_path, caplog):
+    best = _best(tmp_path)
+    _offer(best, 2, 0.5)
+    _offer(best, 4, 0.9)
+    folder = str(tmp_path)
+    checkpointing.remove_best(folder, after=4)
+    assert (tmp_path / "best/model.ckpt-4.index").exists()
+    checkpointing.remove_best(folder, after=3)
+    assert "are of step 4, which is repeated" in caplog.text
+    assert not list((tmp_path / "best").glob("model.ckpt*"))
+    # A lower value is the best of the steps that are left.
+    resumed = _best(tmp_path, 3)
+    assert resumed.record is None
+    _offer(resumed, 4, 0.6)
+    assert resumed.record.value == 0.6
 
 
 def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):

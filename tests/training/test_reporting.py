@@ -7,7 +7,7 @@ from tensorboard.backend.event_processing import (
     plugin_event_accumulator as event_accumulator,
 )
 
-from training import reporting, steps
+from training import failures, reporting, steps
 
 _ZERO = {"gradient_norm": 2.0, "skipped_steps": 0, "learning_rate": 1e-3}
 
@@ -30,7 +30,7 @@ def _reporter(folder, first_step=0, **changes):
 
 def _report(reporter, step, loss):
     reporter.add(step, _result(loss))
-    reporter.training(step)
+    reporter.report_training(step)
 
 
 def _lines(folder):
@@ -52,7 +52,7 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
         reporter.add(step, _result(loss=float(step)))
     with reporter.pause():
         now[0] += 50.0
-    reporter.training(3)
+    reporter.report_training(3)
     assert _lines(tmp_path) == [
         {
             "step": 3,
@@ -80,7 +80,7 @@ def test_a_first_line_comes_soon_and_changes_no_report(
     assert [line.split("  ")[:2] for line in caplog.messages] == [
         ["step 3/10 30%", "loss 2"]
     ]
-    reporter.training(5)
+    reporter.report_training(5)
     (line,) = _lines(tmp_path)
     assert line["loss"] == 3.0
 
@@ -88,41 +88,26 @@ def test_a_first_line_comes_soon_and_changes_no_report(
 def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(tmp_path):
     reporter = _reporter(tmp_path)
     reporter.add(1, _result())
-    assert reporter.sums()["steps"] == 1
+    reporter.check_losses()
     reporter.add(2, _result(first_bad_step=1))
-    with pytest.raises(reporting.NonFiniteLossError, match="batch: rows of 1"):
-        reporter.sums()
-
-
-def test_sums_of_an_earlier_run_belong_to_the_next_report(tmp_path):
-    whole, first = _reporter(tmp_path / "a"), _reporter(tmp_path / "b")
-    for step in (1, 2, 3):
-        whole.add(step, _result(float(step)))
-    first.add(1, _result(1.0))
-    sums = json.loads(json.dumps(first.sums()))
-    resumed = _reporter(tmp_path / "b", 1, sums=sums)
-    for step in (2, 3):
-        resumed.add(step, _result(float(step)))
-    assert json.loads(json.dumps(whole.sums())) == resumed.sums()
+    with pytest.raises(failures.NonFiniteLossError, match="batch: rows of 1"):
+        reporter.check_losses()
 
 
 def test_evaluations_and_numbers_that_are_not_finite(tmp_path):
     reporter = _reporter(tmp_path)
     _report(reporter, 5, 0.5)
-    assert not reporter.has_evaluation(5)
-    reporter.evaluation(5, {"loss": float("nan"), "f1": 80.0})
-    assert reporter.has_evaluation(5)
-    assert not reporter.has_evaluation(4)
+    reporter.report_evaluation(5, {"loss": float("nan"), "f1": 80.0})
     assert _lines(tmp_path)[1] == {"step": 5, "eval_loss": None, "eval_f1": 80}
-    reporter.close()
+    reporter.__exit__(None, None, None)
     assert not (tmp_path / "loss.png").exists()  # A step is no curve.
     reporter = _reporter(tmp_path, 5)
     _report(reporter, 10, 0.5)
-    reporter.close()
+    reporter.__exit__(None, None, None)
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
     reporter = _reporter(tmp_path)
     _report(reporter, 3, 0.5)
-    reporter.close()
+    reporter.__exit__(None, None, None)
     assert not (tmp_path / "loss.png").exists()
 
 
@@ -130,17 +115,55 @@ def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     first = _reporter(tmp_path)
     for step in (2, 4, 6):
         _report(first, step, float(step))
-    first.close()
+    first.__exit__(None, None, None)
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 8, "lo')
     second = _reporter(tmp_path, 4)
     assert [line["step"] for line in _lines(tmp_path)] == [2, 4]
     for step in (6, 8):
         _report(second, step, step + 0.5)
-    second.close()
+    second.__exit__(None, None, None)
     assert [line["loss"] for line in _lines(tmp_path)] == [2, 4, 6.5, 8.5]
+
+
+def test_tensorboard_shows_a_repeated_step_once(tmp_path):
+    with _reporter(tmp_path) as first:
+        for step in (2, 4, 6, 8):
+            _report(first, step, float(step))
+            first.report_evaluation(step, {"f1": float(step)})
+    # It reports fewer steps than the first run, and other values.
+    with _reporter(tmp_path, 4) as second:
+        _report(second, 6, 6.5)
+        second.report_evaluation(6, {"f1": 6.5})
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
-    assert {event.step for event in events.Tensors("loss")} >= {2, 4, 6, 8}
+    for name in ("loss", "eval/f1"):
+        points = [
+            (event.step, tf.make_ndarray(event.tensor_proto).item())
+            for event in events.Tensors(name)
+        ]
+        assert points == [(2, 2.0), (4, 4.0), (6, 6.5)]
+
+
+def test_reports_are_plotted_also_after_an_error(tmp_path):
+    with pytest.raises(failures.NonFiniteLossError), _reporter(tmp_path) as run:
+        _report(run, 1, 0.5)
+        _report(run, 2, 0.5)
+        run.add(3, _result(first_bad_step=2))
+        run.report_training(3)
+    assert (tmp_path / "loss.png").exists()
+
+
+def test_an_evaluation_that_is_repeated_is_reported_once(tmp_path):
+    with _reporter(tmp_path) as first:
+        _report(first, 4, 0.5)
+        first.report_evaluation(4, {"f1": 0.5})
+        first.report_evaluation(5, {"f1": 0.6})
+    with _reporter(tmp_path, 4, repeats_evaluation=True) as second:
+        second.report_evaluation(4, {"f1": 0.5})
+    assert [line.keys() - {"step"} for line in _lines(tmp_path)] == [
+        *({"loss", "masked_lm_accuracy", "gradient_norm", "learning_rate"},),
+        {"eval_f1"},
+    ]
 
 
 def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path):
@@ -148,7 +171,7 @@ def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path):
         None, 10, 0, batch_size=8, describe=lambda step: ""
     )
     _report(reporter, 5, 0.5)
-    reporter.close()
+    reporter.__exit__(None, None, None)
     assert not list(tmp_path.iterdir())
 
 

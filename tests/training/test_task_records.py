@@ -1,14 +1,10 @@
-"""The model of a task: its records, its steps and its memory."""
+"""Record files of a task's data sets."""
 
 import os
 import types
-import unittest.mock
-import weakref
 
-import keras
 import pytest
 
-from modeling import config
 from tasks import task
 from training import flags as training_flags
 from training import (
@@ -16,7 +12,7 @@ from training import (
     record_frames,
     records,
     sidecars,
-    task_models,
+    task_records,
     workers,
 )
 
@@ -28,7 +24,7 @@ _MADE_FROM = {"data_sha256": "aa", "doc_stride": 3}
 
 
 class _Toy(task.Task):
-    """A task of which the network is one layer."""
+    """A task without a network."""
 
     kind, metric = "toy", "f1"
     make_objective = data_sets = decode = metrics = write_answers = None
@@ -38,25 +34,17 @@ class _Toy(task.Task):
         return {}
 
 
-def _options(folder, **changes):
-    values = {
-        "output_dir": str(folder),
-        "bert_config_file": "config.json",
-        "vocab_file": str(folder / "words.txt"),
-        "do_train": True,
-        "max_seq_length": 5,
+def _toy(folder, vocab=_TOKENIZER.vocab, **changes):
+    options = training_flags.SequenceOptions(
+        output_dir=str(folder),
+        bert_config_file="config.json",
+        vocab_file="words.txt",
+        do_train=True,
+        max_seq_length=5,
         **changes,
-    }
-    return training_flags.SequenceOptions(**values)
-
-
-def _model(folder, make_objective=None, vocab=_TOKENIZER.vocab, **changes):
-    folder.mkdir(exist_ok=True)
-    (folder / "words.txt").write_text("[UNK]\na\n")
+    )
     tokenizer = types.SimpleNamespace(vocab=vocab, vocab_size=9)
-    toy = _Toy(_options(folder, **changes), tokenizer)
-    toy.make_objective = make_objective
-    return task_models.TaskModel(toy, config.BertConfig(vocab_size=2))
+    return _Toy(options, tokenizer)
 
 
 def _windows():
@@ -75,7 +63,13 @@ def _windows():
     yield [window]
 
 
-def _make(folder, examples=_windows, made_from=_MADE_FROM, **changes):
+def _make(
+    folder,
+    examples=_windows,
+    made_from=_MADE_FROM,
+    barrier=lambda: None,
+    **changes,
+):
     data_set = task.DataSet(
         split=task.TRAIN,
         name="train",
@@ -84,7 +78,8 @@ def _make(folder, examples=_windows, made_from=_MADE_FROM, **changes):
         made_from=made_from,
         examples=examples,
     )
-    return _model(folder, **changes).make_data(data_set)
+    communicator = types.SimpleNamespace(barrier=barrier)
+    return task_records.make(_toy(folder, **changes), data_set, communicator)
 
 
 def _never():
@@ -156,64 +151,18 @@ def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
 
 
 def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
+    def write_as_chief():
+        with monkeypatch.context() as patch:
+            patch.setattr(workers, "is_chief", lambda: True)
+            _make(tmp_path)
+
     monkeypatch.setattr(workers, "is_chief", lambda: False)
     with pytest.raises(FileNotFoundError):
-        _make(tmp_path)
-    monkeypatch.undo()
-    _make(tmp_path)
-    monkeypatch.setattr(workers, "is_chief", lambda: False)
-    assert len(_make(tmp_path, _never).source.files) == 3
+        _make(tmp_path, _never)
+    records_of = _make(tmp_path, _never, barrier=write_as_chief)
+    assert len(records_of.source.files) == 3
 
 
-@pytest.mark.parametrize(
-    ("args", "steps", "warmup", "per_epoch"),
-    [
-        # 87599 questions of SQuAD 1.1 with the flags of the README.
-        ((87599, 12, 2.0, 0.1), 14599, 1459, 7300),
-        ((10, 4, 3.0, 0.1), 7, 0, 3),
-        ((10, 4, 0.5, 1.0), 1, 1, 3),
-        ((3, 4, 2.0, 0.5), 1, 0, 1),
-    ],
-)
-def test_steps_are_counted_as_released(
-    tmp_path, args, steps, warmup, per_epoch
-):
-    def plan(num_examples, batch_size, num_epochs, warmup_proportion):
-        flags = {
-            "train_batch_size": batch_size,
-            "num_train_epochs": num_epochs,
-            "warmup_proportion": warmup_proportion,
-            "eval_every_epoch": True,
-        }
-        files = unittest.mock.MagicMock()
-        files.__len__.return_value = num_examples
-        train = types.SimpleNamespace(
-            data_set=types.SimpleNamespace(counts_examples=False),
-            source=types.SimpleNamespace(files=files),
-        )
-        options = _options(tmp_path, **flags)
-        return _model(tmp_path, **flags)._plan(options, train, {})
-
-    found = plan(*args)
-    assert (found.num_train_steps, found.num_warmup_steps) == (steps, warmup)
-    assert found.eval_every_steps == per_epoch
-    with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
-        plan(3, 8, 2.0, 0.1)
-
-
-def test_trials_hold_one_model_in_memory(tmp_path):
-    made = []
-
-    def make_objective(_):
-        layers = [keras.Input((1,)), keras.layers.Dense(1)]
-        network = keras.Sequential(layers)
-        made.append(weakref.ref(network))
-        return types.SimpleNamespace(model=network, predictions=None)
-
-    model = _model(tmp_path, make_objective)
-    for _ in range(3):
-        model.start(_options(tmp_path))
-        assert [reference() is not None for reference in made] == [
-            True,
-            *[False] * (len(made) - 1),
-        ]
+def test_examples_without_a_record_are_refused_in_training(tmp_path):
+    with pytest.raises(ValueError, match="none of 2 examples has a record"):
+        _make(tmp_path, lambda: [[], []])

@@ -7,8 +7,8 @@ import pytest
 
 from tasks.classification import report
 from tests import programs, toy_sentences
-from training import fine_tuning, reporting
 from training import flags as training_flags
+from training import reporting, trials
 
 
 def _options(**changes):
@@ -26,7 +26,7 @@ def _options(**changes):
 
 def test_each_rate_gets_each_seed_and_a_folder_named_after_them():
     options = _options(learning_rates=(5e-5, 2e-5), num_trials=2)
-    planned = fine_tuning.trials(options)
+    planned = trials.plan(options)
     assert planned == {
         f"trial-lr{rate:g}-bs32-ep3-seed{seed}": dataclasses.replace(
             options,
@@ -40,13 +40,13 @@ def test_each_rate_gets_each_seed_and_a_folder_named_after_them():
     assert "trial-lr5e-05-bs32-ep3-seed7" in planned
     # A single run takes the whole folder.
     alone = _options(learning_rate=3e-5)
-    assert fine_tuning.trials(alone) == {"": alone}
+    assert trials.plan(alone) == {"": alone}
 
 
 def test_a_larger_grid_has_the_trials_of_a_smaller_one():
     small = {"learning_rates": (5e-5, 2e-5), "num_trials": 3}
-    before = fine_tuning.trials(_options(**small))
-    after = fine_tuning.trials(_options(**small | {"num_trials": 5}))
+    before = trials.plan(_options(**small))
+    after = trials.plan(_options(**small | {"num_trials": 5}))
     assert len(after) == 10 and before.keys() < after.keys()
     for name, trial in before.items():
         assert dataclasses.replace(after[name], num_trials=3) == trial
@@ -55,14 +55,13 @@ def test_a_larger_grid_has_the_trials_of_a_smaller_one():
 def test_table_of_trials_worked_by_hand():
     names = [f"trial-lr{r}-seed{s}" for r in ("1", "2") for s in (7, 8, 9)]
     scores = [0.5, None, 0.75, 0.9, 0.8, 0.7]
-    trials = [
+    lines = [
         {"name": name, "metrics": {} if score is None else {"f1": score}}
         for name, score in zip(names, scores, strict=True)
     ]
-    summary = {"metric": "f1", "best_trial": names[3], "trials": trials}
+    summary = {"metric": "f1", "best_trial": names[3], "trials": lines}
     assert [
-        " ".join(line.split())
-        for line in fine_tuning.table(summary).splitlines()
+        " ".join(line.split()) for line in trials.table(summary).splitlines()
     ] == [
         "f1",
         "0.5000 trial-lr1-seed7",
@@ -89,7 +88,7 @@ def _folder_of_trials(tmp_path):
 def test_prediction_uses_the_best_trial(tmp_path, start):
     folder = _folder_of_trials(tmp_path)
     options = _options(output_dir=folder, init_checkpoint=start)
-    found = fine_tuning.follow_model(options, "classification", ())
+    found = trials.best_of(options)
     assert found.output_dir == f"{folder}/trial-2"
 
 
@@ -99,13 +98,13 @@ def test_prediction_uses_the_best_trial(tmp_path, start):
 )
 def test_several_or_trained_runs_stay_in_their_folder(tmp_path, changes):
     options = _options(output_dir=_folder_of_trials(tmp_path), **changes)
-    assert fine_tuning.follow_model(options, "tagging", ()) == options
+    assert trials.best_of(options) == options
 
 
 def test_a_checkpoint_in_the_folder_itself_comes_first(tmp_path):
     options = _options(output_dir=_folder_of_trials(tmp_path))
     (tmp_path / "model.ckpt-3.index").touch()
-    assert fine_tuning.follow_model(options, "tagging", ()) == options
+    assert trials.best_of(options) == options
 
 
 @pytest.mark.slow

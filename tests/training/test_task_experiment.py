@@ -1,0 +1,131 @@
+"""The runs of a task: their steps, their memory and failing outputs."""
+
+import types
+import weakref
+
+import keras
+import numpy as np
+import pytest
+
+from modeling import config
+from tasks import task
+from training import failures, task_experiment
+from training import flags as training_flags
+
+
+class _Toy(task.Task):
+    """A task of which the network is one layer."""
+
+    kind, metric = "toy", "f1"
+    make_objective = decode = metrics = write_answers = None
+
+    @property
+    def description(self):
+        return {}
+
+    def data_sets(self, split):
+        return []
+
+
+def _options(folder, **changes):
+    values = {
+        "output_dir": str(folder),
+        "bert_config_file": "config.json",
+        "vocab_file": "words.txt",
+        "do_predict": True,
+        "max_seq_length": 5,
+        **changes,
+    }
+    return training_flags.SequenceOptions(**values)
+
+
+def _experiment(folder, **changes):
+    tokenizer = types.SimpleNamespace(vocab={"[UNK]": 0}, vocab_size=9)
+    toy = _Toy(_options(folder, **changes), tokenizer)
+    sizes = config.BertConfig(vocab_size=2)
+    return task_experiment.TaskExperiment(toy, sizes)
+
+
+def _data(num_records, **data_set):
+    values = {"counts_examples": False, "split": "eval", "name": "eval"}
+    return types.SimpleNamespace(
+        data_set=types.SimpleNamespace(**values | data_set),
+        source=types.SimpleNamespace(files=range(num_records)),
+        rows_per_example=np.ones(5, np.int64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "steps", "warmup", "per_epoch"),
+    [
+        # 87599 questions of SQuAD 1.1 with the flags of the README.
+        ((87599, 12, 2.0, 0.1), 14599, 1459, 7300),
+        ((10, 4, 3.0, 0.1), 7, 0, 3),
+        ((10, 4, 0.5, 1.0), 1, 1, 3),
+        ((3, 4, 2.0, 0.5), 1, 0, 1),
+    ],
+)
+def test_steps_are_counted_as_released(
+    tmp_path, args, steps, warmup, per_epoch
+):
+    def length(num_examples, batch_size, num_epochs, warmup_proportion):
+        experiment = _experiment(tmp_path)
+        experiment._train_data = _data(num_examples)
+        return experiment.length(
+            _options(
+                tmp_path,
+                do_train=True,
+                train_batch_size=batch_size,
+                num_train_epochs=num_epochs,
+                warmup_proportion=warmup_proportion,
+                eval_every_epoch=True,
+            )
+        )
+
+    result = length(*args)
+    assert (result.num_train_steps, result.num_warmup_steps) == (steps, warmup)
+    assert result.eval_every_steps == per_epoch
+    with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
+        length(3, 8, 2.0, 0.1)
+
+
+def test_an_example_with_several_records_counts_once_if_its_data_say_so(
+    tmp_path,
+):
+    options = _options(tmp_path, do_train=True, train_batch_size=1)
+    experiment = _experiment(tmp_path)
+    for counts_examples, count in ((True, 5), (False, 11)):
+        experiment._train_data = _data(11, counts_examples=counts_examples)
+        assert experiment.length(options).num_train_steps == 3 * count
+
+
+def test_trials_hold_one_model_in_memory(tmp_path):
+    experiment = _experiment(tmp_path)
+    created = []
+
+    def make_objective(_):
+        layers = [keras.Input((1,)), keras.layers.Dense(1)]
+        network = keras.Sequential(layers)
+        created.append(weakref.ref(network))
+        return types.SimpleNamespace(model=network)
+
+    experiment._task.make_objective = make_objective
+    for _ in range(3):
+        experiment.start()
+        assert [reference() is not None for reference in created] == [
+            True,
+            *[False] * (len(created) - 1),
+        ]
+
+
+def test_outputs_that_are_not_finite_are_an_error_of_the_run(tmp_path):
+    experiment = _experiment(tmp_path)
+    experiment._task.decode = lambda data, outputs: outputs["logits"].tolist()
+    scores = {"logits": np.array([0.5, 2.0], np.float32)}
+    experiment._predictor = types.SimpleNamespace(
+        predict=lambda *_, **__: scores
+    )
+    assert experiment._answer(_data(2)) == [0.5, 2.0]
+    scores["logits"][1] = np.inf
+    with pytest.raises(failures.NonFiniteOutputError, match="logits is not, f"):
+        experiment._answer(_data(2))

@@ -1,0 +1,66 @@
+"""Signals that end a training after its current step."""
+
+import signal
+import sys
+import threading
+import types
+from typing import Any, Self
+
+from absl import logging
+
+
+class Interruption:
+    """Turns SIGTERM, SIGHUP and Ctrl-C into a request, while it is entered.
+
+    A signal that is ignored, as SIGHUP by `nohup`, stays ignored.
+
+    Attributes:
+        requested: the number of the signal; 0 if none came.
+    """
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Only the main thread of a program may handle signals.
+        if threading.current_thread() is threading.main_thread():
+            for number in self._SIGNALS:
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._request)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _request(self, number: int, frame: types.FrameType | None) -> None:
+        logging.warning(
+            "%s: saving after this step or evaluation. Repeat the signal to "
+            "stop at once.",
+            signal.Signals(number).name,
+        )
+        self.requested = number
+        self._restore()
+
+    def _restore(self) -> None:
+        # Once: a signal may replace the handlers that were restored.
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+
+def exit_by(number: int, step: int) -> None:
+    """Ends the program with the exit status of a signal.
+
+    Args:
+        number: of the signal.
+        step: the last step, which is saved.
+    """
+    logging.warning(
+        "Stopped by %s after step %d, which is saved. Run the same command "
+        "again to resume.",
+        signal.Signals(number).name,
+        step,
+    )
+    sys.exit(128 + number)
