@@ -86,7 +86,6 @@ _TABLES = {
 --do_train --train_file=nothing.json | nothing.json: No such file or directory
 """,
     f"{_SQUAD} --do_train --train_file=train.json": """
---do_eval --predict_file=train.json | scores the output of --do_predict
 --eval_every_steps=2       | --predict_file must be given
 --doc_stride=0             | doc_stride
 --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
