@@ -114,6 +114,8 @@ def convert(options: Options) -> None:
             f"--output must be a new local folder; got {options.output}."
         )
     model = folder_lib.ModelFolder.open(options.input)
+    # A file of another program is named before a configuration is missing.
+    checkpoint = checkpoints.find(model.checkpoint or options.input)
     if options.bert_config_file is None:
         config = config_lib.BertConfig.from_checkpoint(model.path)
     else:
@@ -124,7 +126,7 @@ def convert(options: Options) -> None:
         entries = tokenization.read_entries(vocab_file)
         compatibility.check_vocabulary(model, vocab_file, entries)
         config.check_vocabulary(len(entries), vocab_file)
-    with checkpoints.opened(model.checkpoint or options.input) as source:
+    with checkpoints.opened(checkpoint) as source:
         config.check_checkpoint(source.origin, source.num_attention_heads)
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
         description = _describe(options, model, source, entries)

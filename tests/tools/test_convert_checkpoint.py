@@ -384,3 +384,21 @@ def test_a_hugging_face_folder_gets_a_card_of_its_step(tmp_path):
     assert "# hf\n" in text
     assert "run_pretraining.py" in text
     assert "| eval | masked_lm_accuracy | 0.5 |" in text
+
+
+@pytest.mark.parametrize("name", ["bert.onnx", "saved_model.pb"])
+def test_a_file_of_another_program_is_named_without_a_configuration(
+    tmp_path, name
+):
+    (tmp_path / name).touch()
+    path = tmp_path / name if name == "bert.onnx" else tmp_path
+    with pytest.raises(
+        (OSError, ValueError), match=r"(ONNX|SavedModel).*are re"
+    ):
+        convert_checkpoint.convert(
+            convert_checkpoint.Options(
+                input=str(path),
+                output=str(tmp_path / "out"),
+                output_format="release",
+            )
+        )
