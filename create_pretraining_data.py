@@ -27,7 +27,7 @@ from corpus import (
     preparation,
     pretraining_shards,
 )
-from files import paths, processes, progress, writing
+from files import locks, paths, processes, progress, writing
 from models import following
 from tasks.masked_lm import instance_options
 from training import flags as training_flags
@@ -172,7 +172,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         rules=text.rules,
         store=store,
     )
-    with writing.lock_outputs(options.output_files):
+    with locks.lock_outputs(options.output_files):
         pretraining_shards.log_reports(
             _reports(text, recipe, options, beam_arguments), text
         )

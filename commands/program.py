@@ -56,8 +56,8 @@ def start(
         progress.use_short_lines()
         prepare_imports()
         with _one_line_errors(), _quiet_if_closed():
-            own = flags_lib.read(options)
-            result = main(own, argv[1:]) if arguments else main(own)
+            values = flags_lib.read(options)
+            result = main(values, argv[1:]) if arguments else main(values)
         return result if type(result) is int else None
 
     app.run(

@@ -72,7 +72,7 @@ def broken(path: str, form: str) -> Iterator[None]:
         ) from error
 
 
-def meant(word: str, names: Iterable[str]) -> str:
+def suggestion(word: str, names: Iterable[str]) -> str:
     """Returns a suggestion of the most similar name, or "" if none is close."""
     by_key = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), by_key, n=1)

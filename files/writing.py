@@ -1,4 +1,4 @@
-"""Checks, locks and atomic writing of output files and folders."""
+"""Checks and atomic writing of output files and folders."""
 
 import contextlib
 import errno
@@ -6,10 +6,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
-import filelock
 from absl import logging
 
 from files import json_text, paths
@@ -65,15 +64,15 @@ def check_folder(path: str) -> None:
     if paths.is_remote(path):
         _make_remote_folder(path)
         return
-    there = path or "."
-    while not os.path.lexists(there):
-        there = os.path.dirname(there) or "."
-    if not os.path.isdir(there):
+    parent = path or "."
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent) or "."
+    if not os.path.isdir(parent):
         raise NotADirectoryError(
-            f"{there} must be a folder to write in; it is a file."
+            f"{parent} must be a folder to write in; it is a file."
         )
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"No permission to write in {there}.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"No permission to write in {parent}.")
 
 
 def _make_remote_folder(path: str) -> None:
@@ -241,82 +240,3 @@ def append_json(path: str, value: object) -> None:
 
     with tf.io.gfile.GFile(path, "a") as file:
         file.write(line)
-
-
-# -------------------------------- Locks, which are freed when a process ends
-
-
-@contextlib.contextmanager
-def lock(path: str, purpose: str) -> Iterator[None]:
-    """Holds a lock file while the body runs; remote stores are not locked.
-
-    Args:
-        path: the lock file, in an existing folder.
-        purpose: the locked resource, for messages, as "--output_dir=runs/1".
-
-    Raises:
-        OSError: another process holds the lock.
-    """
-    if paths.is_remote(path):
-        yield
-        return
-    held = filelock.FileLock(path)
-    try:
-        held.acquire(blocking=False)
-    except filelock.Timeout:
-        raise OSError(
-            f"{purpose} is in use by another process. Wait until it ends, or "
-            "choose another."
-        ) from None
-    except OSError as error:  # As on file systems without locks.
-        logging.warning("%s is not locked: %s.", purpose, error.strerror)
-    try:
-        yield
-    finally:
-        # Removed while locked, so that no other process can hold it.
-        with contextlib.suppress(OSError):
-            os.remove(path)
-        held.release()
-
-
-@contextlib.contextmanager
-def lock_folder(folder: str, purpose: str) -> Iterator[None]:
-    """Locks a folder for this process while the body runs.
-
-    Args:
-        folder: created if missing, and removed again if nothing was written.
-        purpose: as for `lock`.
-
-    Raises:
-        OSError: another process has locked the folder, or it cannot be written.
-    """
-    check_folder(folder)
-    is_new = not paths.is_folder(folder)
-    if not paths.is_remote(folder):
-        os.makedirs(folder, exist_ok=True)
-    try:
-        with lock(os.path.join(folder, ".lock"), purpose):
-            yield
-    finally:
-        if is_new:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-
-
-@contextlib.contextmanager
-def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
-    """Locks the first file of `--output_file` for this process.
-
-    It keeps two programs from mixing files of the same names. Devices and pipes
-    are not locked.
-
-    Raises:
-        OSError: another process has locked the file.
-    """
-    first = output_paths[0]
-    if paths.is_remote(first) or paths.is_stream(first):
-        yield
-        return
-    os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
-    with lock(f"{first}.lock", f"--output_file={first}"):
-        yield

@@ -132,12 +132,12 @@ def opened(path: str) -> Iterator[Source]:
         FileNotFoundError: the checkpoint or one of its files is missing.
         ValueError: a file is broken, or in no supported format.
     """
-    found = find(path)
+    checkpoint = find(path)
     with contextlib.ExitStack() as files:
-        if os.path.basename(found) in huggingface.FILES:
-            yield huggingface.Reader(found, files)
+        if os.path.basename(checkpoint) in huggingface.FILES:
+            yield huggingface.Reader(checkpoint, files)
         else:
-            yield release_format.Reader(found)
+            yield release_format.Reader(checkpoint)
 
 
 def step_of(source: Source) -> int | None:
@@ -212,11 +212,11 @@ def load(
     """
     variables = variables_by_name(model)
     with opened(path) as source:
-        held = source.variables
+        stored = source.variables
         check(source, {n: tuple(v.shape) for n, v in variables.items()}, new)
         if config := getattr(model, "config", None):
             config.check_checkpoint(source.origin, source.num_attention_heads)
-        common = [name for name in variables if name in held]
+        common = [name for name in variables if name in stored]
         for name in common:
             value = source.read(name)
             variables[name].assign(
@@ -227,12 +227,12 @@ def load(
         origin=source.origin,
         step=step,
         loaded=tuple(sorted(common)),
-        missing=tuple(sorted(variables.keys() - held.keys())),
+        missing=tuple(sorted(variables.keys() - stored.keys())),
         unexpected=tuple(
             sorted(
                 name
-                for name in held.keys() - variables.keys()
-                if not is_training_state(name, held)
+                for name in stored.keys() - variables.keys()
+                if not is_training_state(name, stored)
             )
         ),
     )
@@ -253,17 +253,17 @@ def check(
             shapes differ, or a type is not a float: quantized weights are wrong
             without their scales.
     """
-    held = source.variables
+    stored = source.variables
     origin = f"Checkpoint {source.origin!r}"
     absent = [
         name
         for name in wanted
-        if name not in held
+        if name not in stored
         and not any(re.fullmatch(pattern, name) for pattern in new)
     ]
-    common = [name for name in wanted if name in held]
+    common = [name for name in wanted if name in stored]
     if absent or not common:
-        ours, theirs = map(name_tables.num_layers, (wanted, held))
+        ours, theirs = map(name_tables.num_layers, (wanted, stored))
         exceptions = f" except new ones ({', '.join(new)})" if new else ""
         cause = (
             f" num_hidden_layers is {ours} in the model and {theirs} in the "
@@ -272,12 +272,12 @@ def check(
         raise ValueError(
             f"{origin} must contain all variables of the model{exceptions}; "
             f"{len(absent)} missing: {messages.names(absent)}. It has "
-            f"{messages.names(sorted(held))}.{cause if ours > theirs else ''}"
+            f"{messages.names(sorted(stored))}.{cause if ours > theirs else ''}"
         )
     types = [
-        f"{name} ({held[name][1]})"
+        f"{name} ({stored[name][1]})"
         for name in common
-        if not re.fullmatch(_FLOATS, held[name][1])
+        if not re.fullmatch(_FLOATS, stored[name][1])
     ]
     if types:
         raise ValueError(
@@ -285,9 +285,9 @@ def check(
             f"{messages.names(types)}. Quantized weights are not supported; "
             "convert the original model."
         )
-    wrong = [name for name in common if held[name][0] != wanted[name]]
+    wrong = [name for name in common if stored[name][0] != wanted[name]]
     if wrong:
-        sizes = _other_sizes({n: (wanted[n], held[n][0]) for n in wrong})
+        sizes = _other_sizes({n: (wanted[n], stored[n][0]) for n in wrong})
         raise ValueError(f"{origin} has another size than the model: {sizes}")
 
 

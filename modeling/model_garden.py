@@ -57,7 +57,7 @@ _SPAN = re.compile(r"layer_with_weights-\d+/layer_with_weights-\d+/\w+$")
 
 
 def keys_by_name(
-    graph: bytes, held: Collection[str]
+    graph: bytes, variables: Collection[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Returns the keys by release name, and the class of the head if known.
 
@@ -77,7 +77,7 @@ def keys_by_name(
     has_head_pooler = any(_HEAD_POOLER in name for name in full_names.values())
     architectures: tuple[str, ...] = ()
     keys: dict[str, str] = {}
-    for key in sorted(held):
+    for key in sorted(variables):
         if _OPTIMIZER.search(key):
             continue
         full, short = full_names.get(key, ""), key.removesuffix(_VALUE)

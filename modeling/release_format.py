@@ -52,24 +52,27 @@ class Reader:
         with messages.broken(self.origin, "checkpoint"):
             self._reader = tf.train.load_checkpoint(prefix)
         types = self._reader.get_variable_to_dtype_map()
-        held: dict[str, Spec] = {
+        stored: dict[str, Spec] = {
             name: (tuple(shape), types[name].name)
             for name, shape in self._reader.get_variable_to_shape_map().items()
         }
-        if held.pop(model_garden.OBJECT_GRAPH, None):
-            held = self._renamed(held)
-        self.variables = dict(sorted(held.items()))
+        if stored.pop(model_garden.OBJECT_GRAPH, None):
+            stored = self._renamed(stored)
+        self.variables = dict(sorted(stored.items()))
 
-    def _renamed(self, held: Mapping[str, Spec]) -> dict[str, Spec]:
+    def _renamed(self, stored: Mapping[str, Spec]) -> dict[str, Spec]:
         with messages.broken(self.origin, "checkpoint"):
             self._keys, self.architectures = model_garden.keys_by_name(
-                self._reader.get_tensor(model_garden.OBJECT_GRAPH), held
+                self._reader.get_tensor(model_garden.OBJECT_GRAPH), stored
             )
         self.kind = "Model Garden"
         if query := self._keys.get(model_garden.QUERY):
-            self.num_attention_heads = held[query][0][1]  # [D, N, H]
+            self.num_attention_heads = stored[query][0][1]  # [D, N, H]
         return {
-            name: (model_garden.release_shape(name, held[key][0]), held[key][1])
+            name: (
+                model_garden.release_shape(name, stored[key][0]),
+                stored[key][1],
+            )
             for name, key in self._keys.items()
         }
 

@@ -190,7 +190,7 @@ def find(name: str) -> list[str]:
     if key not in names:
         raise ValueError(
             f"No download is called {name!r}."
-            f"{messages.meant(name, [*names, *GROUPS])} "
+            f"{messages.suggestion(name, [*names, *GROUPS])} "
             "`python -m tools.download` lists all."
         )
     return [names[key]]

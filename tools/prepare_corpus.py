@@ -15,7 +15,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import format_checks, formats, preparation
-from files import paths, progress, writing
+from files import locks, paths, progress, writing
 
 _RAW_TEXT = flags.Heading("Raw text")
 
@@ -82,7 +82,7 @@ def run(options: Options) -> None:
     rules = options.rules(options.input_format)
     total = preparation.Prepared()
     with (
-        writing.lock_outputs(output_paths),
+        locks.lock_outputs(output_paths),
         # After an error too: otherwise the worker processes may never end.
         contextlib.closing(
             _texts(input_paths, rules, options.num_workers, total)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from files import run_files, writing
+from files import locks, run_files, writing
 from training import workers
 
 # Packages whose versions affect results and speed.
@@ -58,7 +58,7 @@ def locked(folder: str) -> Iterator[None]:
     if not workers.is_chief():
         yield
         return
-    with writing.lock_folder(folder, f"--output_dir={folder}"):
+    with locks.lock_folder(folder, f"--output_dir={folder}"):
         yield
 
 

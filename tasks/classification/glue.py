@@ -233,7 +233,7 @@ def find_dataset(name: str, others: tuple[str, ...] = ()) -> _Info:
     names = [*DATASETS, *others]
     raise ValueError(
         f"The task must be one of {', '.join(names)}; got {name!r}."
-        + messages.meant(name, names)
+        + messages.suggestion(name, names)
     )
 
 

@@ -8,15 +8,15 @@ import filelock
 import pytest
 
 import create_pretraining_data
-from files import writing
+from files import locks
 from tools import prepare_corpus
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
 _HOLD = (
     "import sys\n"
-    "from files import writing\n"
-    "with writing.lock(sys.argv[1], 'The folder'):\n"
+    "from files import locks\n"
+    "with locks.lock(sys.argv[1], 'The folder'):\n"
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"
 )
@@ -37,22 +37,22 @@ def test_a_lock_is_held_until_its_process_is_killed(path):
     ) as process:
         assert process.stdout.readline() == "held\n"
         used = pytest.raises(OSError, match="The zip is in use by")
-        with used, writing.lock(path, "The zip"):
+        with used, locks.lock(path, "The zip"):
             pass
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert os.path.exists(path)
-    with writing.lock(path, "The zip"):
+    with locks.lock(path, "The zip"):
         pass
     assert not os.path.exists(path)
 
 
 def test_a_lock_ends_with_its_body_and_is_held_once(path):
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), writing.lock(path, "The zip"):
+        with pytest.raises(ZeroDivisionError), locks.lock(path, "The zip"):
             with (
                 pytest.raises(OSError),
-                writing.lock(path, "The zip"),
+                locks.lock(path, "The zip"),
             ):
                 pass
             _ = 1 / 0
@@ -64,23 +64,23 @@ def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
-    with writing.lock(path, "The zip"):
+    with locks.lock(path, "The zip"):
         pass
     assert "The zip is not locked: No locks available." in caplog.text
 
 
 def test_a_remote_store_is_not_locked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with writing.lock("gs://bucket/.lock", "The zip"):
+    with locks.lock("gs://bucket/.lock", "The zip"):
         assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
     folder = tmp_path / "b"
-    with writing.lock_folder(str(folder), "The folder"):
+    with locks.lock_folder(str(folder), "The folder"):
         assert folder.is_dir()
     assert not list(tmp_path.iterdir())
-    with writing.lock_folder(str(folder), "The folder"):
+    with locks.lock_folder(str(folder), "The folder"):
         (folder / "model").write_text("x")
     assert [path.name for path in folder.iterdir()] == ["model"]
 
@@ -100,7 +100,7 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
     }
     for program, options in runs.items():
         with (
-            writing.lock_outputs([str(out)]),
+            locks.lock_outputs([str(out)]),
             pytest.raises(OSError, match=f"--output_file={out} is"),
         ):
             program.run(options)
@@ -111,5 +111,5 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
 
 
 def test_a_pipe_is_not_locked():
-    with writing.lock_outputs([os.devnull]):
+    with locks.lock_outputs([os.devnull]):
         assert not os.path.exists(f"{os.devnull}.lock")

@@ -20,9 +20,12 @@ def test_many_values_are_counted():
 
 def test_the_nearest_name_is_suggested():
     names = ["MRPC", "mixed_bfloat16", "float32"]
-    assert messages.meant("mrcp", names) == " Did you mean MRPC?"
-    assert messages.meant("bfloat16", names) == " Did you mean mixed_bfloat16?"
-    assert messages.meant("x", names) == ""
+    assert messages.suggestion("mrcp", names) == " Did you mean MRPC?"
+    assert (
+        messages.suggestion("bfloat16", names)
+        == " Did you mean mixed_bfloat16?"
+    )
+    assert messages.suggestion("x", names) == ""
 
 
 def test_a_value_is_one_of_its_choices():

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from files import writing
+from files import locks
 from tests import programs, toy_squad
 from tools import evaluate_squad
 
@@ -179,7 +179,7 @@ def test_scoring_holds_the_lock_of_its_folder(tmp_path):
     path, _ = _questions(tmp_path, version_2=False)
     options = _options(tmp_path, predict_file=path)
     with (
-        writing.lock_folder(options.output_dir, "training"),
+        locks.lock_folder(options.output_dir, "training"),
         pytest.raises(OSError, match="is in use by another"),
     ):
         evaluate_squad.run(options)
