@@ -148,12 +148,6 @@ class TrainingOptions(TpuOptions):
         "Correct the bias of Adam's moments; the release does not.",
         changes_result=True,
     )
-    end_learning_rate: float = flags.Group.TRAINING.flag(
-        0.0,
-        "Learning rate at the last step.",
-        lower_bound=0.0,
-        changes_result=True,
-    )
     weight_decay: float = flags.Group.TRAINING.flag(
         0.01,
         "Weight decay, except of biases and layer normalization.",
@@ -211,6 +205,10 @@ class TrainingOptions(TpuOptions):
     early_stopping_patience: int = flags.Group.EVALUATION.whole(
         0, "Stop after this many evaluations without improvement; 0 for never."
     )
+    profile_steps: tuple[int, ...] | None = flags.Group.SPEED.optional(
+        "Two steps, such as 10,15: write a profile of the first to the second "
+        "for TensorBoard to --output_dir."
+    )
     num_accumulation_steps: int = flags.Group.SPEED.count(
         1,
         "Number of micro-batches per update and device; memory is needed for "
@@ -240,15 +238,17 @@ class TrainingOptions(TpuOptions):
     )
     jit_compile: str = flags.Group.DEVICES.flag(
         "auto",
-        "Compile the forward and backward pass with XLA as a whole; auto: on "
-        "GPUs, and in float32 on CPUs without AVX-512. Results then differ in "
-        "their last bits.",
+        "true: compile complete passes of training, evaluation and prediction "
+        "with XLA; false: do not use XLA; auto: complete passes on GPUs, and "
+        "for long training in float32 on CPUs without AVX-512; elsewhere the "
+        "arithmetic between matrix products. The choices differ in the last "
+        "bits of their results.",
         choices=("auto", "true", "false"),
         changes_result=True,
     )
     deterministic: bool = flags.Group.DEVICES.switch(
-        "Make runs on GPUs reproducible bit for bit, also after a resume; "
-        "slower. Runs on a CPU always are."
+        "Make runs on GPUs reproducible bit for bit, also after a resume on "
+        "the same type of GPU; slower. Runs on a CPU always are."
     )
     precision: str = flags.Group.SPEED.flag(
         "float32",
@@ -260,6 +260,19 @@ class TrainingOptions(TpuOptions):
     )
 
     def __post_init__(self):
+        for name in ("adam_beta_1", "adam_beta_2"):
+            # A moment that decays at rate 1 stays 0.
+            if getattr(self, name) >= 1:
+                raise ValueError(
+                    f"--{name} must be less than 1; got {getattr(self, name)}."
+                )
+        if self.profile_steps is not None:
+            steps = self.profile_steps
+            if len(steps) != 2 or not 1 <= steps[0] <= steps[1]:
+                raise ValueError(
+                    "--profile_steps must be a first and a last step, such as "
+                    f"10,15; got {','.join(map(str, steps))}."
+                )
         if self.packing and (
             self.use_tpu or self.distribution_strategy == "tpu"
         ):

@@ -19,19 +19,17 @@ class Schedule:
 
     Attributes:
         init_lr: the peak rate.
-        num_train_steps: the step from which the rate is `end_lr`.
+        num_train_steps: the step from which the rate is 0.
         num_warmup_steps: the steps of the warm-up; 0 for none.
         kind: "release" starts the decay at step 0, so that the rate drops from
             `init_lr` to `init_lr * (1 - warmup / total)` at the end of the
             warm-up; "continuous" starts it at the end of the warm-up.
-        end_lr: the rate at the end of the decay, 0 in the release.
     """
 
     init_lr: float
     num_train_steps: int
     num_warmup_steps: int = 0
     kind: str = "release"
-    end_lr: float = 0.0
 
     def describe(self) -> str:
         """Describes the rates of a run in words."""
@@ -40,8 +38,7 @@ class Schedule:
         if warmup >= total:
             return f"{rise}, of which the run makes {total:,}"
         first = float(self.learning_rate(warmup))
-        end = f"{self.end_lr:.3g} at step {total:,}"
-        fall = f"{first:.3g} falling to {end}"
+        fall = f"{first:.3g} falling to 0 at step {total:,}"
         return f"{rise}, then {fall}" if warmup else fall
 
     def learning_rate(self, step: np.ndarray | int) -> np.ndarray:
@@ -62,13 +59,13 @@ class Schedule:
         total, warmup = map(
             float32, (self.num_train_steps, self.num_warmup_steps)
         )
-        peak, end = float32(self.init_lr), float32(self.end_lr)
+        peak = float32(self.init_lr)
         if self.kind == "release":
             share = np.minimum(step, total) * (one / total)
-            decayed = (peak - end) * (one - share) + end
+            decayed = peak * (one - share)
         else:
-            slope = (peak - end) * (one / np.maximum(total - warmup, one))
-            decayed = slope * np.maximum(total - step, 0) + end
+            slope = peak * (one / np.maximum(total - warmup, one))
+            decayed = slope * np.maximum(total - step, 0)
         if not self.num_warmup_steps:
             return decayed
         return np.where(step < warmup, peak * (step * (one / warmup)), decayed)

@@ -19,6 +19,7 @@ from training import (
     interruption,
     model_folder,
     optimization,
+    profiling,
     reporting,
     steps,
     warm_start,
@@ -138,7 +139,6 @@ def train(  # noqa: PLR0915 - A run reads straight down.
     # ------------------------------------------------- Optimizer and schedule
     schedule = optimization.Schedule(
         init_lr=options.learning_rate,
-        end_lr=options.end_learning_rate,
         num_train_steps=length.num_train_steps,
         num_warmup_steps=length.num_warmup_steps,
         kind=options.lr_schedule,
@@ -241,6 +241,9 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             describe=batches.describe,
             repeats_evaluation=repeats_evaluation,
         ) as report,
+        profiling.Profile(
+            output_dir, options.profile_steps if is_chief else None
+        ) as profile,
         interruption.Interruption() as stop,
     ):
         metrics = evaluate() if repeats_evaluation else None
@@ -250,7 +253,10 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             logging.info("Training is already complete: step %d.", step)
         iterator = batches.iterator(strategy, step, length.end)
         while step < length.end and not (ends or stopped_by):
-            with _memory_advice("a step", _less_memory(options)):
+            with (
+                _memory_advice("a step", _less_memory(options)),
+                profile.of(step + 1),
+            ):
                 result = trainer.run(
                     iterator,
                     step,

@@ -70,3 +70,22 @@ def test_flags_that_change_the_weights_are_marked_where_declared():
     marked = flags_lib.changing_result(run_pretraining.Options)
     assert marked >= {"objective", "num_warmup_steps", "max_seq_length"}
     assert not marked & {"stop_at_step", "input_file", "max_eval_steps"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"adam_beta_1": 1.0}, "--adam_beta_1 must be less than 1; got 1.0"),
+        ({"adam_beta_2": 1.0}, "--adam_beta_2 must be less than 1; got 1.0"),
+        ({"profile_steps": (10,)}, "a first and a last step.*; got 10$"),
+        ({"profile_steps": (10, 9)}, "; got 10,9$"),
+        ({"profile_steps": (0, 9)}, "; got 0,9$"),
+        ({"profile_steps": (1, 2, 3)}, "; got 1,2,3$"),
+    ],
+)
+def test_values_that_no_training_has_are_refused(changed, message):
+    named = {"output_dir": "out", "bert_config_file": "config.json"}
+    with pytest.raises(ValueError, match=message):
+        training_flags.TrainingOptions(**named, **changed)
+    at_the_limit = {"adam_beta_1": 0.0, "profile_steps": (1, 1)}
+    training_flags.TrainingOptions(**named, **at_the_limit)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from modeling import compilation
 from tests import toy_pretraining as toy
 from training import optimization
 
@@ -23,11 +24,11 @@ def _apply(optimizer, gradients, learning_rate=0.5, step=0, **options):
     )
 
 
-def _optimizer(values, **options):
+def _optimizer(values, mode=compilation.ExecutionMode.FUSED, **options):
     with _ONE_DEVICE.scope():
         variables = {name: tf.Variable(v) for name, v in values.items()}
         return optimization.AdamWeightDecayOptimizer(
-            variables, optimization.AdamOptions(**options)
+            variables, optimization.AdamOptions(**options), mode
         )
 
 
@@ -72,21 +73,13 @@ def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
     np.testing.assert_allclose(found, rates, rtol=1e-6)
 
 
-def test_the_rate_may_fall_to_another_end_than_zero():
-    for kind, rates in (
-        ("release", [0, 0.5, 1.4, 0.5, 0.5]),
-        ("continuous", [0, 0.5, 2.0, 0.5, 0.5]),
-    ):
-        schedule = optimization.Schedule(
-            init_lr=2.0,
-            num_train_steps=10,
-            num_warmup_steps=4,
-            kind=kind,
-            end_lr=0.5,
-        )
-        found = [schedule.learning_rate(step) for step in (0, 1, 4, 10, 12)]
-        np.testing.assert_allclose(found, rates, rtol=1e-6)
-        assert schedule.describe().endswith("falling to 0.5 at step 10")
+def test_the_rates_of_a_run_are_described():
+    schedule = optimization.Schedule(
+        init_lr=2.0, num_train_steps=10, num_warmup_steps=4
+    )
+    assert schedule.describe() == (
+        "0 to 2 over 4 steps, then 1.2 falling to 0 at step 10"
+    )
 
 
 def test_ten_updates_are_those_of_the_release():
@@ -161,6 +154,37 @@ def test_bias_correction_divides_the_moments():
     )
 
 
+@pytest.mark.parametrize(("beta_1", "beta_2"), [(0, 0.999), (0.9, 0), (0, 0)])
+def test_a_moment_that_decays_at_once_needs_no_correction(beta_1, beta_2):
+    optimizer = _optimizer(
+        {"bias": [2.0]}, beta_1=beta_1, beta_2=beta_2, bias_correction=True
+    )
+    # At the first step the corrected moments are g and g^2 for every rate.
+    _apply(optimizer, [tf.constant([3.0])])
+    np.testing.assert_allclose(
+        _values(optimizer)["bias"], 2 - 0.5 * 3 / (3 + 1e-6), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("mode", compilation.ExecutionMode)
+def test_every_mode_makes_the_same_update(mode):
+    def trained(mode):
+        optimizer = _optimizer(
+            {"kernel": [2.0, 3.0], "dense/bias": [1.0]},
+            mode=mode,
+            bias_correction=True,
+            layer_adaptation=True,
+        )
+        for step in range(3):
+            gradients = [tf.constant([0.1, -3.0]), tf.constant([step + 1.0])]
+            _apply(optimizer, gradients, step=step)
+        return _values(optimizer)
+
+    expected = trained(compilation.ExecutionMode.PLAIN)
+    for name, value in trained(mode).items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-6)
+
+
 def test_first_update_of_lamb_as_worked_by_hand():
     optimizer = _optimizer(
         {"kernel": [3.0, 4.0], "new/kernel": [0.0, 0.0], "dense/bias": [2.0]},
@@ -197,13 +221,14 @@ def test_no_gradient_leaves_a_variable_and_its_slots_alone():
     assert values["other/kernel"] != 2.0
 
 
-def test_condition_decides_whether_anything_changes():
-    optimizer = _optimizer({"kernel": [2.0]})
+@pytest.mark.parametrize("mode", compilation.ExecutionMode)
+def test_condition_decides_whether_anything_changes(mode):
+    optimizer = _optimizer({"kernel": [2.0]}, mode)
     before = _values(optimizer)
     _apply(optimizer, [tf.constant([np.inf])], only_if=tf.constant(False))
     assert _values(optimizer) == before
     _apply(optimizer, [tf.constant([3.0])], only_if=tf.constant(True))
-    plain = _optimizer({"kernel": [2.0]})
+    plain = _optimizer({"kernel": [2.0]}, mode)
     _apply(plain, [tf.constant([3.0])])
     assert _values(optimizer) == _values(plain)
 
