@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ _USED = re.compile(r"Total bytes used: (\d+)")
 class Pass:
     """A forward and backward pass to compile."""
 
-    sizes: dict[str, int]
+    sizes: dict[str, Any]
     length: int
     batch_size: int
     precision: str
@@ -124,7 +125,7 @@ def bytes_of(work: Pass) -> int:
 
 
 def largest_batches(
-    sizes: dict[str, int], *, recompute: bool
+    sizes: dict[str, Any], *, recompute: bool
 ) -> list[list[int]]:
     """Returns the largest batch in float32 for each memory and length."""
 

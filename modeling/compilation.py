@@ -32,7 +32,9 @@ class ExecutionMode(enum.StrEnum):
     FUSED = "fused"  # The element-wise arithmetic between matrix products.
     XLA = "xla"  # All of it, as one function.
 
-    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compiled(
+        self, function: Callable[..., Any]
+    ) -> "tf.types.experimental.PolymorphicFunction":
         """Returns a graph of a pass that is executed in this mode.
 
         Args:

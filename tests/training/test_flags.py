@@ -77,10 +77,10 @@ def test_flags_that_change_the_weights_are_marked_where_declared():
     [
         ({"adam_beta_1": 1.0}, "--adam_beta_1 must be less than 1; got 1.0"),
         ({"adam_beta_2": 1.0}, "--adam_beta_2 must be less than 1; got 1.0"),
-        ({"profile_steps": (10,)}, "a first and a last step.*; got 10$"),
-        ({"profile_steps": (10, 9)}, "; got 10,9$"),
-        ({"profile_steps": (0, 9)}, "; got 0,9$"),
-        ({"profile_steps": (1, 2, 3)}, "; got 1,2,3$"),
+        ({"profile_steps": (10,)}, r"a first and a last step.*; got 10\.$"),
+        ({"profile_steps": (10, 9)}, r"; got 10,9\.$"),
+        ({"profile_steps": (0, 9)}, r"; got 0,9\.$"),
+        ({"profile_steps": (1, 2, 3)}, r"; got 1,2,3\.$"),
     ],
 )
 def test_values_that_no_training_has_are_refused(changed, message):
