@@ -27,7 +27,7 @@ _LITERT_FILE = "model.tflite"
 
 
 def write_saved_model(
-    made: signatures.Signatures,
+    functions: signatures.Signatures,
     network: Any,
     folder: str,
     vocab_file: str,
@@ -36,7 +36,7 @@ def write_saved_model(
     """Writes a model that takes raw text.
 
     Args:
-        made: of `signatures.make`.
+        functions: of `signatures.make`.
         network: with the weights.
         folder: of the version, such as `NAME/1`; created.
         vocab_file: copied to the model's `assets/`.
@@ -47,11 +47,13 @@ def write_saved_model(
         OSError: the folder cannot be written.
         ValueError: the folder exists.
     """
-    functions = {k: made[k].get_concrete_function() for k in made}
-    kinds = {
+    concrete = {k: f.get_concrete_function() for k, f in functions.items()}
+    specs = {
         name: {
-            "inputs": _kinds({s.name: s for s in made[name].input_signature}),
-            "outputs": _kinds(function.structured_outputs),
+            "inputs": _specs_as_json(
+                {spec.name: spec for spec in function.input_signature}
+            ),
+            "outputs": _specs_as_json(concrete[name].structured_outputs),
         }
         for name, function in functions.items()
     }
@@ -60,7 +62,7 @@ def write_saved_model(
     # An asset keeps the name of its file.
     with (
         tempfile.TemporaryDirectory() as work,
-        _written(folder, {**described, "signatures": kinds}) as aside,
+        _written(folder, {**described, "signatures": specs}) as aside,
     ):
         path = os.path.join(work, run_files.VOCABULARY)
         folder_lib.write_vocabulary(vocab_file, path)
@@ -68,7 +70,7 @@ def write_saved_model(
         tf.saved_model.save(
             root,
             aside,
-            signatures=functions,
+            signatures=concrete,
             # It is not trained.
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False
@@ -76,7 +78,7 @@ def write_saved_model(
         )
 
 
-def _kinds(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
+def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
     return {
         name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
         for name, spec in specs.items()

@@ -1,7 +1,6 @@
 """Signatures of exported models, which take raw text or ids, by task.
 
-docs/serving.md lists their inputs and outputs. The ids of texts are ragged
-tensors, `[N, (tokens)]` int32.
+docs/serving.md lists their inputs and outputs.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,17 +8,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from files import run_files
 from models import description as description_lib
-from serving import answers, graph_tokenizer, models
+from serving import graph_tokenizer, models, span_search, token_rows
 from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
 _TEXTS, _LISTS = [None], [None, None]  # Shapes.
 
-Signatures = dict[str, Any]
-# The inputs of a network by name, each `[R, T]` int32.
-_Rows = dict[str, tf.Tensor]
+Signatures = dict[str, tf.types.experimental.PolymorphicFunction]
 _Network = Callable[..., Mapping[str, tf.Tensor]]
 _Tokenizer = graph_tokenizer.GraphTokenizer
 
@@ -32,9 +30,15 @@ def make(model: models.Model, network: Any) -> Signatures:
         network: of `models.load`.
 
     Raises:
-        ValueError: its task has none, or texts to embed are split into
-            windows.
+        ValueError: the model splits long texts into windows, which is not
+            supported.
     """
+    if model.description.long_text == sentence_pairs.WINDOWS:
+        raise ValueError(
+            "A SavedModel of --long_text=windows is not supported; "
+            "tools.predict averages over the windows of a text. With "
+            f"long_text head in {run_files.TASK}, the export cuts long texts."
+        )
     basic = model.tokenizer.basic_tokenizer
     tokenizer = graph_tokenizer.GraphTokenizer(
         model.tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
@@ -65,7 +69,7 @@ def id_specs(model: models.Model) -> list[tf.TensorSpec]:
     ]
 
 
-def of_texts(**shapes: list[None]) -> Callable[[Callable], Any]:
+def text_signature(**shapes: list[None]) -> Callable[[Callable], Any]:
     """Makes a decorator that makes a signature of a function of texts.
 
     Args:
@@ -97,8 +101,9 @@ def of_texts(**shapes: list[None]) -> Callable[[Callable], Any]:
     return decorate
 
 
-def of_ids(
-    compute: Callable[[_Rows], Mapping[str, tf.Tensor]], model: models.Model
+def id_signature(
+    compute: Callable[[token_rows.Rows], Mapping[str, tf.Tensor]],
+    model: models.Model,
 ) -> Any:
     """Makes a signature of rows that the client made, `[B, T]` int32.
 
@@ -139,154 +144,21 @@ def of_ids(
     return tf.function(run, input_signature=id_specs(model), autograph=False)
 
 
-def _of_one_or_two(
+def _text_and_pair(
     compute: Callable[..., Mapping[str, tf.Tensor]], tokenizer: _Tokenizer
 ) -> Signatures:
     """Makes the signatures of a text, and of a pair, of their tokens."""
 
-    @of_texts(text_a=_TEXTS)
+    @text_signature(text_a=_TEXTS)
     def single(text_a):
         tokens = tokenizer.tokenize(text_a)
         return compute(tokens, tokens[:, :0])
 
-    @of_texts(text_a=_TEXTS, text_b=_TEXTS)
+    @text_signature(text_a=_TEXTS, text_b=_TEXTS)
     def pairs(text_a, text_b):
         return compute(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
 
     return {DEFAULT: single, PAIRS: pairs}
-
-
-# ------------------------------------------------------------ Rows of tokens
-
-
-def _repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
-    # Counts `[R]` -> `[R, (tokens)]`.
-    values = tf.fill([tf.reduce_sum(counts)], token)
-    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
-
-
-def _slices(
-    tokens: tf.RaggedTensor,
-    rows: tf.Tensor,
-    starts: tf.Tensor,
-    lengths: tf.Tensor,
-) -> tf.RaggedTensor:
-    # `[R, (tokens)]`, possibly several slices of one row of `[N, (tokens)]`: of
-    # each its row, its first token there and its length, `[R]` int64.
-    first = tf.gather(tokens.row_starts(), rows) + starts  # [R]
-    places = tf.ragged.range(first, first + lengths)  # [R, (tokens)]
-    return places.with_values(tf.gather(tokens.values, places.values))
-
-
-def _joined(
-    tokens_a: tf.RaggedTensor, tokens_b: tf.RaggedTensor, tokenizer: _Tokenizer
-) -> _Rows:
-    """Makes rows of [CLS] A [SEP] B [SEP], as long as the longest.
-
-    Without B there is no second part. `input_mask` is 1 for a token, 0 for
-    padding; `segment_ids` is 1 for the second text and its [SEP].
-    """
-    begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    once = tf.ones_like(len_a)
-    ids = tf.concat(
-        [
-            _repeated(begin, once),
-            tokens_a,
-            _repeated(end, once),
-            tokens_b,
-            _repeated(end, tf.minimum(len_b, 1)),
-        ],
-        axis=1,
-    )
-    dense = ids.to_tensor()  # [R, longest]
-    # At least one position, so that a batch without rows has a first one too.
-    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-    dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
-    places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
-    is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
-    is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)
-    return {
-        "input_ids": dense,
-        "input_mask": tf.cast(is_token, tf.int32),
-        "segment_ids": tf.cast(is_second, tf.int32),
-    }
-
-
-def fit(
-    tokens_a: tf.RaggedTensor,
-    tokens_b: tf.RaggedTensor,
-    truncation: sentence_pairs.Truncation,
-    tokenizer: _Tokenizer,
-) -> tuple[_Rows, tf.Tensor]:
-    """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
-
-    Args:
-        tokens_a: `[N, (tokens)]` int32.
-        tokens_b: `[N, (tokens)]` int32; empty for a single text.
-        truncation: the rule.
-        tokenizer: has the ids of [CLS] and [SEP].
-
-    Returns:
-        The `R` rows; and `[R]` int64, ascending, the text or pair of each.
-    """
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    num_special = 2 + tf.minimum(len_b, 1)
-    budget = truncation.max_seq_length - num_special  # [N]
-    if truncation.long_text == sentence_pairs.WINDOWS:
-        return _windows(tokens_a, tokens_b, budget, tokenizer)
-    # As in `sentence_pairs.truncated_lengths`: a text shorter than half of the
-    # budget stays complete; two longer ones get half each, A the odd token.
-    half = (budget + 1) // 2
-    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
-    kept_b = tf.minimum(len_b, budget - kept_a)
-    is_head = truncation.long_text == sentence_pairs.HEAD
-    keep = _head if is_head else _head_tail
-    rows = _joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
-    return rows, tf.range(tokens_a.nrows())
-
-
-def _head(tokens, lengths):
-    rows = tf.range(tokens.nrows())
-    return _slices(tokens, rows, tf.zeros_like(lengths), lengths)
-
-
-def _head_tail(tokens, lengths):
-    count = tokens.row_lengths()
-    head = tf.where(
-        count > lengths,
-        lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS,
-        lengths,
-    )
-    tail = lengths - head
-    last = _slices(tokens, tf.range(tokens.nrows()), count - tail, tail)
-    return tf.concat([_head(tokens, head), last], axis=1)
-
-
-def _windows(tokens_a, tokens_b, budget, tokenizer):
-    # A window moves over the longer text, with the complete shorter one.
-    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
-    fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
-    size = budget - fixed
-    step = tf.maximum(size // 2, 1)
-    counts = -(-tf.maximum(longer - size + step, 1) // step)
-    order = tf.ragged.range(counts)  # [N, (windows)]
-    text = order.value_rowids()  # [R]
-    starts = order.values * tf.gather(step, text)
-    slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
-    slides_a = tf.gather(len_a > len_b, text)
-    fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
-
-    def part(tokens, slides):
-        first = tf.where(slides, starts, zero)
-        return _slices(tokens, text, first, tf.where(slides, slid, fixed))
-
-    parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
-    return _joined(*parts, tokenizer), text
-
-
-# ------------------------------------------------------------------ By task
 
 
 def _classifier(
@@ -306,18 +178,11 @@ def _classifier(
         return {"label": label, "probabilities": probabilities}
 
     def of_tokens(tokens_a, tokens_b):
-        rows, text = fit(tokens_a, tokens_b, truncation, tokenizer)
-        outputs = network(**rows)
-        if truncation.long_text == sentence_pairs.WINDOWS:
-            # The mean of each text's windows; every text has one.
-            outputs = {
-                name: tf.math.segment_mean(value, text)
-                for name, value in outputs.items()
-            }
-        return answer(outputs)
+        rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
+        return answer(network(**rows))
 
-    ids = of_ids(lambda rows: answer(network(**rows)), model)
-    return {**_of_one_or_two(of_tokens, tokenizer), IDS: ids}
+    ids = id_signature(lambda rows: answer(network(**rows)), model)
+    return {**_text_and_pair(of_tokens, tokenizer), IDS: ids}
 
 
 def _chooser(
@@ -332,7 +197,7 @@ def _chooser(
         best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
         return {"choice": best, "probabilities": probabilities}
 
-    @of_texts(first=_TEXTS, second=_TEXTS, endings=_LISTS)
+    @text_signature(first=_TEXTS, second=_TEXTS, endings=_LISTS)
     def choices(first, second, endings):
         count = tf.shape(endings)[1]
         row = tf.repeat(tf.range(tf.size(first)), count)  # [B * C]
@@ -342,13 +207,13 @@ def _chooser(
         # The same pieces as of both texts with a space between them.
         ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
         tokens_b = tf.concat([begun, ended], axis=1)
-        rows, _ = fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         shape = [-1, count, tf.shape(rows["input_ids"])[1]]
         found = answer({k: tf.reshape(v, shape) for k, v in rows.items()})
         ending = tf.gather(endings, found["choice"], batch_dims=1)
         return {**found, "ending": ending}
 
-    return {DEFAULT: choices, IDS: of_ids(answer, model)}
+    return {DEFAULT: choices, IDS: id_signature(answer, model)}
 
 
 def _answerer(
@@ -357,23 +222,23 @@ def _answerer(
     longest = model.answers.max_answer_length
     most_query = model.windows.max_query_length
 
-    @of_texts(question=_TEXTS, context=_TEXTS)
+    @text_signature(question=_TEXTS, context=_TEXTS)
     def answer(question, context):
         context = graph_tokenizer.drop_invalid_utf8(context)
         query = tokenizer.tokenize(question)[:, :most_query]
         pieces = tokenizer.tokenize_with_offsets(context)
         num_pieces = pieces["ids"].row_lengths()
-        windows = answers.cut_windows(
+        windows = span_search.cut_windows(
             query.row_lengths(), num_pieces, model.windows
         )
-        rows = _joined(
+        rows = token_rows.join(
             tf.gather(query, windows.question),
-            _slices(
+            token_rows.slices(
                 pieces["ids"], windows.question, windows.starts, windows.lengths
             ),
             tokenizer,
         )
-        spans = answers.best_spans(
+        spans = span_search.best_spans(
             network(**rows), windows, num_pieces, longest
         )
         is_answered, more = spans.is_found, {}
@@ -381,12 +246,12 @@ def _answerer(
             is_answered &= spans.null_odds <= model.threshold
             more = {"null_odds": tf.cast(spans.null_odds, tf.float32)}
         return {
-            **answers.texts(context, pieces, spans, is_answered),
+            **span_search.texts(context, pieces, spans, is_answered),
             "score": tf.cast(spans.score, tf.float32),
             **more,
         }
 
-    ids = of_ids(lambda rows: network(**rows), model)
+    ids = id_signature(lambda rows: network(**rows), model)
     return {DEFAULT: answer, IDS: ids}
 
 
@@ -402,15 +267,17 @@ def _tagger(
             "probabilities": tf.reduce_max(probabilities, axis=-1),
         }
 
-    @of_texts(text=_TEXTS)
+    @text_signature(text=_TEXTS)
     def tags(text):
         # Of ASCII white space; invalid bytes alone are no word.
         words = tf.strings.split(graph_tokenizer.drop_invalid_utf8(text))
         pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-        pieces = tf.concat([pieces, _repeated(unknown, is_empty)], axis=1)
+        pieces = tf.concat(
+            [pieces, token_rows.repeat(unknown, is_empty)], axis=1
+        )
         tokens = words.with_values(pieces).merge_dims(1, 2)  # [B, (tokens)]
-        rows = _joined(tokens, tokens[:, :0], tokenizer)
+        rows = token_rows.join(tokens, tokens[:, :0], tokenizer)
         tf.debugging.assert_less_equal(
             tf.shape(rows["input_ids"])[1],
             model.max_seq_length,
@@ -427,7 +294,9 @@ def _tagger(
             **{k: words.with_values(v).to_tensor() for k, v in found.items()},
         }
 
-    ids = of_ids(lambda rows: best(network(**rows)["probabilities"]), model)
+    ids = id_signature(
+        lambda rows: best(network(**rows)["probabilities"]), model
+    )
     return {DEFAULT: tags, IDS: ids}
 
 
@@ -435,11 +304,6 @@ def _embedder(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     truncation = model.truncation
-    if truncation.long_text == sentence_pairs.WINDOWS:
-        raise ValueError(
-            "A text must have one row to be embedded; the long_text of this "
-            "model is windows, which makes several."
-        )
     known = model.tokenizer.inv_vocab
     names = tf.constant(
         [known.get(i, f"[id {i}]") for i in range(model.config.vocab_size)]
@@ -462,10 +326,10 @@ def _embedder(
         }
 
     def of_tokens(tokens_a, tokens_b):
-        rows, _ = fit(tokens_a, tokens_b, truncation, tokenizer)
+        rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         tokens = tf.gather(names, rows["input_ids"])
         tokens = tf.where(rows["input_mask"] > 0, tokens, "")
         return {"tokens": tokens, **answer(rows)}
 
-    ids = of_ids(answer, model)
-    return {**_of_one_or_two(of_tokens, tokenizer), IDS: ids}
+    ids = id_signature(answer, model)
+    return {**_text_and_pair(of_tokens, tokenizer), IDS: ids}

@@ -21,7 +21,7 @@ def vocab_file(tmp_path):
 def _write(folder, vocab_file, described):
     weight = tf.Variable([2.0])
 
-    @signatures.of_texts(text_a=[None], text_b=[None])
+    @signatures.text_signature(text_a=[None], text_b=[None])
     def repeat(text_a, text_b):
         count = tf.cast(tf.strings.length(text_a + text_b), tf.float32)
         return {"score": count * weight}

@@ -1,7 +1,6 @@
 """Signatures of texts and of rows that a client made."""
 
 import dataclasses
-import itertools
 import random
 import types
 
@@ -10,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from serving import models, signatures
-from tasks.classification import sentence_pairs
 from tests import serving_client
 
 
@@ -21,7 +19,7 @@ def test_rows_of_a_client_are_checked():
             max_position_embeddings=5, vocab_size=7, type_vocab_size=2
         ),
     )
-    ask = signatures.of_ids(dict, model)
+    ask = signatures.id_signature(dict, model)
     ids = tf.ones([2, 5], tf.int32)
     assert ask(ids, ids, ids)["input_ids"].numpy().tolist() == [[1] * 5] * 2
     long = tf.ones([2, 6], tf.int32)
@@ -45,7 +43,7 @@ def test_numbers_that_are_no_ids_are_refused(name, greatest, task):
             max_position_embeddings=5, vocab_size=7, type_vocab_size=3
         ),
     )
-    ask = signatures.of_ids(dict, model)
+    ask = signatures.id_signature(dict, model)
     shape = [1, 4] if task == "tagging" else [2, 3, 4]
     rows = {each: np.ones(shape, np.int32) for each in models.ID_NAMES}
     for number, is_right in [
@@ -128,58 +126,3 @@ def test_a_word_has_the_tag_of_its_first_piece(tmp_path):
         tf.errors.InvalidArgumentError, match="at most 40 word pieces"
     ):
         tag(tf.constant(["it " * 39]))
-
-
-# Rows against `sentence_pairs`, one text at a time.
-
-_TOKENIZER = types.SimpleNamespace(id_of={"[CLS]": 901, "[SEP]": 902}.get)
-
-
-def _tokens(lengths, first):
-    return tf.RaggedTensor.from_row_lengths(
-        [first + i for length in lengths for i in range(length)]
-        or tf.zeros([0], tf.int32),
-        tf.constant(lengths, tf.int64, [len(lengths)]),
-    )
-
-
-def _defined(len_a, len_b, truncation):
-    """Returns the rows of a pair: ids and segments, without padding."""
-    pairs = sentence_pairs.fit(
-        list(range(100, 100 + len_a)), list(range(300, 300 + len_b)), truncation
-    )
-    names = {"[CLS]": 901, "[SEP]": 902}
-    rows = [sentence_pairs.join(*pair) for pair in pairs]
-    return [([names.get(t, t) for t in tokens], s) for tokens, s in rows]
-
-
-@pytest.mark.parametrize("max_seq_length", [4, 9, 12])
-@pytest.mark.parametrize("long_text", ["head", "head_tail", "windows"])
-def test_rows_are_those_of_one_text_after_the_other(max_seq_length, long_text):
-    truncation = sentence_pairs.Truncation(
-        max_seq_length=max_seq_length, long_text=long_text
-    )
-    sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
-    got, text = signatures.fit(
-        _tokens([a for a, _ in sizes], 100),
-        _tokens([b for _, b in sizes], 300),
-        truncation,
-        _TOKENIZER,
-    )
-    texts, row = text.numpy().tolist(), 0
-    for number, (len_a, len_b) in enumerate(sizes):
-        for ids, segments in _defined(len_a, len_b, truncation):
-            padding = [0] * (got["input_ids"].shape[1] - len(ids))
-            assert texts[row] == number
-            assert got["input_ids"][row].numpy().tolist() == ids + padding
-            assert (
-                got["segment_ids"][row].numpy().tolist() == segments + padding
-            )
-            mask = [1] * len(ids) + padding
-            assert got["input_mask"][row].numpy().tolist() == mask
-            row += 1
-    assert row == len(texts)
-    # A batch without texts has a place for the first token.
-    none = _tokens([], 1)
-    got, _ = signatures.fit(none, none, truncation, _TOKENIZER)
-    assert got["input_ids"].shape == [0, 1]

@@ -40,12 +40,20 @@ def test_what_does_not_fit_the_model_is_refused(tmp_path, options, message):
     assert not (tmp_path / "served").exists()
 
 
-@pytest.mark.slow
-def test_texts_in_windows_cannot_be_embedded(tmp_path):
+@pytest.mark.parametrize("layers", [None, "-1"])
+def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
     run = serving_client.golden_classifier(tmp_path / "run")
-    serving_client.describe(run, task="classification", long_text="windows")
-    with pytest.raises(ValueError, match="must have one row to be embedded"):
-        _export(run, tmp_path / "served", layers="-1")
+    serving_client.describe(
+        run,
+        task="classification",
+        labels=["no", "yes"],
+        problem_type="single_label",
+        max_seq_length=16,
+        long_text="windows",
+    )
+    with pytest.raises(ValueError, match="long_text=windows is not supported"):
+        _export(run, tmp_path / "served", layers=layers)
+    assert not (tmp_path / "served").exists()
 
 
 @pytest.mark.slow

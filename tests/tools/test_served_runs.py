@@ -95,6 +95,8 @@ def test_classes(tmp_path, changes):
         probabilities,
         atol=_PREDICT,
     )
+    if changes.get("long_text") == "windows":
+        return  # Not exported.
     version = _export(out)
     (got,) = serving_client.ask(version, {"text_a": texts})
     assert got["label"] == labels

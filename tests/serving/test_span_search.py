@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from serving import answers, models, signatures
+from models import description as description_lib
+from serving import models, signatures, span_search
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tests import offsets
 from vocab import tokenization
@@ -30,13 +31,16 @@ def _model(vocab_file=_VOCAB, do_lower_case=True, **description):
     sizes = {**_CONFIG.to_dict(), "vocab_size": tokenizer.vocab_size}
     return models.Model(
         task="question_answering",
+        folder=None,
         checkpoint="",
         variables=(),
         config=config_lib.BertConfig.from_dict(
             sizes | {"max_position_embeddings": 512}
         ),
         tokenizer=tokenizer,
-        description=description,
+        description=description_lib.Description(
+            **{"max_seq_length": 384, **description}
+        ),
     )
 
 
@@ -252,7 +256,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
 
 def _windows_of(*lengths):
     """Cuts paragraphs into windows of up to 5 pieces, 2 apart, no question."""
-    return answers.cut_windows(
+    return span_search.cut_windows(
         tf.zeros([len(lengths)], tf.int64),
         tf.constant(lengths, tf.int64),
         squad_features.WindowOptions(
@@ -263,7 +267,7 @@ def _windows_of(*lengths):
 
 def _best_spans(start_logits, end_logits, *lengths, longest=3):
     logits = {"start_logits": start_logits, "end_logits": end_logits}
-    return answers.best_spans(
+    return span_search.best_spans(
         {
             name: tf.constant(value, tf.float32)
             for name, value in logits.items()
@@ -320,10 +324,10 @@ def test_the_words_of_an_answer_are_separated_by_one_space():
         for side in (0, 1)
     )
     numbers = {"score": tf.zeros([2]), "null_odds": tf.zeros([2])}
-    got = answers.texts(
+    got = span_search.texts(
         tf.constant([context, ""]),
         {"starts": starts, "ends": ends},
-        answers.Spans(
+        span_search.Spans(
             is_found=tf.constant([True, False]),
             first=tf.constant([1, 0], tf.int64),
             last=tf.constant([3, 0], tf.int64),
@@ -407,7 +411,7 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         max_seq_length=14, doc_stride=doc_stride, max_query_length=5
     )
     num_pieces = [0, 1, 5, 6, 7, 8, 11, 12, 40]
-    got = answers.cut_windows(
+    got = span_search.cut_windows(
         tf.fill([len(num_pieces)], tf.constant(num_query, tf.int64)),
         tf.constant(num_pieces, tf.int64),
         options,

@@ -1,4 +1,4 @@
-"""The answers of SQuAD in TensorFlow graphs: the best span of each question.
+"""Span search for SQuAD in TensorFlow graphs: the best answer of a question.
 
 Paragraphs are split into windows as `tasks.squad.squad_features` does. The
 answer is the best of all spans of at most `max_answer_length` pieces; the
