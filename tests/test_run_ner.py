@@ -296,13 +296,15 @@ def test_columns_and_scheme_are_those_of_the_model(learned, folder, caplog):
     assert written[0].startswith("Ann B-PER ")
 
 
-def test_records_are_made_from_all_that_decides_them(data):
-    base = {**_SHORT, "do_train": False, "do_predict": False}
-    base |= {"init_checkpoint": None}
+def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):
+    train = tmp_path / "train.txt"
+    train.write_text("Ann X X B-PER\nMoss X X I-PER\n")
 
     def made_from(**changes):
-        named = toy.flags_of(data, **{**base, **changes})
-        options = toy.parse({**named, "do_train": True})
+        stages = {"do_train": True, "do_predict": False}
+        options = toy.parse(
+            toy.flags_of(data, **{**_SHORT, **stages, **changes})
+        )
         task = run_ner.Tagging(options, tokenization.open_tokenizer(options))
         (data_set,) = task.data_sets("eval")
         return json.dumps(data_set.made_from, sort_keys=True)
@@ -312,11 +314,59 @@ def test_records_are_made_from_all_that_decides_them(data):
     for changes in (
         {"context": "document"},
         {"columns": "word:0,tag:3"},
-        {"columns": "word:0,tag:1", "train_file": data / "valid.txt"},
-        {"scheme": "raw"},
         {"eval_file": data / "test.txt"},
+        # Other labels.
+        {"train_file": train},
     ):
         assert made_from(**changes) != described, changes
+    # The labels of a trained model are the same with any scheme.
+    trained = {"do_train": False, "output_dir": learned}
+    schemes = [made_from(**trained, scheme=name) for name in ("iob", "raw")]
+    assert schemes[0] == described != schemes[1]
+
+
+def _tags_of(data, **changes):
+    """Reads the files of a run; returns the tags in IOB2 by split."""
+    options = toy.parse(toy.flags_of(data, **{**_SHORT, **changes}))
+    task = run_ner.Tagging(options, tokenization.open_tokenizer(options))
+    return {
+        split: task.data_sets(split)[0].content.tags
+        for split in options.needed_splits
+    }
+
+
+def test_files_without_training_decide_the_scheme_together(
+    data, learned, tmp_path
+):
+    # The tags of the first file alone would be types.
+    (tmp_path / "dev.txt").write_text("a PER-B\nb O\n")
+    (tmp_path / "test.txt").write_text("a PER-B\nb PER-I\n\nc LOC-I\n")
+    tags = _tags_of(
+        data,
+        do_train=False,
+        output_dir=learned,
+        eval_file=tmp_path / "dev.txt",
+        predict_file=tmp_path / "test.txt",
+    )
+    assert tags == {
+        "eval": [("B-PER", "O")],
+        "predict": [("B-PER", "I-PER"), ("B-LOC",)],
+    }
+
+
+def test_training_file_decides_the_scheme_alone(data, tmp_path):
+    (tmp_path / "train.txt").write_text("a I\nb E\nc 0\n")
+    (tmp_path / "dev.txt").write_text("a B\nb I\nc I\nd O\n")
+    tags = _tags_of(
+        data,
+        train_file=tmp_path / "train.txt",
+        eval_file=tmp_path / "dev.txt",
+        do_predict=False,
+    )
+    assert tags == {
+        "train": [("B-I", "B-E", "O")],
+        "eval": [("B-B", "B-I", "I-I", "O")],
+    }
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def _choose(
     accepted = []
     for reading in readings:
         form, letters = reading.form, reading.letters
-        if reading.unread or not letters:
+        if reading.unread:
             continue
         if set(reading.letters_of) == {""}:
             is_scheme = _is_scheme_of_letters(letters)
@@ -295,10 +295,13 @@ def _choose(
                 or reading.num_paired > 0
                 or (letters <= {BEGIN, INSIDE} and len(reading.letters_of) > 1)
             )
-        if form.is_lower and not {BEGIN, INSIDE} <= letters:
+        if form.is_lower and not (
+            reading.num_paired
+            or {BEGIN, INSIDE} <= letters
+            or ("o" in signs and letters & {BEGIN, INSIDE})
+        ):
             # Names may begin with a small letter, as in e-mail.
-            has_lower_sign = "o" in signs and OUTSIDE not in signs
-            is_scheme &= has_lower_sign and bool(letters & {BEGIN, INSIDE})
+            is_scheme = False
         if is_scheme:
             accepted.append(reading)
     # The first of equal ones.
@@ -320,10 +323,13 @@ def _is_scheme_of_letters(letters: frozenset[str]) -> bool:
 
 
 def _is_mixed(reading: _Reading) -> bool:
-    """Returns whether some tags have a letter and a type, and others not."""
+    """Returns whether some tags have a letter and a type.
+
+    Args:
+        reading: of tags of which not all can be read.
+    """
     has_typed = bool(set(reading.letters_of) - {""})
-    is_likely = reading.form == _PREFIX or reading.num_paired > 0
-    return bool(reading.unread) and has_typed and is_likely
+    return has_typed and (reading.form == _PREFIX or reading.num_paired > 0)
 
 
 def _doubts_of_letters(

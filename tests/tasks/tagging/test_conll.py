@@ -71,6 +71,7 @@ def test_without_document_starts_each_sentence_is_a_document(tmp_path):
 def test_columns_parted_by_tabs_keep_spaces(tmp_path):
     file = _read(tmp_path, "1\t10 000\tB-NUM\n2\tu\u00a0v\tO\n", _columns(1))
     assert file.sentences[0].words == ("10 000", "u\u00a0v")
+    assert _read(tmp_path, "\u00a0\tO\n").sentences[0].words == ("\u00a0",)
 
 
 def _columns(word, tag=-1):
@@ -208,6 +209,11 @@ def test_numbers_of_words_are_no_words(tmp_path, text, columns):
         _read(tmp_path, text, columns)
 
 
+def test_columns_from_the_end_are_named_from_the_start(tmp_path):
+    with pytest.raises(ValueError, match=r"column 1 numbers .*=word:2,tag:3\."):
+        _read(tmp_path, "x 1 a O\nx 2 b O\n", (-3, -1))
+
+
 def test_parts_of_speech_of_conll_u_are_suggested(tmp_path):
     row = "\t".join("_" * 8)
     text = f"1\ta\t{row}\n2\tb\t{row}\n"
@@ -226,6 +232,7 @@ def test_numbers_may_be_words(tmp_path):
         "9999999999 O\n10000000000 O\n",
     ):
         assert _read(tmp_path, text).sentences[0].words[0].isdecimal()
+    assert _read(tmp_path, "1-2\n1\n2\n").sentences[0].words[0] == "1-2"
     # Words such as 3-4, unless all first columns count.
     file = _read(tmp_path, "x 3-4 O\n3-4 b O\n", (1, 2))
     assert file.sentences[0].words == ("3-4", "b")
@@ -269,10 +276,11 @@ def test_words_may_begin_with_a_number_sign(tmp_path, caplog):
         ("#tag O\n", ("#tag",)),
         ("#\na\n", ("#", "a")),
         ("#\tO\na\tO\n", ("#", "a")),
+        ("a O\n# NEW\nb O\n", ("a", "#", "b")),
     ):
         assert _read(tmp_path, text).sentences[0].words == words
     assert not caplog.text
     # A tag that is missing stays a mistake, and so do comments among words.
-    for text in ("#tag\na O\n", "a O\n# id x y\nb O\n"):
+    for text in ("#tag\na O\n", "#a b O\nc O\n", "a O\n# id x y\nb O\n"):
         with pytest.raises(ValueError, match="begin with # before a sentence"):
             _read(tmp_path, text)

@@ -65,6 +65,8 @@ def test_predicted_labels_are_converted_to_iob2(names, predicted, iob2):
         ),
         ("O B-A M-A E-A W-A", "B-A I-A I-A B-A", "B-A M-A E-A W-A"),
         ("O I-A I-B", "B-A I-A B-B", "I-A I-A I-B"),
+        ("O B-A M-A", "B-A I-A I-A", "B-A M-A M-A"),
+        ("O B I", "O B I O", "O B I O"),
         ("O A B", "B-A I-A O B-B", "A A O B"),
         # A type that the labels lack is outside, as far as there is one.
         (_IOB2, "B-C I-C B-A", "O O B-A"),

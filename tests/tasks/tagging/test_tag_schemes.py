@@ -44,6 +44,8 @@ def _iob2(tags, scheme="auto"):
         ("o b-per i-per b-loc", "O B-per I-per B-loc"),
         ("b_per i_per O", "B-per I-per O"),
         ("per-b per-i o", "B-per I-per O"),
+        ("b-a e-a s-a O", "B-a I-a B-a O"),
+        ("o b-a", "O B-a"),
         # Types whose names are letters of schemes.
         ("B-S I-S S-S", "B-S I-S B-S"),
         ("S-B S-I O", "B-S I-S O"),
@@ -57,6 +59,8 @@ def _iob2(tags, scheme="auto"):
         ("B E S B M E", "B I B B I I"),
         ("B M E W", "B I I B"),
         ("o b i i", "O B I I"),
+        ("B I S O", "B I B O"),
+        ("B I M", "B-B B-I B-M"),
         # Ill-formed: an end, or an inside, without a beginning.
         ("O I-A I-B", "O B-A B-B"),
         ("E-A E-A I-A O", "B-A B-A B-A O"),
@@ -84,6 +88,9 @@ def _iob2(tags, scheme="auto"):
         ("e-mail e-mail phone O", "B-e-mail I-e-mail B-phone O"),
         ("e-mail o", "B-e-mail O"),
         ("HEPATITIS_B HEPATITIS_C", "B-HEPATITIS_B B-HEPATITIS_C"),
+        ("GRADE_S GRADE_E", "B-GRADE_S B-GRADE_E"),
+        ("GRADE_S CLASS_E", "B-GRADE_S B-CLASS_E"),
+        ("b-flat b-sharp O", "B-b-flat B-b-sharp O"),
         ("O-RING O PER", "B-O-RING O B-PER"),
         # One tag alone.
         ("O O", "O O"),
@@ -113,6 +120,7 @@ def test_scheme_is_decided_by_the_set_of_tags(tags, iob2):
         ("iob", "B E B E", "B I B I"),
         ("iob", "e-mail o", "B-mail O"),
         ("iob", "HEPATITIS_B O", "B-HEPATITIS O"),
+        ("iob", "S-B S-I O", "B-S I-S O"),
         ("iob", "B B-A I", "B B-A B"),
     ],
 )
@@ -177,7 +185,7 @@ def test_decision_is_one_line_of_the_log(tags, line, caplog):
 
 def test_tags_of_two_kinds_are_refused():
     mixed = ("B-A X-A", "B-A NN", "B_A Q_A", "A-B A-I NN", "b-A i-A C")
-    for tags in (*mixed, "B-A i-A", "O O-A B-A"):
+    for tags in (*mixed, "B-A i-A", "O O-A B-A", "B-A X O"):
         with pytest.raises(ValueError, match=r"f.txt: all tags .*--scheme=raw"):
             _decide(tags)
     # A tag of any length makes no long message.
