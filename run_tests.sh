@@ -2,7 +2,7 @@
 # Sets up .venv where it is missing, checks style and types, runs the tests.
 #
 #   ./run_tests.sh                 the fast suite
-#   ./run_tests.sh -m slow         another group: slow, shared, peer
+#   ./run_tests.sh -m slow         another group: slow, shared, peer, gpu
 #   ./run_tests.sh tests/vocab     some of it; arguments go to pytest
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

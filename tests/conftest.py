@@ -1,6 +1,8 @@
-"""Fixtures and order of all tests."""
+"""Fixtures, order and devices of all tests."""
 
+import os
 import pathlib
+import re
 
 import hypothesis
 import pytest
@@ -18,6 +20,16 @@ hypothesis.settings.register_profile("any_load", deadline=None)
 hypothesis.settings.load_profile("any_load")
 
 _TESTS = pathlib.Path(__file__).parent
+
+
+def pytest_configure(config):
+    """Hides GPUs, also from programs that tests start, unless `-m gpu`."""
+    if not re.search(r"(?<!not )\bgpu\b", config.option.markexpr):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        return
+    # Several processes may share a GPU, and compare it with the CPU.
+    os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
 def pytest_collection_modifyitems(items):
