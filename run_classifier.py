@@ -120,7 +120,6 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         has_labels, suffix = split != task.PREDICT, file.split.suffix
         return task.DataSet(
             split=split,
-            name=split + suffix,
             suffix=suffix,
             kind="classification",
             made_from=file.origin() | dataclasses.asdict(self._truncation),

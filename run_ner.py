@@ -110,7 +110,6 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         return [
             task.DataSet(
                 split=split,
-                name=split,
                 kind="tagging",
                 made_from={
                     "data_sha256": paths.sha256(file.path),

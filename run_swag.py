@@ -82,7 +82,6 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
         return [
             task.DataSet(
                 split=split,
-                name=split,
                 kind="multiple choice",
                 made_from={
                     "data_sha256": paths.sha256(path),

@@ -34,8 +34,9 @@ class DataSet(Generic[Content]):
 
     Attributes:
         split: `TRAIN`, `EVAL` or `PREDICT`.
-        name: of the records, which are NAME.tf_record in the run's folder.
         suffix: appended to the names of its results.
+        name: of the records, which are NAME.tf_record in the run's folder; by
+            default the split with the suffix.
         kind: of the records, for their sidecar.
         made_from: what the records depend on, besides vocabulary, casing and
             length, as JSON. Records with equal values are reused.
@@ -49,8 +50,8 @@ class DataSet(Generic[Content]):
     """
 
     split: str
-    name: str
     suffix: str = ""
+    name: str = ""
     kind: str
     made_from: Mapping[str, Any]
     features: Sequence[Any]
@@ -58,6 +59,10 @@ class DataSet(Generic[Content]):
     has_labels: bool = True
     content: Content = None  # type: ignore[assignment]
     counts_examples: bool = False
+
+    def __post_init__(self):
+        if not self.name:
+            object.__setattr__(self, "name", self.split + self.suffix)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from modeling import heads
 from tests import programs, toy_sentences
 from training import fine_tuning
 
@@ -18,7 +19,7 @@ _WORDS = ("awful", "bad", "fine", "good", "great")
 def _script(folder):
     """Imports the program of the page."""
     (code,) = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
-    assert code.count("\n") < 120
+    assert len([line for line in code.splitlines() if line]) < 82
     path = folder / "run_rating.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location("run_rating", path)
@@ -39,6 +40,7 @@ def _write(path, count, seed):
 @pytest.mark.slow
 def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     script = _script(tmp_path)
+    assert issubclass(script.BertForRating, heads.BertForSequenceClassification)
     toy_sentences.write_model(tmp_path / "model")
     for split, count in (("train", 400), ("eval", 40)):
         _write(tmp_path / f"{split}.tsv", count, seed=count)
@@ -56,6 +58,11 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
         train_batch_size=16,
         **programs.STAGES,
     )
+    missing = tmp_path / "eval.tsv"
+    missing.rename(tmp_path / "other.tsv")
+    with pytest.raises(FileNotFoundError, match=r"eval\.tsv"):
+        script.Rating(options, None)
+    (tmp_path / "other.tsv").rename(missing)
     fine_tuning.run(script.Rating, options)
     found = np.array((out / "predict_ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9

@@ -83,14 +83,12 @@ def unmasked_features(
     )
 
 
-def classification_features(
+def labeled_features(
     max_seq_length: int,
     problem_type: str = task.SINGLE_LABEL,
     num_outputs: int = 1,
 ) -> tuple[Feature, ...]:
     """Returns the features of texts, or pairs, with labels.
-
-    Source: run_classifier.py of the release, for one class per text.
 
     Args:
         max_seq_length: T, tokens of a record.
@@ -102,6 +100,22 @@ def classification_features(
     return (
         *_sequence_features((max_seq_length,)),
         Feature(name="label_ids", shape=(num_labels,), dtype=dtype),
+    )
+
+
+def classification_features(
+    max_seq_length: int,
+    problem_type: str = task.SINGLE_LABEL,
+    num_outputs: int = 1,
+) -> tuple[Feature, ...]:
+    """Returns the features of run_classifier.py.
+
+    Source: run_classifier.py of the release, for one class per text.
+
+    Args: as for `labeled_features`.
+    """
+    return (
+        *labeled_features(max_seq_length, problem_type, num_outputs),
         Feature(name="is_real_example", shape=(1,)),
     )
 

@@ -125,6 +125,7 @@ _XNLI_ROW = "zh\tneutral\t\t\t\t\tA\tB\tp\tq"
         ("MNLI", "eval", f"{_MNLI_ROW}\tneutral\tneutral\tneutral"),
         ("MNLI", "predict", _MNLI_ROW),
         ("XNLI", "eval", _XNLI_ROW),
+        ("XNLI", "predict", _XNLI_ROW),
         ("XNLI", "train", "A\tB\tcontradictory"),
     ],
 )
