@@ -19,7 +19,7 @@ _WORDS = ("awful", "bad", "fine", "good", "great")
 def _script(folder):
     """Imports the program of the page."""
     (code,) = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) < 82
+    assert len([line for line in code.splitlines() if line]) <= 83
     path = folder / "run_rating.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location("run_rating", path)
