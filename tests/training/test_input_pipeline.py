@@ -349,6 +349,13 @@ def test_training_batches_have_few_numbers_of_packed_rows(
     assert len(needed) > len(source.packed_rows)
 
 
+def test_packed_rows_are_those_of_a_micro_batch_of_a_replica(tmp_path):
+    # Each text fills a row.
+    source, _ = _source_of_texts(tmp_path, np.full(40, 48), most=48)
+    batches = _training_batches(source, 2, num_accumulation_steps=4)
+    assert batches.source.packed_rows == [16 // 2 // 4]
+
+
 def test_training_batches_are_not_packed_unless_asked_for(tmp_path):
     source, _ = _source_of_texts(tmp_path, np.array([4, 3]))
     batches = _training_batches(source, packing=False)
