@@ -91,8 +91,10 @@ def check_ids(
     Raises:
         ValueError: an id is out of range; names the first such record.
     """
-    for feature in limits.keys() & batch.keys():
-        ids, limit = batch[feature], limits[feature]
+    for feature, limit in limits.items():
+        if feature not in batch:
+            continue
+        ids = batch[feature]
         is_wrong = (ids < 0) | (ids >= limit)
         if not is_wrong.any():
             continue

@@ -55,6 +55,17 @@ def test_reason_of_every_document_left_out_is_counted():
     assert nothing == "Left out: nothing."
 
 
+@pytest.mark.parametrize("input_format", ["wikiextractor", "jsonl"])
+def test_paragraph_without_spaces_is_kept(input_format):
+    rules = formats.Rules(input_format=input_format, min_paragraph_words=8)
+    bridge = "望月桥是一座三孔石拱桥，全长四十二米。"
+    batch = preparation.prepare_batch(
+        rules, [formats.Document(lines=["参考文献", bridge])]
+    )
+    assert batch.texts == [f"{bridge}\n"]
+    assert batch.dropped == {"paragraphs of fewer than 8 words": 1}
+
+
 def test_text_is_not_split_again():
     prepared = _prepare([["One. Two.", " 3 "]], input_format="text")
     assert prepared.texts == ["One. Two.\n3\n"]

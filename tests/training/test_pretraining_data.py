@@ -52,7 +52,8 @@ def test_records_that_fit_are_accepted_with_and_without_sidecars(made, caplog):
 
 def test_an_empty_file_among_others_is_accepted(made, tmp_path):
     (tmp_path / "c").write_bytes(b"")
-    source, _ = _open([tmp_path / "c", *made])
+    (tmp_path / "d").write_bytes(b"")
+    source, _ = _open([tmp_path / "c", *made, tmp_path / "d"])
     assert len(source.files) == 10
 
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from tests import toy_pretraining as toy
-from training import pretraining_records, record_files, sidecars
+from training import (
+    pretraining_records,
+    record_files,
+    record_index,
+    sidecars,
+)
 
 _MADE_WITH = toy.metadata_of(
     num_records=0,
@@ -53,6 +58,19 @@ def test_holds_what_it_wrote(tmp_path):
     assert metadata.num_records == 2
     os.remove(f"{paths[1]}-00002")
     assert not store.holds(2, "text")
+
+
+def test_index_is_written_with_the_records_and_removed_with_them(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(record_index, "LEAST_RECORDS", 3)
+    store = _store(str(tmp_path / "a"))
+    store.write(0, _batches(3), "text")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("a-00000", "a-00000.index.npy", "a-00000.meta.json")
+    }
+    store.remove(0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_shard_with_a_damaged_sidecar_is_not_held(tmp_path, caplog):
