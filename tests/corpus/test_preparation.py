@@ -63,7 +63,7 @@ def test_paragraph_without_spaces_is_kept(input_format):
         rules, [formats.Document(lines=["参考文献", bridge])]
     )
     assert batch.texts == [f"{bridge}\n"]
-    assert batch.dropped == {"paragraphs of fewer than 8 words": 1}
+    assert +batch.dropped == {"paragraphs of fewer than 8 words": 1}
 
 
 def test_text_is_not_split_again():
