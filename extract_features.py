@@ -17,18 +17,22 @@ import dataclasses
 import itertools
 import operator
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from absl import logging
 
 from commands import flags, program
 from files import lines, paths, progress, writing
-from modeling import checkpoints
 from modeling import config as config_lib
+from models import command_models
 from tasks import text_vectors
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from training import workers
 from vocab import tokenization
+
+if TYPE_CHECKING:
+    from training import prediction
 
 _VECTORS = flags.Heading("Vectors")
 # Lines are sorted by length in windows of at most this many batches, and this
@@ -57,6 +61,7 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     max_seq_length: int = flags.Group.TEXT.flag(
         128,
         "Maximum word pieces per line; the rest is truncated.",
+        of_model=True,
         lower_bound=3,
     )
     layers: str = _VECTORS.flag(
@@ -97,6 +102,7 @@ def run(options: Options) -> None:
         ValueError: options, files and model are incompatible.
     """
     paths.check_readable(options.input_file)
+    options, pretrained = command_models.open_pretrained(options, flags.given())
     writing.check_files(
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
@@ -106,8 +112,7 @@ def run(options: Options) -> None:
     text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
-    checkpoints.find(options.init_checkpoint)
-    hidden_layers = _load_model(options, config)
+    hidden_layers = _load_model(options, config, pretrained.find_checkpoint())
     num_numbers = len(options.layer_numbers) * config.hidden_size
     if options.pooling in ("none", "word"):
         num_numbers *= options.max_seq_length
@@ -177,7 +182,9 @@ def _vectors(
         )
 
 
-def _load_model(options, config):
+def _load_model(
+    options: Options, config: config_lib.BertConfig, checkpoint: str
+) -> "prediction.HiddenLayers":
     from modeling import bert
     from training import devices, prediction, warm_start
 
@@ -185,7 +192,7 @@ def _load_model(options, config):
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
-        warm_start.load_pretrained(model, options)
+        warm_start.load_for_evaluation(model, checkpoint)
     return prediction.HiddenLayers(
         strategy,
         model,

@@ -20,13 +20,15 @@ again: training resumes from the last checkpoint.
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from commands import flags
-from files import paths, writing
+from files import writing
 from modeling import config as config_lib
 from modeling import huggingface_config
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task
 from tasks.classification import (
     custom,
@@ -41,7 +43,7 @@ from tasks.classification import (
     sentence_pairs,
 )
 from tasks.classification import options as options_lib
-from training import fine_tuning, model_folder, records
+from training import fine_tuning, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -63,11 +65,18 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         ValueError: the task is unknown, or its files do not match the options.
     """
 
-    kind = model_folder.CLASSIFICATION
+    kind = description_lib.CLASSIFICATION
 
-    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options, tokenizer)
-        info = dataset_choice.find_dataset(options, _stated_labels(options))
+    def __init__(
+        self,
+        options: Options,
+        tokenizer: tokenization.FullTokenizer,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(options, tokenizer, trained)
+        info = dataset_choice.find_dataset(
+            options, _stated_labels(options, trained)
+        )
         self.label_set, self.metric_names = info.label_set, info.metrics
         self._name = info.name
         self._files = {
@@ -97,19 +106,28 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             )
 
     @property
-    def description(self) -> Mapping[str, Any]:
-        # Other data than those of the training have other scores.
-        names = ["long_text", "dev_fraction"]
+    def description(self) -> description_lib.Description:
+        options = self.options
+        description = description_lib.Description(
+            name=self._name,
+            problem_type=self.label_set.problem_type,
+            labels=self.label_set.names,
+            long_text=options.long_text,
+            # Other data than those of the training have other scores.
+            dev_fraction=options.dev_fraction,
+        )
         if self._name == glue.XNLI:
-            names += ["xnli_language", "xnli_mode"]
+            return description.replace(
+                xnli_language=options.xnli_language,
+                xnli_mode=options.xnli_mode,
+            )
         if self._name == custom.NAME:
-            names += ["text_a_column", "text_b_column", "label_column"]
-        return {
-            "name": self._name,
-            "problem_type": self.label_set.problem_type,
-            "labels": list(self.label_set.names),
-            **{name: getattr(self.options, name) for name in names},
-        }
+            return description.replace(
+                text_a_column=options.text_a_column,
+                text_b_column=options.text_b_column,
+                label_column=options.label_column,
+            )
+        return description
 
     def data_sets(self, split: str) -> list[task.DataSet[datasets.TextFile]]:
         return [self._data_set(split, file) for file in self._files[split]]
@@ -179,8 +197,14 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         writing.write_files(output_dir, files)
 
 
-def _stated_labels(options: Options) -> labels.LabelSet | None:
+def _stated_labels(
+    options: Options, trained: folder_lib.ModelFolder | None
+) -> labels.LabelSet | None:
     """Returns what the folder of a trained model says about its outputs.
+
+    Args:
+        options: the flags.
+        trained: the model, if it is not trained now.
 
     Returns:
         None if the model is trained now; if the flags say it; or if another
@@ -190,16 +214,16 @@ def _stated_labels(options: Options) -> labels.LabelSet | None:
     Raises:
         ValueError: nobody says it.
     """
-    known = model_folder.known(options)
-    if not known or known.get("task", SentenceClassification.kind) != (
-        SentenceClassification.kind
+    if trained is None or trained.description.task not in (
+        None,
+        SentenceClassification.kind,
     ):
         return None
-    problem_type = known.get("problem_type")
-    if known.get("labels") or problem_type == task.REGRESSION:
+    description = trained.description
+    if description.labels or description.problem_type == task.REGRESSION:
         return labels.LabelSet(
-            problem_type=problem_type or task.SINGLE_LABEL,
-            names=tuple(known.get("labels", ())),
+            problem_type=description.problem_type or task.SINGLE_LABEL,
+            names=description.labels or (),
         )
     advice = (
         "Pass --label_names in the order of its outputs, and --problem_type "
@@ -208,8 +232,9 @@ def _stated_labels(options: Options) -> labels.LabelSet | None:
     is_scored = options.problem_type == task.REGRESSION
     if options.task_name.lower() != custom.NAME:
         info = glue.find_dataset(options.task_name, others=(custom.NAME,))
-        config = os.path.join(known["folder"], huggingface_config.CONFIG)
-        if not paths.exists(config):
+        if os.path.basename(trained.config_file or "") != (
+            huggingface_config.CONFIG
+        ):
             return None
         names = info.label_set.names
         is_scored = not names
@@ -220,7 +245,7 @@ def _stated_labels(options: Options) -> labels.LabelSet | None:
     if options.label_names or is_scored:
         return None
     raise ValueError(
-        f"{known['folder']} does not say the labels of its model. {advice}"
+        f"{trained.path} does not say the labels of its model. {advice}"
     )
 
 

@@ -25,9 +25,11 @@ from absl import logging
 
 from files import messages, paths, writing
 from modeling import config as config_lib
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task
 from tasks.tagging import conll, entities, labels, ner, tag_schemes
-from training import fine_tuning, model_folder, records
+from training import fine_tuning, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -70,14 +72,19 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         ValueError: a file does not match the options.
     """
 
-    kind = model_folder.TAGGING
+    kind = description_lib.TAGGING
     metric = "f1"
 
     options: Options
     tokenizer: tokenization.FullTokenizer
 
-    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options, tokenizer)
+    def __init__(
+        self,
+        options: Options,
+        tokenizer: tokenization.FullTokenizer,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(options, tokenizer, trained)
         files = {
             split: ner.read(options, split) for split in options.needed_splits
         }
@@ -89,21 +96,21 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             else file
             for split, file in files.items()
         }
-        self._labels = _find_labels(options, self._files.get(task.TRAIN))
+        self._labels = _find_labels(trained, self._files.get(task.TRAIN))
         logging.info("Labels: %s", ", ".join(self._labels.names))
         for file in self._files.values():
             _warn_of_unknown_types(file, self._labels)
 
     @property
-    def description(self) -> Mapping[str, str | list[str] | None]:
+    def description(self) -> description_lib.Description:
         options = self.options
-        return {
-            "labels": list(self._labels.names),
-            "context": options.context,
-            "columns": options.columns,
-            "scheme": self._scheme.name,
-            "features": options.features,
-        }
+        return description_lib.Description(
+            labels=self._labels.names,
+            context=options.context,
+            columns=options.columns,
+            scheme=self._scheme.name,
+            features=options.features,
+        )
 
     def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:
         file, options = self._files[split], self.options
@@ -233,16 +240,16 @@ def _find_scheme(
 
 
 def _find_labels(
-    options: Options, train: conll.ColumnFile | None
+    trained: folder_lib.ModelFolder | None, train: conll.ColumnFile | None
 ) -> labels.TaggerLabels:
     """Returns the labels of the model, or those of the training file."""
-    known = model_folder.known(options)
-    if "labels" in known:
-        return labels.of_model(tuple(known["labels"]), known["folder"])
+    if trained is not None and trained.description.labels:
+        return labels.of_model(trained.description.labels, trained.path)
     if train is None:
+        folder = trained.path if trained else "No folder"
         raise ValueError(
-            f"{known['folder']} does not say the labels of its model. Add them "
-            f'to its task.json: {{"labels": ["O", ...]}}.'
+            f"{folder} does not say the labels of its model. Add them to its "
+            'task.json: {"labels": ["O", ...]}.'
         )
     names = labels.of_tags(train.tags)
     if names.names == (tag_schemes.OUTSIDE,):

@@ -19,11 +19,12 @@ import os
 
 from absl import logging
 
-from commands import program
+from commands import flags, program
 from files import paths, writing
 from modeling import config as config_lib
+from models import command_models, following
 from training import flags as training_flags
-from training import model_folder, run_record
+from training import run_record
 
 Options = training_flags.PretrainingOptions
 
@@ -35,13 +36,22 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints are incompatible.
     """
+    models = command_models.CommandModels.open(
+        options.output_dir, options.init_checkpoint
+    )
+    options = following.complete(
+        options, models.origin, flags.given(), is_training=True
+    )
     config = check(options)
+    models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
     # After the checks, because TensorFlow takes seconds to import.
     from training import pretraining
     from training import run as run_lib
 
-    experiment = pretraining.PretrainingExperiment(options, config)
+    experiment = pretraining.PretrainingExperiment(
+        options, config, models.start
+    )
     if options.do_train:
         pretraining.log_baselines(experiment.records)
     run_lib.run(experiment, options)
@@ -68,7 +78,6 @@ def check(options: Options) -> config_lib.BertConfig:
                 ", ".join(sorted(both)),
             )
     writing.check_folder(options.output_dir)
-    model_folder.check_weights(options)
     return config
 
 

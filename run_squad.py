@@ -28,6 +28,8 @@ from absl import logging
 from commands import flags
 from files import paths, progress, run_files
 from modeling import config as config_lib
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task
 from tasks.classification import sentence_pairs
 from tasks.squad import options as squad_options
@@ -37,7 +39,7 @@ from tasks.squad import (
     squad_features,
     squad_results,
 )
-from training import fine_tuning, model_folder, records
+from training import fine_tuning, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -65,11 +67,16 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         ValueError: a file is not in SQuAD format, or has the wrong version.
     """
 
-    kind = model_folder.QUESTION_ANSWERING
+    kind = description_lib.QUESTION_ANSWERING
     metric = "f1"  # Reported for both versions.
 
-    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options, tokenizer)
+    def __init__(
+        self,
+        options: Options,
+        tokenizer: tokenization.FullTokenizer,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(options, tokenizer, trained)
         if options.verbose_logging:
             logging.set_verbosity(logging.DEBUG)
         if options.do_train:
@@ -84,19 +91,17 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             )
 
     @property
-    def description(self) -> Mapping[str, Any]:
-        names = (
-            "doc_stride",
-            "max_query_length",
-            "n_best_size",
-            "max_answer_length",
-            "version_2_with_negative",
-            "null_score_diff_threshold",
-            "packing",
+    def description(self) -> description_lib.Description:
+        options = self.options
+        return description_lib.Description(
+            doc_stride=options.doc_stride,
+            max_query_length=options.max_query_length,
+            n_best_size=options.n_best_size,
+            max_answer_length=options.max_answer_length,
+            version_2_with_negative=options.version_2_with_negative,
+            null_score_diff_threshold=options.null_score_diff_threshold,
+            packing=options.packing,
         )
-        return {
-            **{name: getattr(self.options, name) for name in names},
-        }
 
     @functools.cached_property
     def _features(self) -> list[list[squad_features.SquadFeatures]]:
@@ -221,7 +226,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             if self.options.use_best_checkpoint:
                 output_dir = os.path.join(output_dir, run_files.BEST)
             threshold = decisions.threshold
-            model_folder.update(output_dir, null_score_diff_threshold=threshold)
+            folder_lib.update(output_dir, null_score_diff_threshold=threshold)
 
 
 def run(options: Options) -> None:

@@ -21,9 +21,11 @@ from typing import Any
 from commands import flags
 from files import paths, writing
 from modeling import config as config_lib
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import swag, task
 from tasks.classification import labeled_task, predictions, sentence_pairs
-from training import fine_tuning, model_folder, records
+from training import fine_tuning, records
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -60,11 +62,16 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
         FileNotFoundError: a file is missing.
     """
 
-    kind = model_folder.MULTIPLE_CHOICE
+    kind = description_lib.MULTIPLE_CHOICE
     metric_names = ("accuracy",)
 
-    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options, tokenizer)
+    def __init__(
+        self,
+        options: Options,
+        tokenizer: tokenization.FullTokenizer,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(options, tokenizer, trained)
         self._columns = flags.narrow(swag.Columns, options)
         self.label_set = self._columns.label_set()
         self._paths = {
@@ -72,9 +79,11 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
         }
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> description_lib.Description:
         # Without labels: the model scores any number of choices.
-        return {"ending_columns": list(self._columns.ending_columns)}
+        return description_lib.Description(
+            ending_columns=self._columns.ending_columns
+        )
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         path, length = self._paths[split], self.options.max_seq_length

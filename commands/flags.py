@@ -222,16 +222,34 @@ def _kind(options: type, field: dataclasses.Field) -> Any:
     return kind if others else first
 
 
-def is_value(options: type, name: str, value: Any) -> bool:
+def of_model(options: "DataclassInstance") -> dict[str, Any]:
+    """Returns the values of the flags that are declared with `of_model`."""
+    return {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(options)
+        if field.metadata["flag"].of_model
+    }
+
+
+def is_value(options: type, name: str, value: object) -> bool:
     """Returns whether a JSON value has the type of a field's flag."""
     (field,) = (f for f in dataclasses.fields(options) if f.name == name)
     kind = _kind(options, field)
-    kind = getattr(kind, "__origin__", kind)
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, list | tuple if kind is tuple else kind) and (
-        isinstance(value, bool) == (kind is bool)
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else kind
+    return any(
+        _is_of(value, kind)
+        for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
     )
+
+
+def _is_of(value: object, kind: Any) -> bool:
+    if typing.get_origin(kind) is tuple:
+        return isinstance(value, list | tuple)
+    if isinstance(value, bool):  # It is an int too.
+        return kind is bool
+    if kind is float:
+        return isinstance(value, int | float)
+    return isinstance(value, str if kind == Path else kind)
 
 
 def is_required(field: dataclasses.Field) -> bool:

@@ -9,7 +9,7 @@ from files import messages
 from modeling import config as config_lib
 from models import description as description_lib
 from models import folder as folder_lib
-from vocab import casing
+from vocab import casing, tokenization
 
 # The entries on which the meaning of the weights depends.
 _TEXT = ("vocab_sha256", "do_lower_case", "strip_accents")
@@ -112,6 +112,29 @@ def check_start(
             "them alike, in their order there, in its folder's "
             f"{description_lib.FILE}."
         )
+
+
+def check_text(
+    start: folder_lib.ModelFolder,
+    vocab_file: str | None,
+    description: description_lib.Description,
+    *,
+    with_outputs: bool = False,
+) -> None:
+    """Checks the vocabulary of a run too; see `check_start`.
+
+    Args:
+        start, description, with_outputs: as for `check_start`.
+        vocab_file: of the run, if it has one.
+
+    Raises:
+        OSError: the vocabulary cannot be opened.
+        ValueError: see `check_vocabulary` and `check_start`.
+    """
+    if vocab_file is not None:
+        entries = tokenization.read_entries(vocab_file)
+        check_vocabulary(start, vocab_file, entries)
+    check_start(start, description, with_outputs=with_outputs)
 
 
 def outputs_differ(

@@ -57,27 +57,20 @@ def describe(
     # Only this project writes a state beside its checkpoints.
     is_ours = bool(paths.matching(folder.path, "*.state.json"))
     if folder.is_latest:
-        _check_vocabulary(folder, planned)
         compatibility.check_same(
             folder, planned.config, planned.description, is_ours=is_ours
         )
+        if planned.vocab_file is not None:
+            entries = tokenization.read_entries(planned.vocab_file)
+            compatibility.check_vocabulary(folder, planned.vocab_file, entries)
     elif start is not None:
-        _check_vocabulary(start, planned)
-        compatibility.check_start(
-            start, planned.description, with_outputs=not is_training
+        compatibility.check_text(
+            start,
+            planned.vocab_file,
+            planned.description,
+            with_outputs=not is_training,
         )
     if is_training or (folder.is_latest and not is_ours):
         folder_lib.write(
             folder.path, planned.config, planned.description, planned.vocab_file
-        )
-
-
-def _check_vocabulary(
-    model: folder_lib.ModelFolder, planned: PlannedModel
-) -> None:
-    if planned.vocab_file is not None:
-        compatibility.check_vocabulary(
-            model,
-            planned.vocab_file,
-            tokenization.read_entries(planned.vocab_file),
         )

@@ -59,6 +59,8 @@ class Description:
         packing: whether padding is excluded from attention.
         context, scheme, columns: of a tagger's files.
         xnli_language, xnli_mode, dev_fraction: of a classifier's data.
+        text_a_column, text_b_column, label_column: of a classifier's files.
+        ending_columns: of the files of multiple choice.
         more: entries of other tasks, by name.
     """
 
@@ -89,6 +91,10 @@ class Description:
     xnli_language: str | None = None
     xnli_mode: str | None = None
     dev_fraction: float | None = None
+    text_a_column: str | None = None
+    text_b_column: str | None = None
+    label_column: str | None = None
+    ending_columns: tuple[str, ...] | None = None
     more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -140,6 +146,11 @@ class Description:
     def stated(self, name: str) -> Any:
         """Returns an entry by name, of `task.json`; None if nobody said it."""
         return getattr(self, name) if name in _kinds() else self.more.get(name)
+
+
+def is_entry(name: str) -> bool:
+    """Returns whether a description has an attribute for an entry."""
+    return name in _kinds()
 
 
 @functools.cache

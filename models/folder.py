@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from files import json_text, paths, run_files, writing
-from modeling import checkpoint_files, huggingface_config
+from modeling import checkpoint_files, checkpoints, huggingface_config
 from modeling import config as config_lib
 from models import description as description_lib
 from models import hub
@@ -91,6 +91,16 @@ class ModelFolder:
             description=description,
             sources=sources,
         )
+
+    def find_checkpoint(self) -> str:
+        """Returns the checkpoint, if it is of a supported format.
+
+        Raises:
+            FileNotFoundError: there is no checkpoint.
+            ValueError: its format is not supported.
+        """
+        named = self.path if hub.is_address(self.name) else self.name
+        return checkpoints.find(self.checkpoint or named)
 
     @functools.cached_property
     def config(self) -> config_lib.BertConfig | None:
@@ -206,6 +216,11 @@ def write(
         os.path.abspath(vocab_file) != os.path.abspath(target)
     ):
         write_vocabulary(vocab_file, target)
+
+
+def tokens_of(vocab_file: str) -> dict[str, int]:
+    """Returns the ids of the tokens of a vocabulary by token."""
+    return tokenization.load_vocab(vocab_file)
 
 
 def write_vocabulary(vocab_file: str, target: str) -> None:

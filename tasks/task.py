@@ -10,6 +10,9 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from models import description as description_lib
+from models import folder as folder_lib
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -94,6 +97,8 @@ class Task(abc.ABC, Generic[Content, Answers]):
     Args:
         options: `training.flags.FineTuningOptions` of the run.
         tokenizer: the `vocab.tokenization.FullTokenizer` of the model.
+        trained: the model, if it is not trained now; its description has what
+            it was trained with, such as the labels.
 
     Attributes:
         kind: the name of the task in task.json. A folder with a model of
@@ -104,22 +109,29 @@ class Task(abc.ABC, Generic[Content, Answers]):
 
     kind: ClassVar[str]
 
-    def __init__(self, options: Any, tokenizer: Any):
+    def __init__(
+        self,
+        options: Any,
+        tokenizer: Any,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
         self.options, self.tokenizer = options, tokenizer
+        self.trained = trained
 
     @property
     @abc.abstractmethod
     def metric(self) -> str: ...
 
     @property
-    @abc.abstractmethod
-    def description(self) -> Mapping[str, Any]:
+    def description(self) -> description_lib.Description:
         """The entries of task.json that predicting with the model needs.
 
         `labels` names the outputs, if they have names; a folder with a model of
-        other labels is refused. The kind and what all tasks have, such as the
-        casing, are added.
+        other labels is refused. Added are the kind, what all tasks have, such
+        as the casing, and the flags of the script's own that are declared with
+        `of_model`.
         """
+        return description_lib.Description()
 
     @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet[Content]]:

@@ -1,6 +1,7 @@
 """The example of docs/adding_a_task.md is short, and learns."""
 
 import importlib.util
+import json
 import pathlib
 import re
 
@@ -66,5 +67,7 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     fine_tuning.run(script.Rating, options)
     found = np.array((out / "predict_ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9
+    described = json.loads((out / "task.json").read_text())
+    assert (described["task"], described["num_ratings"]) == ("rating", 5)
     assert "eval_accuracy" in (out / "eval_results.txt").read_text()
     assert "test_accuracy" in (out / "test_results.txt").read_text()

@@ -55,7 +55,7 @@ _TABLES = {
 --max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
 """,
     f"{_MRPC} {_LENGTH} --do_train": """
---init_checkpoint=cased    | do_lower_case is False there and True here
+--init_checkpoint=cased --strip_accents=True | strip_accents is False there
 --output_dir=text.txt      | text.txt must be a folder to write in; it is a
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
@@ -175,7 +175,9 @@ def folder(tmp_path_factory):
     toy_config.write(folder / "small.json", vocab_size=9)
     for name in ("folder", "swag", "MRPC", "cased"):
         (folder / name).mkdir()
-    (folder / "cased/task.json").write_text('{"do_lower_case": false}')
+    (folder / "cased/task.json").write_text(
+        '{"do_lower_case": false, "strip_accents": false}'
+    )
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
     for name in ("train.tsv", "dev.tsv"):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name

@@ -9,12 +9,13 @@ import pytest
 
 import run_classifier
 from modeling import checkpoints
+from models import folder as folder_lib
+from models import following
 from tests import programs
 from tests import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,
-    model_folder,
     record_files,
 )
 
@@ -297,7 +298,9 @@ def _evaluation(folder, task_name, **changes):
             **changes,
         },
     )
-    return run_classifier.SentenceClassification(toy.parse(flags), None)
+    return run_classifier.SentenceClassification(
+        toy.parse(flags), None, folder_lib.ModelFolder.open(str(folder))
+    )
 
 
 @pytest.mark.parametrize("task_name", [*_NAMED])
@@ -338,8 +341,8 @@ def _trained_with(folder, flags):
     model = run_classifier.SentenceClassification(options, None)
     folder.mkdir()
     (folder / "model.ckpt-1.index").touch()
-    description = {"task": model.kind, **model.description}
-    (folder / "task.json").write_text(json.dumps(description))
+    description = model.description.replace(task=model.kind)
+    (folder / "task.json").write_text(json.dumps(description.to_json()))
 
 
 _XNLI_TEXT = (
@@ -373,8 +376,8 @@ def test_a_model_that_is_not_trained_keeps_its_data(
 
     def followed(**changes):
         options = toy.parse({**named, **changes})
-        kind = run_classifier.SentenceClassification.kind
-        return model_folder.follow(options, kind, set(changes))
+        model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
+        return following.complete(options, model, set(changes))
 
     caplog.set_level("WARNING")
     caplog.clear()

@@ -22,6 +22,7 @@ from absl import logging
 from commands import flags, program
 from files import writing
 from modeling import config as config_lib
+from models import command_models
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
@@ -88,6 +89,7 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint is
             invalid, or they do not fit together.
     """
+    options, pretrained = command_models.open_pretrained(options, flags.given())
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
@@ -101,7 +103,7 @@ def run(options: Options) -> None:
     from training import warm_start
 
     model = bert.BertModel(config)
-    warm_start.load_pretrained(model, options)
+    warm_start.load_for_evaluation(model, pretrained.find_checkpoint())
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

@@ -24,7 +24,7 @@ from modeling import checkpoint_files, checkpoints
 from modeling import config as config_lib
 
 _NAME = "model.ckpt"
-# The files with which `model_folder` describes a model.
+# The files that describe a model.
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
 _SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")

@@ -5,11 +5,14 @@ import dataclasses
 import gc
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
+from models import description as description_lib
+from models import folder as folder_lib
 from training import flags as training_flags
 from training import input_pipeline, objectives, steps, workers
 
@@ -60,9 +63,10 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
 
     Args:
         strategy: holds the variables.
+        start_model: the weights of `--init_checkpoint`, if it is given.
 
     Attributes:
-        strategy: that strategy.
+        strategy, start_model: these.
         communicator: connects the workers.
         trainer: the compiled steps, once a run has trained.
         records: the training data, if there is a run that trains.
@@ -86,8 +90,12 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     splits: Sequence[str] = ()
     uses_best: bool = False
 
-    def __init__(self, strategy: tf.distribute.Strategy):
-        self.strategy = strategy
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        start_model: folder_lib.ModelFolder | None,
+    ):
+        self.strategy, self.start_model = strategy, start_model
         self.communicator = workers.Communicator(strategy)
         self.trainer: steps.Trainer | None = None
         self._objective: Objective | None = None
@@ -97,11 +105,8 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
         """Creates the model with new weights, and its losses."""
 
     @abc.abstractmethod
-    def describe(self, options: Options) -> Mapping[str, Any]:
+    def describe(self, options: Options) -> description_lib.Description:
         """Describes the model; the chief writes it into the run's folder.
-
-        Returns:
-            The description, as in `task.json`.
 
         Raises:
             ValueError: the folder has another model, or `--init_checkpoint`
@@ -138,6 +143,15 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     def log_new_weights(self) -> None:
         """Logs that a run starts from the weights of `make_objective`."""
         logging.info("Fresh run: the weights are random, nothing is loaded.")
+
+    @property
+    def needed_start(self) -> folder_lib.ModelFolder:
+        """The weights to start from, which must be given.
+
+        Raises:
+            ValueError: `--init_checkpoint` is not given.
+        """
+        return flags.needed(self.start_model, "init_checkpoint")
 
     @property
     def objective(self) -> Objective:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from absl import logging
 
 from commands import flags, program
-from files import run_files, writing
+from files import writing
 from modeling import config as config_lib
+from models import command_models, compatibility, following
+from models import description as description_lib
 from tasks import task as task_lib
-from training import failures, model_folder, run_record, trials
+from training import failures, run_record, trials
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -48,22 +50,22 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    # A model that is not trained keeps the flags of its training.
-    options = model_folder.follow(
-        trials.best_of(options), task_class.kind, flags.given()
-    )
+    options, models = _follow_models(task_class.kind, trials.best_of(options))
     tokenizer = tokenization.open_tokenizer(options)
     config = _read_config(options, tokenizer.vocab_size)
     writing.check_folder(options.output_dir)
-    _check_casing(options)
-    task = task_class(options, tokenizer)
-    model_folder.check_weights(options)
+    _check_text(options, models)
+    # The labels of a model that is not trained are known.
+    task = task_class(
+        options, tokenizer, None if options.do_train else models.answering
+    )
+    models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
     from training import run as run_lib
     from training import task_experiment
 
     # The trials share the records and the compiled network.
-    experiment = task_experiment.TaskExperiment(task, config)
+    experiment = task_experiment.TaskExperiment(task, config, models.start)
     planned = trials.plan(options)
     if len(planned) == 1:
         (alone,) = planned.values()
@@ -89,7 +91,38 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         run_lib.evaluate(experiment, best)
 
 
-def _read_config(options, vocab_size: int) -> config_lib.BertConfig:
+def _follow_models(
+    kind: str, options: _Options
+) -> tuple[_Options, command_models.CommandModels]:
+    """Opens the models of a command; flags that are not given follow them.
+
+    Args:
+        kind: of the task.
+        options: the flags of the script.
+    """
+    planned = trials.plan(options).values()
+    models = command_models.CommandModels.open(
+        options.output_dir,
+        options.init_checkpoint,
+        trial_folders=[trial.output_dir for trial in planned],
+        uses_best=options.use_best_checkpoint,
+    )
+    model = models.origin if options.do_train else models.answering
+    # Of a model of another task, only the text that it reads matters.
+    is_another = model is not None and model.description.task not in (
+        None,
+        kind,
+    )
+    options = following.complete(
+        options,
+        model,
+        flags.given(),
+        is_training=options.do_train or is_another,
+    )
+    return options, models
+
+
+def _read_config(options: _Options, vocab_size: int) -> config_lib.BertConfig:
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_length(options.max_seq_length)
     config.check_vocabulary(vocab_size, options.vocab_file)
@@ -101,11 +134,18 @@ def _read_config(options, vocab_size: int) -> config_lib.BertConfig:
     return config
 
 
-def _check_casing(options: training_flags.FineTuningOptions) -> None:
+def _check_text(
+    options: _Options, models: command_models.CommandModels
+) -> None:
     """Compares casing and vocabulary early; each trial compares the rest."""
-    has_own = run_files.checkpoints_in(options.output_dir)
-    if options.init_checkpoint and not has_own:
-        casing = {"do_lower_case": options.do_lower_case}
-        model_folder.check_start(
-            options.init_checkpoint, casing, options.vocab_file
-        )
+    start = models.start
+    if start is None or models.run.is_latest:
+        return
+    compatibility.check_text(
+        start,
+        options.vocab_file,
+        description_lib.Description(
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strips_accents,
+        ),
+    )

@@ -40,14 +40,18 @@ FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 class TokenizerOptions:
     """The flags of all programs that tokenize text for a model."""
 
-    vocab_file: flags.Path = flags.Group.TEXT.required(
-        "Vocabulary of the model, one word piece per line."
+    vocab_file: flags.Path = flags.Group.TEXT.optional(
+        "Vocabulary of the model, one word piece per line, or its folder; by "
+        "default that of the model's folder."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case the text and strip accents; False for cased models."
+        True,
+        "Lower-case the text and strip accents; False for cased models. If not "
+        "given, as the model's folder says.",
     )
     strip_accents: bool | None = flags.Group.TEXT.optional(
-        "Strip accents; as --do_lower_case if not given."
+        "Strip accents; if not given, as the model's folder says, or else as "
+        "--do_lower_case."
     )
 
     @property
@@ -92,8 +96,9 @@ class TpuOptions:
 class ModelOptions(TokenizerOptions):
     """The flags of a trained model that a program applies to text."""
 
-    bert_config_file: flags.Path = flags.Group.MODEL.required(
-        "JSON file with the configuration of the model."
+    bert_config_file: flags.Path = flags.Group.MODEL.optional(
+        "JSON file with the configuration of the model; by default that of the "
+        "model's folder."
     )
     init_checkpoint: flags.Path = flags.Group.MODEL.required(
         "Checkpoint: folder, prefix or file of weights, of the original "
@@ -224,6 +229,7 @@ class TrainingOptions(TpuOptions):
         "Train with several texts of a batch in one row instead of padding. "
         "Each text attends only to itself.",
         changes_result=True,
+        of_model=True,
     )
     distribution_strategy: str = flags.Group.DEVICES.flag(
         "auto",
@@ -494,6 +500,7 @@ class SequenceOptions(FineTuningOptions):
         "Maximum sequence length in word pieces; longer text is truncated, "
         "shorter text is padded.",
         changes_result=True,
+        of_model=True,
     )
 
     @property
@@ -522,6 +529,7 @@ class TaggingOptions(SequenceOptions):
         + ".",
         choices=FEATURE_LAYERS,
         changes_result=True,
+        of_model=True,
     )
 
     def __post_init__(self):
@@ -552,11 +560,13 @@ class AblationOptions:
         "was trained with another attention is refused.",
         choices=ATTENTIONS,
         changes_result=True,
+        of_model=True,
     )
     bilstm_head: bool = flags.Group.MODEL.switch(
         "Insert a randomly initialized BiLSTM between the encoder and the "
         "output layer.",
         changes_result=True,
+        of_model=True,
     )
 
     @property

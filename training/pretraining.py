@@ -3,21 +3,22 @@
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from absl import logging
 
-from files import lines, paths, run_files
+from files import paths, run_files
 from modeling import config as config_lib
 from modeling import heads
+from models import describing
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task as task_lib
 from training import (
     devices,
     evaluation,
     experiment,
     input_pipeline,
-    model_folder,
     objectives,
     pretraining_data,
     sidecars,
@@ -40,6 +41,7 @@ class PretrainingExperiment(
     Args:
         options: the flags of the run.
         config: the configuration of the model.
+        start_model: the weights of `--init_checkpoint`, if it is given.
 
     Raises:
         OSError: a file cannot be read.
@@ -51,8 +53,13 @@ class PretrainingExperiment(
     metric = "loss"
     higher_is_better = False
 
-    def __init__(self, options: _Options, config: config_lib.BertConfig):
-        super().__init__(devices.prepare(options))
+    def __init__(
+        self,
+        options: _Options,
+        config: config_lib.BertConfig,
+        start_model: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(devices.prepare(options), start_model)
         self.records, self._held_out = pretraining_data.open_records(
             options, config
         )
@@ -74,8 +81,13 @@ class PretrainingExperiment(
         )
         return objectives.Pretraining(model, self._objective_name)
 
-    def describe(self, options: _Options) -> Mapping[str, Any]:
-        return describe(options, self._config, self.records.files.paths[0])
+    def describe(self, options: _Options) -> description_lib.Description:
+        return describe(
+            options,
+            self._config,
+            self.records.files.paths[0],
+            self.start_model,
+        )
 
     def length(self, options: _Options) -> experiment.Length:
         return experiment.Length(
@@ -110,47 +122,50 @@ class PretrainingExperiment(
 
 
 def describe(
-    options: _Options, config: config_lib.BertConfig, record_file: str
-) -> dict[str, Any]:
+    options: _Options,
+    config: config_lib.BertConfig,
+    record_file: str,
+    start: folder_lib.ModelFolder | None = None,
+) -> description_lib.Description:
     """Describes the model; the chief writes it into the run's folder.
 
     Args:
         options: the flags of the run.
         config: of the model.
         record_file: its sidecar has the vocabulary and the casing.
-
-    Returns:
-        The description, as in `task.json`.
+        start: the weights of `--init_checkpoint`, if it is given.
 
     Raises:
         ValueError: the folder has a checkpoint of another model, or the
-            records do not fit `init_checkpoint`.
+            records do not fit `start`.
     """
-    description: dict[str, Any] = {
-        "task": model_folder.PRETRAINING,
-        "objective": options.objective,
-        "attention": training_flags.ATTENTIONS[options.is_causal],
-        "max_seq_length": options.max_seq_length,
-        "max_predictions_per_seq": options.max_predictions_per_seq,
-    }
+    description = description_lib.Description(
+        task=description_lib.PRETRAINING,
+        objective=options.objective,
+        attention=training_flags.ATTENTIONS[options.is_causal],
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=options.max_predictions_per_seq,
+    )
     made_with = sidecars.read_metadata(record_file)
     if made_with is not None:
-        description["vocab_sha256"] = made_with.vocab_sha256
-        description["do_lower_case"] = made_with.do_lower_case
-        given = made_with.strip_accents
-        description["strip_accents"] = (
-            made_with.do_lower_case if given is None else given
+        strip_accents = made_with.strip_accents
+        if strip_accents is None:
+            strip_accents = made_with.do_lower_case
+        description = description.replace(
+            vocab_sha256=made_with.vocab_sha256,
+            do_lower_case=made_with.do_lower_case,
+            strip_accents=strip_accents,
         )
     if not workers.is_chief():
         return description
     vocab_file, problem = _vocab_file(made_with)
-    model_folder.describe(
-        options.output_dir,
-        config.to_dict(),
-        description,
-        vocab_file,
+    describing.describe(
+        folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
+        describing.PlannedModel(
+            config=config, description=description, vocab_file=vocab_file
+        ),
         is_training=options.do_train,
-        start=options.init_checkpoint,
+        start=start,
     )
     target = os.path.join(options.output_dir, run_files.VOCABULARY)
     if problem and options.do_train and not paths.exists(target):
@@ -171,7 +186,7 @@ def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
         return None, "no .meta.json file of the records names it"
     if not paths.exists(path):
         return None, f"that of the records, {path}, does not exist"
-    tokens = dict.fromkeys(map(str.strip, lines.read_lines(path)))
+    tokens = folder_lib.tokens_of(path)
     if sidecars.vocab_sha256(tokens) != made_with.vocab_sha256:
         return None, f"{path} is no longer that of the records"
     return path, ""

@@ -3,21 +3,19 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from commands import flags
 from modeling import compilation
-from modeling import config as config_lib
+from models import description as description_lib
 from training import (
     checkpointing,
     devices,
     failures,
     input_pipeline,
     interruption,
-    model_folder,
     optimization,
     profiling,
     reporting,
@@ -81,7 +79,7 @@ def evaluate(
     prefix = checkpointing.to_evaluate(
         options.output_dir, uses_best=experiment.uses_best
     )
-    path = prefix or flags.needed(options.init_checkpoint, "init_checkpoint")
+    path = prefix or experiment.needed_start.find_checkpoint()
     with experiment.strategy.scope():
         warm_start.load_for_evaluation(experiment.objective.model, path)
     # As released: 0 for `--init_checkpoint`.
@@ -106,7 +104,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
     experiment: Experiment[Options, Objective],
     objective: Objective,
     options: Options,
-    description: Mapping[str, Any],
+    description: description_lib.Description,
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains to the end of the run, or until the metric stops improving.
 
@@ -117,7 +115,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         experiment: the model, its data and its evaluation.
         objective: the model, with new weights, and its losses.
         options: the flags of the run.
-        description: of the model, as in `task.json`.
+        description: of the model.
 
     Returns:
         The number of completed steps; the held-out metrics after the last one,
@@ -296,7 +294,7 @@ def _start(
     experiment: Experiment[Options, Objective],
     options: Options,
     state: checkpointing.RunState,
-    description: Mapping[str, Any],
+    description: description_lib.Description,
 ) -> int:
     """Loads the weights, moments and step of a run.
 
@@ -307,34 +305,34 @@ def _start(
         experiment: names the variables that other weights may lack.
         options: the flags of the run.
         state: of this run, to compare with that of the checkpoint.
-        description: of the model, as in `task.json`.
+        description: of the model.
 
     Returns:
         The number of completed steps.
     """
     model = trainer.objective.model
-    path = options.init_checkpoint
+    start = experiment.start_model
     with trainer.strategy.scope():
         resumed = checkpointing.resume(
             options.output_dir, model, trainer.optimizer.slots()
         )
-        if resumed is None and path:
+        if resumed is None and start:
             warm_start.load(
                 model,
-                path,
+                start.find_checkpoint(),
                 new=experiment.new_variables,
-                origin=model_folder.read(config_lib.folder_of(path)),
+                origin=start.description,
                 target=description,
             )
     if resumed is None:
-        if not path:
+        if not start:
             experiment.log_new_weights()
         return 0
     loss_scale = checkpointing.check_same_run(
         resumed, state, flags.changing_result(type(options))
     )
     trainer.loss_scale.restore(loss_scale)
-    if path:
+    if start:
         logging.info("--init_checkpoint is not read when a run resumes.")
     return resumed.step
 

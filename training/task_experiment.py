@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from commands import flags
 from files import run_files
 from modeling import config as config_lib
+from models import describing
+from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task as task_lib
 from training import (
     devices,
     experiment,
     failures,
     input_pipeline,
-    model_folder,
     objectives,
     prediction,
     sidecars,
@@ -34,6 +37,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
     Args:
         task: the task; its options are those that the runs of a grid share.
         config: the configuration of the model.
+        start_model: the weights of `--init_checkpoint`, if it is given.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -43,9 +47,14 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
 
     new_variables = ("(?!bert/).*",)  # The output layer.
 
-    def __init__(self, task: task_lib.Task, config: config_lib.BertConfig):
+    def __init__(
+        self,
+        task: task_lib.Task,
+        config: config_lib.BertConfig,
+        start_model: folder_lib.ModelFolder | None = None,
+    ):
         options: _Options = task.options
-        super().__init__(devices.prepare(options))
+        super().__init__(devices.prepare(options), start_model)
         for setting in options.grid:
             input_pipeline.check_batch_size(
                 dataclasses.replace(options, **setting),
@@ -71,25 +80,28 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
             (self._train_data,) = self.data[task_lib.TRAIN]
             self.records = self._train_data.source
 
-    def describe(self, options: _Options) -> Mapping[str, Any]:
-        description = {
-            "task": self._task.kind,
-            **self._task.description,
-            "vocab_sha256": sidecars.vocab_sha256(self._task.tokenizer.vocab),
-            "do_lower_case": options.do_lower_case,
-            "strip_accents": options.strips_accents,
-            "max_seq_length": options.max_seq_length,
-            "attention": training_flags.ATTENTIONS[options.is_causal],
-            "bilstm_head": getattr(options, "bilstm_head", False),
-        }
+    def describe(self, options: _Options) -> description_lib.Description:
+        description = self._task.description
+        description = description.replace(
+            task=self._task.kind,
+            more={**_own_flags(options), **description.more},
+            vocab_sha256=sidecars.vocab_sha256(self._task.tokenizer.vocab),
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strips_accents,
+            max_seq_length=options.max_seq_length,
+            attention=training_flags.ATTENTIONS[options.is_causal],
+            bilstm_head=getattr(options, "bilstm_head", False),
+        )
         if workers.is_chief():
-            model_folder.describe(
-                options.output_dir,
-                self._config.to_dict(),
-                description,
-                options.vocab_file,
+            describing.describe(
+                folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
+                describing.PlannedModel(
+                    config=self._config,
+                    description=description,
+                    vocab_file=options.vocab_file,
+                ),
                 is_training=options.do_train,
-                start=options.init_checkpoint,
+                start=self.start_model,
             )
         return description
 
@@ -183,6 +195,15 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
                     "a lower learning rate."
                 )
         return self._task.decode(data, outputs)
+
+
+def _own_flags(options: _Options) -> dict[str, Any]:
+    """Returns the flags of a model that only its own task has, by name."""
+    return {
+        name: value
+        for name, value in flags.of_model(options).items()
+        if not description_lib.is_entry(name)
+    }
 
 
 def count_steps(num_examples: int, options: _Options) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from absl import logging
 
 from files import json_text, paths, run_files, writing
+from modeling import checkpoint_files
 from tasks import task as task_lib
 from training import flags as training_flags
 from training import workers
@@ -91,6 +92,11 @@ def summarize(
     return planned[best]
 
 
+def _has_model(folder: str) -> bool:
+    location = checkpoint_files.in_folder(folder)
+    return location is not None and location.is_latest
+
+
 def table(summary: Mapping[str, Any]) -> str:
     """Formats the content of trials.json.
 
@@ -127,7 +133,7 @@ def best_of(options: _Options) -> _Options:
     if (
         options.do_train
         or options.has_several_runs
-        or run_files.checkpoints_in(folder)
+        or _has_model(folder)
         or not paths.exists(path)
     ):
         return options

@@ -1,21 +1,21 @@
 """Loading of weights that another run or program trained."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import keras
 from absl import logging
 
 from files import messages
-from modeling import bert, checkpoints, heads, name_tables
-from training import flags as training_flags
-from training import model_folder
+from modeling import checkpoints, name_tables
+from models import compatibility
+from models import description as description_lib
 
 # Tasks, and Hugging Face's classes, of models that have no pooler.
 _WITHOUT_POOLER = {
-    model_folder.QUESTION_ANSWERING,
-    model_folder.TAGGING,
+    description_lib.QUESTION_ANSWERING,
+    description_lib.TAGGING,
     "BertForMaskedLM",
     "BertForQuestionAnswering",
     name_tables.TOKEN_CLASSIFICATION,
@@ -39,8 +39,8 @@ def may_be_absent(
     model: keras.Model,
     source: checkpoints.Source,
     new: Sequence[str],
-    origin: Mapping[str, Any],
-    target: Mapping[str, Any],
+    origin: description_lib.Description,
+    target: description_lib.Description,
 ) -> Absent:
     """Returns the variables that a checkpoint need not have.
 
@@ -50,11 +50,11 @@ def may_be_absent(
         new: patterns of the variables that training creates where they are
             missing or have another shape, such as the output layer of a task.
             Without them, a model is loaded that is not trained.
-        origin: the description of the checkpoint's model, as in `task.json`.
+        origin: the description of the checkpoint's model.
         target: that of the run.
     """
     patterns = (*new, *model.optional_variables)
-    kinds = {*source.architectures} or {str(origin.get("task"))}
+    kinds = {*source.architectures} or {str(origin.task)}
     # These models train no pooler, so their checkpoints have none.
     if new and kinds <= _WITHOUT_POOLER:
         patterns = (*patterns, name_tables.POOLER)
@@ -67,7 +67,7 @@ def may_be_absent(
     return Absent(
         patterns,
         has_other_shapes
-        or bool(new and model_folder.outputs_differ(origin, target)),
+        or bool(new and compatibility.outputs_differ(origin, target)),
     )
 
 
@@ -76,8 +76,8 @@ def load(
     path: str,
     *,
     new: Sequence[str] = (),
-    origin: Mapping[str, Any],
-    target: Mapping[str, Any],
+    origin: description_lib.Description,
+    target: description_lib.Description,
 ) -> None:
     """Loads the weights of a checkpoint; logs the variables not loaded.
 
@@ -113,10 +113,12 @@ def load(
 
 
 def _lost_outputs(
-    path: str, origin: Mapping[str, Any], target: Mapping[str, Any]
+    path: str,
+    origin: description_lib.Description,
+    target: description_lib.Description,
 ) -> str:
     """Says that a trained output layer is not used, and how to keep it."""
-    theirs, ours = origin.get("labels"), target.get("labels")
+    theirs, ours = origin.labels, target.labels
     message = (
         f"The trained output layer of {path} is not used, because this run has "
         "other outputs: "
@@ -128,9 +130,9 @@ def _lost_outputs(
         f"{messages.listed(ours)}. A new output layer is trained."
     )
     others = ("task", "name", "problem_type")
-    is_same_task = all(origin.get(k) == target.get(k) for k in others)
+    is_same_task = all(origin.stated(k) == target.stated(k) for k in others)
     # Only classifiers have a data set's name, and the flag.
-    if is_same_task and "name" in target and {*ours} <= {*theirs}:
+    if is_same_task and target.name is not None and {*ours} <= {*theirs}:
         message += (
             " To train the output layer of the model further, pass "
             f"--label_names={','.join(theirs)}."
@@ -149,32 +151,9 @@ def load_for_evaluation(model: keras.Model, path: str) -> None:
         FileNotFoundError: there is no checkpoint.
         ValueError: it lacks a weight, or a weight is not finite.
     """
-    load(model, path, origin={}, target={})
+    nothing = description_lib.Description()
+    load(model, path, origin=nothing, target=nothing)
     checkpoints.check_finite(model, path)
-
-
-def load_pretrained(
-    model: bert.BertModel | heads.BertForPreTraining, options: Any
-) -> None:
-    """Loads a checkpoint of BERT for a program that does not train.
-
-    Args:
-        model: receives the weights.
-        options: `init_checkpoint`, `vocab_file` and `do_lower_case`.
-
-    Raises:
-        ValueError: the checkpoint is not of BERT, was trained with another
-            vocabulary, casing or attention, lacks a weight, or has one that is
-            not finite.
-    """
-    path = options.init_checkpoint
-    text = {
-        "attention": training_flags.BIDIRECTIONAL,
-        "do_lower_case": options.do_lower_case,
-        "strip_accents": options.strips_accents,
-    }
-    model_folder.check_start(path, text, options.vocab_file)
-    load_for_evaluation(model, path)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ class InstanceOptions:
         "Tokens per pair.",
         lower_bound=NUM_SPECIAL_TOKENS + 2,
         changes_result=True,
+        of_model=True,
     )
     max_predictions_per_seq: int = _PAIRS.count(
         20, "Maximum number of predicted tokens per pair.", changes_result=True

@@ -44,6 +44,7 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         'Difference of logits above which the answer is "no answer", or '
         f"{AUTO} for the value with the best F1 on --predict_file.",
         parser=_Threshold(),
+        of_model=True,
     )
     verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
         "Log word pieces that could not be located in the paragraph."

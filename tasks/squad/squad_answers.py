@@ -37,12 +37,16 @@ class AnswerOptions:
         20,
         "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
+        of_model=True,
     )
     max_answer_length: int = ANSWERS.count(
-        30, "Maximum word pieces of an answer."
+        30,
+        "Maximum word pieces of an answer.",
+        of_model=True,
     )
     version_2_with_negative: bool = ANSWERS.switch(
-        "The files are of SQuAD 2.0: some questions have no answer."
+        "The files are of SQuAD 2.0: some questions have no answer.",
+        of_model=True,
     )
 
 

@@ -34,12 +34,17 @@ class WindowOptions:
         384,
         "Word pieces of a window: question, part of the paragraph, three "
         "special tokens.",
+        of_model=True,
     )
     doc_stride: int = flags.Group.TEXT.count(
-        128, "Word pieces between the starts of consecutive windows."
+        128,
+        "Word pieces between the starts of consecutive windows.",
+        of_model=True,
     )
     max_query_length: int = flags.Group.TEXT.count(
-        64, "Maximum word pieces of a question; longer questions are truncated."
+        64,
+        "Maximum word pieces of a question; longer questions are truncated.",
+        of_model=True,
     )
 
     def __post_init__(self):

@@ -151,6 +151,17 @@ def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     assert not compatibility.outputs_differ(nothing, toy_folders.TAGGER)
 
 
+def test_labels_in_other_capitals_are_the_same_outputs():
+    tagger = toy_folders.TAGGER
+    upper = tuple(label.upper() for label in tagger.labels)
+    assert not compatibility.outputs_differ(
+        tagger, tagger.replace(labels=upper)
+    )
+    assert compatibility.outputs_differ(
+        tagger, tagger.replace(labels=upper[::-1])
+    )
+
+
 def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
     (tmp_path / "model.ckpt-3.index").touch()
     shutil.copyfile(_INPUTS / "vocab.txt", tmp_path / "vocab.txt")

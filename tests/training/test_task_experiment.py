@@ -19,10 +19,6 @@ class _Toy(task.Task):
     kind, metric = "toy", "f1"
     make_objective = decode = metrics = write_answers = None
 
-    @property
-    def description(self):
-        return {}
-
     def data_sets(self, split):
         return []
 

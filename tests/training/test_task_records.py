@@ -29,10 +29,6 @@ class _Toy(task.Task):
     kind, metric = "toy", "f1"
     make_objective = data_sets = decode = metrics = write_answers = None
 
-    @property
-    def description(self):
-        return {}
-
 
 def _toy(folder, vocab=_TOKENIZER.vocab, **changes):
     options = training_flags.SequenceOptions(

@@ -3,16 +3,18 @@
 import functools
 import json
 import pathlib
-import types
 
 import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
+from models import compatibility
+from models import description as description_lib
+from models import folder as folder_lib
 from tests import programs
 from tools import convert_checkpoint
-from training import model_folder, warm_start
+from training import warm_start
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -49,10 +51,9 @@ def _encoder_is_that_of(model, path):
 
 def _load(model, path, new=(), target=None):
     """Loads a checkpoint as a run whose model has the description `target`."""
-    origin = model_folder.read(config_lib.folder_of(str(path)))
-    warm_start.load(
-        model, str(path), new=new, origin=origin, target=target or {}
-    )
+    origin = folder_lib.ModelFolder.open(str(path)).description
+    target = description_lib.Description.from_json(target or {})
+    warm_start.load(model, str(path), new=new, origin=origin, target=target)
 
 
 def _words(text):
@@ -269,21 +270,6 @@ def test_answers_need_no_pooler(tmp_path):
     )
 
 
-def test_a_pretrained_model_is_not_read_with_another_vocabulary(tmp_path):
-    checkpoint = tmp_path / "bert_model.ckpt"
-    checkpoints.save(str(checkpoint), {"w": np.zeros(1, np.float32)})
-    (tmp_path / "vocab.txt").write_text("a\nb\n")
-    (tmp_path / "other.txt").write_text("b\na\n")
-    options = types.SimpleNamespace(
-        init_checkpoint=str(checkpoint),
-        vocab_file=str(tmp_path / "other.txt"),
-        do_lower_case=True,
-        strips_accents=True,
-    )
-    with pytest.raises(ValueError, match=r"must be that of the model: .*other"):
-        warm_start.load_pretrained(None, options)
-
-
 def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):
     folder = _convert(
         _CHECKPOINT,
@@ -292,4 +278,7 @@ def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):
         vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
     )
     with pytest.raises(ValueError, match="do_lower_case is True there and Fal"):
-        model_folder.check_start(folder, {"do_lower_case": False})
+        compatibility.check_start(
+            folder_lib.ModelFolder.open(folder),
+            description_lib.Description(do_lower_case=False),
+        )

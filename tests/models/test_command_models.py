@@ -1,0 +1,95 @@
+"""The models that the flags of a command name."""
+
+import dataclasses
+
+import pytest
+
+from models import command_models
+from tests.models import toy_folders
+from training import flags as training_flags
+
+
+def _open(folder, start=None, **options):
+    return command_models.CommandModels.open(
+        str(folder), start and str(start), **options
+    )
+
+
+def test_the_model_of_a_command_is_its_own_else_that_it_starts_from(tmp_path):
+    run, start = tmp_path / "run", tmp_path / "start"
+    toy_folders.trained(start)
+    models = _open(run, start)
+    assert (models.run.path, models.run.checkpoint) == (str(run), None)
+    assert models.origin == models.answering == models.start
+    toy_folders.trained(run)
+    models = _open(run, f"{start}/model.ckpt-3")
+    assert models.origin == models.answering == models.run
+    assert models.start.path == str(start)
+
+
+def test_a_stray_checkpoint_is_not_that_of_the_run(tmp_path):
+    start = toy_folders.trained(tmp_path / "start")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/x.index").touch()
+    models = _open(tmp_path / "run", tmp_path / "start")
+    assert models.origin == models.answering == start
+
+
+def test_the_best_weights_answer_if_wanted(tmp_path):
+    toy_folders.trained(tmp_path)
+    assert _open(tmp_path, uses_best=True).answering is None
+    best = toy_folders.trained(tmp_path / "best", context="document")
+    assert _open(tmp_path, uses_best=True).answering == best
+    # Training resumes from the latest weights all the same.
+    assert _open(tmp_path, uses_best=True).origin.path == str(tmp_path)
+
+
+def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
+    folders = [str(tmp_path / f"trial-{name}") for name in "ab"]
+    assert _open(tmp_path, trial_folders=folders).answering is None
+    trial = toy_folders.trained(tmp_path / "trial-b")
+    assert _open(tmp_path, trial_folders=folders).answering == trial
+
+
+def test_weights_that_are_needed_must_exist(tmp_path):
+    with pytest.raises(ValueError, match="is nothing to evaluate"):
+        _open(tmp_path).check_weights(is_training=False)
+    _open(tmp_path).check_weights(is_training=True)
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        _open(tmp_path, "absent").check_weights(is_training=True)
+    (tmp_path / "model.pt").write_bytes(b"PK\3\4")
+    with pytest.raises(ValueError, match=r"model\.pt"):
+        _open(tmp_path, tmp_path / "model.pt").check_weights(is_training=True)
+    # They are not read if the run has its own.
+    toy_folders.trained(tmp_path)
+    _open(tmp_path, "absent").check_weights(is_training=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(training_flags.ModelOptions):
+    pass
+
+
+def test_a_pretrained_model_is_read_with_its_own_text(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["a", "b"])
+    toy_folders.trained(tmp_path)
+    options, model = command_models.open_pretrained(
+        _Options(init_checkpoint=str(tmp_path)), ()
+    )
+    assert model.path == str(tmp_path)
+    assert options.vocab_file == str(tmp_path / "vocab.txt")
+    assert (options.do_lower_case, options.strip_accents) == (False, False)
+    other = toy_folders.put_entries(tmp_path / "other.txt", ["b", "a"])
+    with pytest.raises(ValueError, match=r"must be that of the model: .*other"):
+        command_models.open_pretrained(
+            _Options(init_checkpoint=str(tmp_path), vocab_file=other), ()
+        )
+    with pytest.raises(ValueError, match="do_lower_case is False there and Tr"):
+        command_models.open_pretrained(
+            _Options(init_checkpoint=str(tmp_path)), {"do_lower_case"}
+        )
+    toy_folders.trained(tmp_path, attention="causal")
+    with pytest.raises(ValueError, match="attention is 'causal' there and 'bi"):
+        command_models.open_pretrained(
+            _Options(init_checkpoint=str(tmp_path)), ()
+        )
