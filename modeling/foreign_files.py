@@ -60,8 +60,8 @@ def check_fetched(path: str) -> None:
     """
     with paths.open_to_read(path) as file:
         head = file.read(_SIGNATURE_BYTES)
-    if found := _match(_STAND_INS, head, re.IGNORECASE):
-        raise ValueError(f"{path!r} is {found}.")
+    if kind := _match(_STAND_INS, head, re.IGNORECASE):
+        raise ValueError(f"{path!r} is {kind}.")
 
 
 def format_of(path: str) -> str | None:
@@ -76,14 +76,14 @@ def format_of(path: str) -> str | None:
     with paths.open_to_read(path) as file:
         archive = lines.kind_of(file)
         head = file.read(_SIGNATURE_BYTES)
-    if found := _match(_STAND_INS, head, re.IGNORECASE):
-        return found
+    if kind := _match(_STAND_INS, head, re.IGNORECASE):
+        return kind
     if archive == "zip":
         return _zip_format(path)
     if archive:
         return f"a {archive} file; if a model is in it, extract it"
-    if found := _match(_SIGNATURES, head, 0):
-        return found
+    if kind := _match(_SIGNATURES, head, 0):
+        return kind
     return _ENDINGS.get(os.path.splitext(path)[1].lower())
 
 
@@ -102,9 +102,9 @@ def _zip_format(path: str) -> str:
         names = []
     if any(name.endswith(_MODELS_IN_ZIP) for name in names):
         return "a zip file that contains a model; extract it"
-    for ending, found in _IN_ZIP.items():
+    for ending, kind in _IN_ZIP.items():
         if any(name.endswith(ending) for name in names):
-            return found
+            return kind
     return "a zip file, as PyTorch and Keras write"
 
 
@@ -121,12 +121,12 @@ def formats_in(folder: str) -> str | None:
     for name in names:
         if name in _SAVED_MODEL:
             return "a SavedModel of TensorFlow"
-    found = {
+    kinds = {
         _ENDINGS[ending]: name
         for name in reversed(names)
         if (ending := os.path.splitext(name)[1].lower()) in _ENDINGS
     }
-    if not found:
+    if not kinds:
         return None
-    described = ", ".join(f"{name} ({kind})" for kind, name in found.items())
+    described = ", ".join(f"{name} ({kind})" for kind, name in kinds.items())
     return f"a folder with {described}"
