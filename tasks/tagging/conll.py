@@ -285,14 +285,16 @@ def _check_words(
             [word.partition("-")[2] for word in words]
         )
 
-    has_several = any(len(sentence.words) > 1 for sentence in sentences)
-    if width > 1 and has_several and all(counts(s.words) for s in sentences):
+    counting = [s.words for s in sentences if counts(s.words)]
+    has_several = any(len(words) > 1 for words in counting)
+    # A header, or a damaged sentence, does not make the others words.
+    if width > 1 and has_several and 2 * len(counting) > len(sentences):
         place = columns[0] % width
         tag = 3 if width == _CONLL_U_COLUMNS else place + 2
         raise ValueError(
             f"{path}: --columns must give the column of words; column {place} "
             "numbers the words of each sentence, "
-            f"{', '.join(sentences[0].words[:3])}, .... Pass, for example, "
+            f"{', '.join(max(counting, key=len)[:3])}, .... Pass, for example, "
             f"--columns=word:{place + 1},tag:{tag}."
         )
 

@@ -187,9 +187,9 @@ def decide(
     tags = frozenset(tags)
     signs = tags & _OUTSIDE_SIGNS
     special = tags & _SPECIAL_LABELS
-    more = tags & {_CONTINUATION} if special else frozenset()
+    continuation = tags & {_CONTINUATION} if special else frozenset()
     names = tags - signs - special  # Letters with types, or types.
-    readings = [_Reading.of(form, names - more) for form in _FORMS]
+    readings = [_Reading.of(form, names - continuation) for form in _FORMS]
     reading = None
     if scheme == IOB:
         # The first of equal ones.
@@ -202,7 +202,7 @@ def decide(
                 f"{messages.listed(sorted(names), _NUM_SHOWN)}. {advice}"
             )
     if reading is not None:
-        outside = _OUTSIDE_SIGNS | special | more
+        outside = _OUTSIDE_SIGNS | special | continuation
         doubts = _doubts_of_letters(reading, readings, signs)
     else:
         outside = special | {OUTSIDE}

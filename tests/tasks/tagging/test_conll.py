@@ -200,6 +200,8 @@ def test_conll_u_has_words_without_comments_and_other_tokens(tmp_path, caplog):
         "0 a O\n1 b O\n2 c O\n",
         "1 a O\n2 b O\n\n3 c O\n4 d O\n",
         "1-1 a O\n1-2 b O\n\n2-1 a O\n",
+        # A header, and a sentence that does not count.
+        "id word tag\n1 a O\n\n1 a O\n2 b O\n\n1 c O\n2 d O\n",
     ],
 )
 @pytest.mark.parametrize("columns", [(0, -1), (0, None)])
