@@ -30,25 +30,15 @@ def this_project(job: contenders.Job, *, jit_compile: str = devices.AUTO):
     """Builds a model with random weights and its input, or a tokenizer."""
     if job.kind == "tokenization":
         return _tokenization(job)
-    keras.config.set_dtype_policy(job.precision)
-    devices.set_seed(1)
-    strategy = devices.make_strategy(devices.DeviceOptions())
-    config = config_lib.BertConfig(**job.sizes)
-    with strategy.scope():
-        if job.kind == "pretraining":
-            objective: objectives.Objective = objectives.Pretraining(
-                heads.BertForPreTraining(config), "mlm_nsp"
-            )
-        else:
-            objective = objectives.Classification(
-                heads.BertForSequenceClassification(
-                    config, num_labels=contenders.NUM_LABELS
-                ),
-                task.SINGLE_LABEL,
-            )
     if job.kind == "prediction":
-        return _prediction(strategy, objective, job, jit_compile)
-    return _training(strategy, objective, job, jit_compile)
+        return _prediction(job, jit_compile)
+    trainer, iterator = training(job, jit_compile=jit_compile)
+
+    def step():
+        result = trainer.run(iterator, 0, np.float32(1e-4), seed=1)
+        float(result.gradient_norm)
+
+    return step
 
 
 def xla_steps(job: contenders.Job):
@@ -56,9 +46,17 @@ def xla_steps(job: contenders.Job):
     return this_project(job, jit_compile="true")
 
 
-def _training(strategy, objective, job, jit_compile):
+def training(
+    job: contenders.Job,
+    *,
+    jit_compile: str = devices.AUTO,
+    recompute: bool = False,
+):
+    """Returns a trainer of a model with random weights, and its batches."""
     import tensorflow as tf
 
+    strategy, objective = _start(job)
+    objective.model.bert.encoder.recompute = recompute
     mode = devices.execution_mode(strategy, jit_compile, num_train_steps=1)
     with strategy.scope():
         trainer = steps.Trainer(
@@ -71,16 +69,28 @@ def _training(strategy, objective, job, jit_compile):
         )
     batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
-    iterator = iter(strategy.experimental_distribute_dataset(batches))
-
-    def step():
-        result = trainer.run(iterator, 0, np.float32(1e-4), seed=1)
-        float(result.gradient_norm)
-
-    return step
+    return trainer, iter(strategy.experimental_distribute_dataset(batches))
 
 
-def _prediction(strategy, objective, job, jit_compile):
+def _start(job):
+    """Returns the strategy and a model with its losses."""
+    keras.config.set_dtype_policy(job.precision)
+    devices.set_seed(1)
+    strategy = devices.make_strategy(devices.DeviceOptions())
+    config = config_lib.BertConfig(**job.sizes)
+    with strategy.scope():
+        if job.kind == "pretraining":
+            return strategy, objectives.Pretraining(
+                heads.BertForPreTraining(config), "mlm_nsp"
+            )
+        model = heads.BertForSequenceClassification(
+            config, num_labels=contenders.NUM_LABELS
+        )
+        return strategy, objectives.Classification(model, task.SINGLE_LABEL)
+
+
+def _prediction(job, jit_compile):
+    strategy, objective = _start(job)
     features = records.classification_features(job.max_seq_length)
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "texts.tfrecord")

@@ -1,0 +1,403 @@
+r"""A report on this machine's accelerator, for people who have one.
+
+  python -m benchmarks.accelerator --output_file=report.md
+
+It runs the GPU tests, times pre-training and fine-tuning steps of BERT-Base and
+BERT-Large, finds the largest batches, resumes a run in a second process and
+compares bits. It writes one Markdown file. On a CPU it takes hours: pass a
+small model, a short length and few steps.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from benchmarks import contenders
+from commands import flags, program
+from files import writing
+
+_GROUP = flags.Heading("Report")
+_CONFIGS = contenders.ROOT / "modeling/configs"
+# Of the run that resumes: as many layers as have a first, a middle and a last.
+_SMALL = {
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 512,
+    "type_vocab_size": 2,
+    "max_position_embeddings": 64,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "initializer_range": 0.02,
+}
+_SMALL_LENGTH, _SMALL_STEPS, _SMALL_RECORDS = 64, 12, 200
+# A side of the product whose rate is the peak: large enough to reach it.
+_PEAK_SIDE = {"GPU": 8192, "CPU": 1024}
+_PEAK_ROUNDS = 10
+_KILLED = -9  # By the system, where the memory ends.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this program."""
+
+    output_file: flags.Path = _GROUP.required("Markdown file for the report.")
+    bert_config_files: tuple[str, ...] = _GROUP.flag(
+        tuple(
+            str(_CONFIGS / f"bert_{size}_uncased.json")
+            for size in ("base", "large")
+        ),
+        "JSON files with the configurations of the models.",
+    )
+    lengths: tuple[int, ...] = _GROUP.flag((128, 512), "Sequence lengths.")
+    precisions: tuple[str, ...] = _GROUP.flag(
+        ("float32", "mixed_bfloat16"), "Data types of matrix products."
+    )
+    batch_size: int = _GROUP.count(32, "Rows of the steps that are timed.")
+    num_steps: int = _GROUP.count(20, "Steps to time.")
+    largest_batch: int = _GROUP.whole(
+        1024, "Batch sizes to try, powers of two, end here; 0 for none."
+    )
+    run_tests: bool = _GROUP.flag(True, "Run the GPU tests.")
+
+
+def main(options: Options) -> None:
+    """Writes the report; each section as soon as it is complete."""
+    writing.check_files([options.output_file], [])
+    text = ["# Report of benchmarks.accelerator\n"]
+    sections = {
+        "Machine": _machine(),
+        "GPU tests": _tests(options.run_tests),
+        "Resuming in a second process": _resume(options.precisions),
+        "Time of a step": _times(options),
+        "Largest batches": _largest(options),
+    }
+    for title, lines in sections.items():
+        logging.info("%s", title)
+        text.append(f"\n## {title}\n")
+        for line in lines:
+            logging.info("%s", line)
+            text.append(line)
+            with writing.whole_file(options.output_file) as file:
+                file.write("\n".join(text) + "\n")
+
+
+# ---------------------------------------------------------- Machine and tests
+
+
+def _machine() -> Iterator[str]:
+    yield _child({"work": "describe"})["text"]
+    done = subprocess.run(
+        ["git", "log", "-1", "--format=%H %s"],
+        cwd=contenders.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    yield f"\nCommit {done.stdout.strip() or 'unknown'}"
+
+
+def _tests(is_wanted: bool) -> Iterator[str]:
+    if not is_wanted:
+        yield "Not run (`--run_tests=false`)."
+        return
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-rfs", "-m", "gpu"),
+            "tests/test_gpu.py",
+        ],
+        cwd=contenders.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    yield f"```\n{(done.stdout or done.stderr).strip()[-6000:]}\n```"
+
+
+# ------------------------------------------------------------------- Resuming
+
+
+def _resume(precisions: Sequence[str]) -> Iterator[str]:
+    for precision in precisions:
+        with tempfile.TemporaryDirectory() as folder:
+            differing = _differing_weights(pathlib.Path(folder), precision)
+        if differing is None:
+            yield f"- {precision}: a run failed."
+        elif differing:
+            yield (
+                f"- {precision}: {len(differing)} variables differ, among them "
+                f"{differing[0]}."
+            )
+        else:
+            yield f"- {precision}: weights and moments have the same bits."
+
+
+def _differing_weights(
+    folder: pathlib.Path, precision: str
+) -> list[str] | None:
+    """Trains with and without a stop; None if a run fails."""
+    from modeling import checkpoints
+
+    (folder / "config.json").write_text(json.dumps(_SMALL))
+    _write_records(str(folder / "records"))
+    for name, ends in (
+        ("unbroken", [0]),
+        ("resumed", [_SMALL_STEPS // 2, 0]),
+    ):
+        for end in ends:
+            done = subprocess.run(
+                [
+                    *(sys.executable, "run_pretraining.py", "--do_train"),
+                    *("--deterministic", f"--precision={precision}"),
+                    f"--input_file={folder / 'records'}",
+                    f"--bert_config_file={folder / 'config.json'}",
+                    f"--output_dir={folder / name}",
+                    f"--max_seq_length={_SMALL_LENGTH}",
+                    f"--num_train_steps={_SMALL_STEPS}",
+                    f"--stop_at_step={end}",
+                    *("--num_warmup_steps=2", "--learning_rate=1e-3"),
+                ],
+                cwd=contenders.ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                logging.error("%s", done.stderr[-2000:])
+                return None
+    weights, others = (
+        checkpoints.read(str(folder / name / f"model.ckpt-{_SMALL_STEPS}"))
+        for name in ("unbroken", "resumed")
+    )
+    return [n for n, x in weights.items() if not np.array_equal(x, others[n])]
+
+
+def _write_records(path: str) -> None:
+    from training import records
+
+    job = contenders.Job(
+        kind="pretraining",
+        sizes=_SMALL,
+        batch_size=_SMALL_RECORDS,
+        max_seq_length=_SMALL_LENGTH,
+    )
+    rows = job.rows()
+    features = records.pretraining_features(
+        _SMALL_LENGTH, job.max_predictions_per_seq
+    )
+    records.write_records(
+        path,
+        (
+            {feature.name: rows[feature.name][row] for feature in features}
+            for row in range(_SMALL_RECORDS)
+        ),
+        features,
+    )
+
+
+# ----------------------------------------------------------- Time and memory
+
+
+def _jobs(options: Options) -> Iterator[tuple[str, contenders.Job]]:
+    """Yields the steps to measure, by the first cells of their rows."""
+    for path in options.bert_config_files:
+        config = pathlib.Path(path)
+        sizes = json.loads(config.read_text(encoding="utf-8"))
+        for kind in ("pretraining", "fine_tuning"):
+            for length in options.lengths:
+                for precision in options.precisions:
+                    job = contenders.Job(
+                        kind=kind,
+                        sizes=sizes,
+                        batch_size=options.batch_size,
+                        max_seq_length=length,
+                        precision=precision,
+                    )
+                    yield f"{config.stem}, {kind}, {length}, {precision}", job
+
+
+def _times(options: Options) -> Iterator[str]:
+    peaks = {
+        precision: _child({"work": "peak", "precision": precision})["rate"]
+        for precision in options.precisions
+    }
+    rates = ", ".join(f"{n} {x / 1e12:.3g}" for n, x in peaks.items())
+    yield (
+        "The peak is the measured rate of a large matrix product, in TFLOP/s: "
+        f"{rates}. Batches of {options.batch_size} rows without padding.\n"
+    )
+    yield (
+        "| step | ms | rows/s | tokens/s | share of the peak | memory, GB "
+        "| first step, s |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for name, job in _jobs(options):
+        yield f"| {name} | {_time_cells(options, job, peaks[job.precision])} |"
+
+
+def _time_cells(options: Options, job: contenders.Job, peak: float) -> str:
+    from benchmarks import ours
+
+    found = _measure(job, options.num_steps)
+    if "seconds" not in found:
+        return f"{found['failure']} | | | | |"
+    seconds = found["seconds"]
+    operations = sum(2 * np.prod(p, dtype=float) for p in ours.products_of(job))
+    rows = job.batch_size / seconds
+    return " | ".join(
+        [
+            f"{1e3 * seconds:.1f}",
+            f"{rows:.1f}",
+            f"{rows * job.max_seq_length:.0f}",
+            f"{operations / seconds / peak:.2f}",
+            found["memory"],
+            f"{found['first_seconds']:.1f}",
+        ]
+    )
+
+
+def _largest(options: Options) -> Iterator[str]:
+    if not options.largest_batch:
+        yield "Not searched (`--largest_batch=0`)."
+        return
+    yield f"Powers of two, at most {options.largest_batch}.\n"
+    yield "| step | batch | with `--recompute` |"
+    yield "|---|---|---|"
+    for name, job in _jobs(options):
+        cells = [
+            str(_largest_batch(job, options.largest_batch, recompute=recompute))
+            for recompute in (False, True)
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _largest_batch(job: contenders.Job, most: int, *, recompute: bool) -> int:
+    largest, size = 0, 1
+    while size <= most:
+        tried = dataclasses.replace(job, batch_size=size)
+        if "seconds" not in _measure(tried, 1, recompute=recompute):
+            break
+        largest, size = size, 2 * size
+    return largest
+
+
+def _measure(
+    job: contenders.Job, num_steps: int, *, recompute: bool = False
+) -> dict[str, Any]:
+    return _child(
+        {
+            "work": "steps",
+            "job": dataclasses.asdict(job),
+            "num_steps": num_steps,
+            "recompute": recompute,
+        }
+    )
+
+
+# ------------------------------------- Work in a process, which has all memory
+
+
+def _child(work: dict[str, Any]) -> dict[str, Any]:
+    """Does some work in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.accelerator", json.dumps(work)],
+        cwd=contenders.ROOT,
+        env={**os.environ, "TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == _KILLED:
+        return {"failure": "out of memory"}
+    if done.returncode:
+        logging.error("%s", done.stderr[-2000:])
+        return {"failure": "failed"}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _work(work: dict[str, Any]) -> dict[str, Any]:
+    import tensorflow as tf
+
+    from training import devices
+
+    if work["work"] == "describe":
+        strategy = devices.prepare(devices.DeviceOptions(precision="auto"))
+        return {"text": devices.describe(strategy)}
+    if work["work"] == "peak":
+        return {"rate": _peak(work["precision"])}
+    job = contenders.Job(**work["job"])
+    try:
+        return _steps(job, work["num_steps"], recompute=work["recompute"])
+    except (tf.errors.ResourceExhaustedError, MemoryError):
+        return {"failure": "out of memory"}
+
+
+def _peak(precision: str) -> float:
+    """Measures the operations of a second of a large matrix product."""
+    import tensorflow as tf
+
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    side = _PEAK_SIDE[kind]
+    dtype = tf.float32 if precision == "float32" else tf.bfloat16
+    matrix = tf.cast(tf.random.normal([side, side]), dtype)
+
+    def multiply(rounds):
+        product = matrix
+        for _ in range(rounds):
+            product = tf.matmul(matrix, product) / side
+        float(product[0, 0])
+
+    multiply(2)
+    start = time.perf_counter()
+    multiply(_PEAK_ROUNDS)
+    seconds = time.perf_counter() - start
+    return _PEAK_ROUNDS * 2.0 * side**3 / seconds
+
+
+def _steps(
+    job: contenders.Job, num_steps: int, *, recompute: bool
+) -> dict[str, Any]:
+    import tensorflow as tf
+
+    from benchmarks import ours
+
+    trainer, iterator = ours.training(job, recompute=recompute)
+
+    def run(count):
+        start = time.perf_counter()
+        for step in range(count):
+            result = trainer.run(iterator, step, np.float32(1e-4), seed=1)
+        float(result.gradient_norm)  # The host does not wait for each step.
+        return time.perf_counter() - start
+
+    first_seconds = run(1)
+    seconds = run(num_steps) / num_steps
+    memory = ""
+    if tf.config.list_logical_devices("GPU"):
+        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        memory = f"{peak / 1e9:.2f}"
+    return {
+        "first_seconds": first_seconds,
+        "seconds": seconds,
+        "memory": memory,
+    }
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2 and sys.argv[1].startswith("{"):
+        reply = json.dumps(_work(json.loads(sys.argv[1])))
+        sys.stdout.write(f"{reply}\n")
+    else:
+        program.start(Options, main)

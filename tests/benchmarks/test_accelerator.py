@@ -1,0 +1,77 @@
+"""The report on an accelerator, made on a CPU with tiny sizes."""
+
+import json
+
+import pytest
+
+from benchmarks import accelerator
+from tests import programs, toy_config
+
+
+@pytest.mark.slow
+def test_a_report_has_every_section(tmp_path):
+    config = toy_config.write(tmp_path / "toy.json", max_position_embeddings=32)
+    report = tmp_path / "report.md"
+    options = programs.parse(
+        accelerator.Options,
+        output_file=report,
+        bert_config_files=config,
+        lengths=24,
+        precisions="float32",
+        batch_size=4,
+        num_steps=2,
+        largest_batch=2,
+    )
+    accelerator.main(options)
+    text = report.read_text()
+    titles = [line for line in text.splitlines() if line.startswith("## ")]
+    assert titles == [
+        "## Machine",
+        "## GPU tests",
+        "## Resuming in a second process",
+        "## Time of a step",
+        "## Largest batches",
+    ]
+    assert "TensorFlow" in text and "replica(s) on CPU" in text
+    assert "skipped" in text  # This machine has no GPU.
+    assert "- float32: weights and moments have the same bits." in text
+    rows = [line.split(" | ") for line in text.splitlines() if "toy, " in line]
+    times, largest = rows[:2], rows[2:]
+    assert [row[0] for row in times] == [
+        "| toy, pretraining, 24, float32",
+        "| toy, fine_tuning, 24, float32",
+    ]
+    for row in times:
+        milliseconds, rows_per_second, tokens, share = map(float, row[1:5])
+        assert rows_per_second == pytest.approx(4e3 / milliseconds, rel=0.1)
+        assert tokens == pytest.approx(24 * rows_per_second, rel=0.1)
+        assert 0 <= share < 1
+    assert [[cell.strip(" |") for cell in row[1:]] for row in largest] == [
+        ["2", "2"],
+        ["2", "2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fits", "most", "largest"), [(0, 64, 0), (9, 64, 8), (100, 64, 64)]
+)
+def test_the_search_ends_at_the_first_batch_that_does_not_fit(
+    fits, most, largest, monkeypatch
+):
+    def measure(work):
+        size = work["job"]["batch_size"]
+        assert work["recompute"]
+        return {"seconds": 1} if size <= fits else {"failure": "out of memory"}
+
+    monkeypatch.setattr(accelerator, "_child", measure)
+    job = accelerator.contenders.Job(kind="pretraining")
+    found = accelerator._largest_batch(job, most, recompute=True)
+    assert found == largest
+
+
+def test_work_that_is_killed_has_exceeded_the_memory(monkeypatch):
+    ended = accelerator.subprocess.CompletedProcess([], -9, "", "")
+    monkeypatch.setattr(accelerator.subprocess, "run", lambda *_, **__: ended)
+    assert accelerator._child({}) == {"failure": "out of memory"}
+    ended.returncode, ended.stdout = 0, "log\n" + json.dumps({"seconds": 1})
+    assert accelerator._child({}) == {"seconds": 1}
