@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -24,9 +24,25 @@ _NUM_NAMED = 5  # Maximum names in a warning.
 WORD, OFFSET = "word", "offset"
 ALIGNMENTS = (WORD, OFFSET)
 
-# A question of a file: its path in the file, for messages; its paragraph; and
-# its JSON object, whose fields are checked and whose id is text.
-_Question = tuple[str, str, dict[str, Any]]
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Question:
+    """A question of a file.
+
+    Attributes:
+        where: its path in the file, for messages.
+        qas_id: its id; a number is converted to its JSON key.
+        text: the question.
+        context: its paragraph.
+        record: its JSON object. `is_impossible` is a Boolean and `answers` a
+            list of objects with texts, if they are present.
+    """
+
+    where: str
+    qas_id: str
+    text: str
+    context: str
+    record: Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,36 +105,32 @@ def read_training_examples(
     starts_of = functools.cache(
         lambda context: [match.start() for match in _WORD.finditer(context)]
     )
-    for where, context, qa in _questions(path, version_2_with_negative):
+    for question in _questions(path, version_2_with_negative):
         is_impossible = version_2_with_negative and json_text.field(
-            qa, "is_impossible", bool, where
+            question.record, "is_impossible", bool, question.where
         )
-        text = ""
+        text, words = "", words_of(question.context)
         place: _AnswerPlace | None = _AnswerPlace(first_word=-1, last_word=-1)
         if not is_impossible:
-            answers = qa.get("answers") or []
-            if len(answers) != 1:
-                raise ValueError(
-                    f"{where}.answers must have exactly 1 answer to train on; "
-                    f"got {len(answers)}."
-                )
-            text = answers[0]["text"]
-            offset = json_text.field(
-                answers[0], "answer_start", int, f"{where}.answers[0]"
-            )
+            text, offset = _only_answer(question)
             place = _answer_place(
-                text, offset, context, words_of(context), starts_of(context)
+                text,
+                offset,
+                question.context,
+                words,
+                starts_of(question.context),
             )
-        is_beside = not is_impossible and place and not place.characters
-        if place is None or (is_aligned and is_beside):
-            dropped.append(qa["id"])
+            if is_aligned and place and not place.characters:
+                place = None
+        if place is None:
+            dropped.append(question.qas_id)
             continue
         if place.is_ambiguous:
-            ambiguous.append(qa["id"])
+            ambiguous.append(question.qas_id)
         example = SquadExample(
-            qas_id=qa["id"],
-            question_text=qa["question"],
-            doc_tokens=words_of(context),
+            qas_id=question.qas_id,
+            question_text=question.text,
+            doc_tokens=words,
             orig_answer_text=text,
             start_position=place.first_word,
             end_position=place.last_word,
@@ -167,15 +179,15 @@ def read_questions(
     places: dict[str, str] = {}
     examples, gold = [], {}
     words_of = functools.cache(find_words)
-    for where, context, qa in _questions(path, version_2_with_negative):
-        qas_id = qa["id"]
+    for question in _questions(path, version_2_with_negative):
+        qas_id, where = question.qas_id, question.where
         if (earlier := places.setdefault(qas_id, where)) != where:
             raise ValueError(
                 f"{where}: ids must be unique; {messages.short(qas_id)} is "
                 f"also the id of {earlier}."
             )
         if with_gold:
-            answers = json_text.field(qa, "answers", list, where)
+            answers = json_text.field(question.record, "answers", list, where)
             if not answers and not version_2_with_negative:
                 raise ValueError(
                     f"{where}.answers must have an answer to score; got none. "
@@ -185,8 +197,8 @@ def read_questions(
         examples.append(
             SquadExample(
                 qas_id=qas_id,
-                question_text=qa["question"],
-                doc_tokens=words_of(context),
+                question_text=question.text,
+                doc_tokens=words_of(question.context),
             )
         )
     return examples, gold
@@ -212,7 +224,7 @@ def _questions(path: str, version_2_with_negative: bool) -> Iterator[_Question]:
             context = field(paragraph, "context", str, at_paragraph)
             for k, qa in enumerate(field(paragraph, "qas", list, at_paragraph)):
                 where = f"{at_paragraph}.qas[{k}]"
-                field(qa, "question", str, where)
+                text = field(qa, "question", str, where)
                 if "is_impossible" in qa:
                     is_impossible = field(qa, "is_impossible", bool, where)
                     if is_impossible and not version_2_with_negative:
@@ -224,11 +236,28 @@ def _questions(path: str, version_2_with_negative: bool) -> Iterator[_Question]:
                     answers = field(qa, "answers", list, where)
                     for n, answer in enumerate(answers):
                         field(answer, "text", str, f"{where}.answers[{n}]")
-                # A number as id is converted to its JSON key.
-                qas_id = str(field(qa, "id", (str, int), where))
-                yield where, context, {**qa, "id": qas_id}
+                yield _Question(
+                    where=where,
+                    qas_id=str(field(qa, "id", (str, int), where)),
+                    text=text,
+                    context=context,
+                    record=qa,
+                )
     if not where:
         raise ValueError(f"{path}: expected at least one question; got none.")
+
+
+def _only_answer(question: _Question) -> tuple[str, int]:
+    """Returns the text and the offset of the answer to train on."""
+    answers = question.record.get("answers") or []
+    where = f"{question.where}.answers"
+    if len(answers) != 1:
+        raise ValueError(
+            f"{where} must have exactly 1 answer to train on; "
+            f"got {len(answers)}."
+        )
+    offset = json_text.field(answers[0], "answer_start", int, f"{where}[0]")
+    return answers[0]["text"], offset
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
