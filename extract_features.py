@@ -4,8 +4,7 @@ Example:
 
   python extract_features.py \
     --input_file=sentences.txt --output_file=features.jsonl \
-    --vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json \
-    --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
+    --init_checkpoint=model --layers=-1,-2,-3,-4
 
 Each line of the input is one text, or two separated by ` ||| `. Neither the
 [CLS] vector of a pre-trained model nor --pooling=mean was trained for sentence

@@ -4,8 +4,7 @@ Examples:
 
   python run_classifier.py \
     --task_name=MRPC --data_dir=/data/glue/MRPC \
-    --vocab_file=$BERT/vocab.txt --bert_config_file=$BERT/bert_config.json \
-    --init_checkpoint=$BERT/bert_model.ckpt --output_dir=/data/mrpc_output \
+    --init_checkpoint=$BERT --output_dir=/data/mrpc_output \
     --do_train --do_eval --do_predict --max_seq_length=128 \
     --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0
 

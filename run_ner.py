@@ -4,8 +4,7 @@ Examples:
 
   python run_ner.py \
     --data_dir=/data/conll2003 \
-    --vocab_file=$BERT/vocab.txt --bert_config_file=$BERT/bert_config.json \
-    --init_checkpoint=$BERT/bert_model.ckpt --output_dir=/data/ner_output \
+    --init_checkpoint=$BERT --output_dir=/data/ner_output \
     --do_train --do_eval --do_predict --num_trials=5
 
   python run_ner.py --features=concat_last_four ...
