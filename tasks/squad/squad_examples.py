@@ -317,7 +317,7 @@ def _answer_place(
     if not occurrences:
         return None
     offset += len(text) - len(text.lstrip())
-    preceding = "".join(find_words(context[starts[max(start, 0)] : offset]))
+    preceding = "".join(find_words(context[starts[start] : offset]))
     characters = None
     for place in occurrences:
         if place - joined.count(" ", 0, place) == len(preceding):

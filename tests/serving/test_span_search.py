@@ -314,33 +314,56 @@ def test_the_best_span_is_that_of_trying_every_span(seed, longest):
             assert spans.null_odds[number] == odds
 
 
-def test_the_words_of_an_answer_are_separated_by_one_space():
-    context = "\u4e2d the \t\u202f cat\xa0 sat"
-    spans = [(0, 1), (2, 5), (9, 12), (14, 17)]
+def _texts(contexts, places, spans):
+    """Returns answers: the first and last piece of each context, or None."""
     starts, ends = (
         tf.RaggedTensor.from_row_lengths(
-            tf.constant([span[side] for span in spans], tf.int32), [4, 0]
+            tf.constant([p[side] for row in places for p in row], tf.int32),
+            tf.constant([len(row) for row in places], tf.int64),
         )
         for side in (0, 1)
     )
-    numbers = {"score": tf.zeros([2]), "null_odds": tf.zeros([2])}
+    is_answered = tf.constant([span is not None for span in spans])
+    first, last = zip(*[span or (0, 0) for span in spans], strict=True)
+    numbers = tf.zeros([len(spans)], tf.float64)
     got = span_search.texts(
-        tf.constant([context, ""]),
+        tf.constant(contexts),
         {"starts": starts, "ends": ends},
         span_search.Spans(
-            is_found=tf.constant([True, False]),
-            first=tf.constant([1, 0], tf.int64),
-            last=tf.constant([3, 0], tf.int64),
-            **numbers,
+            is_found=is_answered,
+            first=tf.constant(first, tf.int64),
+            last=tf.constant(last, tf.int64),
+            score=numbers,
+            null_odds=numbers,
         ),
-        tf.constant([True, False]),
+        is_answered,
     )
-    assert [text.decode() for text in got["answer"].numpy()] == [
-        "the cat\xa0 sat",
-        "",
+    return [
+        (text.decode(), start, end)
+        for text, start, end in zip(
+            *(got[k].numpy().tolist() for k in ("answer", "start", "end")),
+            strict=True,
+        )
     ]
-    assert got["start"].numpy().tolist() == [2, -1]
-    assert got["end"].numpy().tolist() == [17, -1]
+
+
+def test_the_words_of_an_answer_are_separated_by_one_space():
+    context = "\u4e2d the \t\u202f cat\xa0 sat"
+    places = [(0, 1), (2, 5), (9, 12), (14, 17)]
+    assert _texts(
+        ["it", context, "", context],
+        [[(0, 2)], places, [], places],
+        [None, (1, 3), None, (0, 0)],
+    ) == [
+        ("", -1, -1),
+        ("the cat\xa0 sat", 2, 17),
+        ("", -1, -1),
+        ("\u4e2d", 0, 1),
+    ]
+
+
+def test_contexts_without_pieces_alone_have_no_answers():
+    assert _texts(["", " "], [[], []], [None, None]) == [("", -1, -1)] * 2
 
 
 def test_tokens_outside_of_the_paragraph_are_no_answer():
@@ -368,19 +391,26 @@ def answered():
         version_2_with_negative=True,
         null_score_diff_threshold=2,
     )
-    logits = np.zeros([2, 2, 24], np.float32)
-    logits[:, :, 3] = 1  # The first piece of the paragraph scores 2.
-    logits[:, :, 0] = [[2, 2], [2, 2.25]]  # "No answer" scores more.
-    contexts = "the cat", "", "the cat", " \n"
-    return _ask(
-        model, GivenLogits(logits), [("who", context) for context in contexts]
-    )
+    logits = np.zeros([3, 2, 24], np.float32)
+    logits[:2, :, 3] = 1  # The first piece of the paragraph scores 2.
+    logits[2, :, 8] = 1  # It is behind a question of 6 pieces.
+    logits[:, :, 0] = [[2, 2], [2, 2.25], [0, 0]]  # "No answer" scores more.
+    questions = [
+        *(("who", context) for context in ("the cat", "", "the cat", " \n")),
+        (" ".join(["who"] * 9), "the cat"),
+    ]
+    return _ask(model, GivenLogits(logits), questions)
 
 
 def test_an_answer_whose_null_odds_are_the_threshold_is_given(answered):
-    assert answered["null_odds"].tolist()[::2] == [2, 2.25]
-    assert answered["answer"].tolist()[::2] == [b"the", b""]
-    assert answered["score"].tolist()[::2] == [2, 2]
+    assert answered["null_odds"].tolist()[:4:2] == [2, 2.25]
+    assert answered["answer"].tolist()[:4:2] == [b"the", b""]
+    assert answered["score"].tolist()[:4:2] == [2, 2]
+
+
+def test_a_long_question_is_cut_as_in_the_script(answered):
+    assert answered["answer"][4] == b"the"
+    assert answered["score"][4] == 2
 
 
 def test_a_question_on_an_empty_context_has_finite_numbers(answered):

@@ -190,6 +190,8 @@ def test_an_answer_beside_its_offset_is_dropped_with_offset_alone(
         ("a  mill  stood", "mill stood", 3),  # Single spaces in the answer.
         ("a mill stood", " mill ", 1),  # Spaces around it.
         (" mill", "mill", 1),  # The first word.
+        (" mill", "mill", 0),
+        ("a \xa0mill", "\xa0mill", 2),
         ("a mill stood", "mill", 2),
         ("a (mill) stood", "mill", 3),
         ("the\u202fmill", "mill", 4),

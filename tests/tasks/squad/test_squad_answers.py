@@ -340,6 +340,12 @@ def test_final_text_is_that_of_the_release(case):
     assert text == case["final_text"]
 
 
+def test_a_place_that_begins_or_ends_with_a_space_gives_all_words():
+    for pred_text in (" b", "a ", "b "):
+        text = squad_answers.final_text(pred_text, "a b c", "a b c")
+        assert text == "a b c"
+
+
 def test_pieces_join_to_words():
     pieces = ["un", "##aff", "##able", ",", "#", "[UNK]", "##s"]
     assert squad_answers.join_pieces(pieces) == "unaffable , # [UNK]s"

@@ -65,6 +65,8 @@ def test_systems_must_answer_the_same_questions():
     entry = (_entry("cat", 1.0),)
     with pytest.raises(ValueError, match="system 2 answers others"):
         _combine([{"a": entry}, {"b": entry}], "a")
+    with pytest.raises(ValueError, match="system 1 answers others"):
+        _combine([{"a": entry, "b": entry}], "a")
 
 
 def test_version_2_needs_no_answer_in_every_system():

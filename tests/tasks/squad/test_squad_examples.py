@@ -75,6 +75,7 @@ def test_words_end_at_five_characters_only():
 def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
     tmp_path, caplog
 ):
+    last = _CONTEXT.rsplit(maxsplit=1)[-1]
     examples = _train(
         tmp_path,
         _qa("kept", [_answer("mill")]),
@@ -84,10 +85,17 @@ def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
         _qa("outside", [_answer("weir", 5000)]),
         _qa("before", [_answer("weir", -1)]),
         _qa("blank", [_answer(" ", 3)]),
+        _qa("past", [_answer(last + " ", len(_CONTEXT) - len(last))]),
     )
     assert [example.qas_id for example in examples] == ["kept", "near"]
-    assert "5 questions dropped" in caplog.text
+    assert "6 questions dropped" in caplog.text
     assert "'moved', 'nbsp', 'outside', 'before', 'blank'" in caplog.text
+
+
+def test_a_negative_offset_is_not_counted_from_the_end(tmp_path):
+    qa = _qa(answers=[_answer("mill", -1)])
+    with pytest.raises(ValueError, match="no question has its answer"):
+        _train(tmp_path, qa, context="mill")
 
 
 @pytest.mark.parametrize("answers", [[], [_answer("mill"), _answer("weir")]])

@@ -120,6 +120,34 @@ def test_empty_question_and_paragraph(tokenizer, words, tokens):
         assert feature.segment_ids.tolist() == [0, 0, 1, 1, *[0] * 6]
 
 
+@pytest.mark.parametrize(
+    ("answer", "labels"),
+    [
+        ((0, 2), [(3, 5), (0, 0)]),  # All of the first window.
+        ((2, 3), [(0, 0), (0, 0)]),  # Cut by its end.
+        ((3, 3), [(0, 0), (3, 3)]),
+        ((5, 5), [(0, 0), (5, 5)]),
+    ],
+)
+def test_only_a_window_with_all_of_an_answer_is_labeled(
+    tokenizer, answer, labels
+):
+    words = ("the", "wind", "the", "water", "the", "sun")
+    first, last = answer
+    example = squad_examples.SquadExample(
+        qas_id="q",
+        question_text="wind",
+        doc_tokens=words,
+        orig_answer_text=" ".join(words[first : last + 1]),
+        start_position=first,
+        end_position=last,
+    )
+    (windows,) = squad_features.convert_examples_to_features(
+        [example], tokenizer, _options(7, 3, 1)
+    )
+    assert [(w.start_position, w.end_position) for w in windows] == labels
+
+
 def test_records_have_the_names_of_the_release(tokenizer):
     train, dev = (
         next(

@@ -1,5 +1,7 @@
 """Ranked answers, decisions and scores, and the files they are read from."""
 
+import pytest
+
 from tasks.squad import squad_answers, squad_results
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
@@ -65,3 +67,21 @@ def test_answers_are_read_as_they_are_written(tmp_path):
     (tmp_path / "null_odds.json").unlink()
     given = squad_results.read(path, version_2_with_negative=True)
     assert given.null_odds is None
+    # Version 1 has none, whatever is in the folder.
+    (tmp_path / "null_odds.json").write_text("{}")
+    given = squad_results.read(path, version_2_with_negative=False)
+    assert given.null_odds is None
+
+
+def test_a_threshold_that_is_not_known_is_not_reported():
+    decisions = squad_results.Decisions(texts=dict.fromkeys(_GOLD, ""))
+    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+    assert "null_score_diff_threshold" not in scores
+
+
+def test_every_question_needs_null_odds():
+    decisions = squad_results.Decisions(
+        texts=dict.fromkeys(_GOLD, ""), null_odds={"a": 1.0, "c": 2.0}
+    )
+    with pytest.raises(ValueError, match="must have null odds; 'b' have none"):
+        squad_results.score(_GOLD, decisions, version_2_with_negative=True)
