@@ -9,6 +9,7 @@ from absl import logging
 
 from commands import flags
 from files import paths
+from models import description as description_lib
 from models import folder as folder_lib
 from models import hub
 
@@ -170,8 +171,9 @@ def _fits_casing(
 def _warn_of_contradiction(
     model: folder_lib.ModelFolder, name: str, here: object, value: object
 ) -> None:
-    # Another casing is an error; see `compatibility.check_start`.
-    if name not in _TEXT:
+    # Another casing is an error; see `compatibility.check_start`. The length
+    # in the files of other programs is a limit, not that of the training.
+    if name not in _TEXT and model.sources[name] == description_lib.FILE:
         logging.warning(
             "--%s=%s is not the value of the model in %s, which is %s.",
             name,

@@ -99,6 +99,18 @@ def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):
         assert message in caplog.text
 
 
+def test_a_shorter_length_than_the_limit_of_another_program_is_no_contradiction(
+    tmp_path, caplog
+):
+    toy_folders.put(tmp_path, "tokenizer_config.json", {"model_max_length": 64})
+    model = folder_lib.ModelFolder.open(str(tmp_path))
+    assert _complete(model).max_seq_length == 64
+    assert _complete(model, {"max_seq_length"}, max_seq_length=32) == _Options(
+        **_FILES, max_seq_length=32
+    )
+    assert "is not the value" not in caplog.text
+
+
 def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
     model = toy_folders.trained(
         tmp_path, do_lower_case=True, strip_accents=False
