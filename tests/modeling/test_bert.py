@@ -229,6 +229,16 @@ def test_every_dropout_site_has_its_own_number():
     assert sites == list(range(bert.num_dropout_sites(_CONFIG)))
 
 
+def test_embeddings_are_dropped_and_scaled():
+    model = _model(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.0)
+    got = model(_IDS, dropout_seed=_SEED)["embedding_output"].numpy()
+    want = model(_IDS)["embedding_output"].numpy()
+    is_dropped = got == 0
+    # Five standard deviations of the draws.
+    assert abs(is_dropped.mean() - 0.5) < 2.5 / np.sqrt(got.size)
+    np.testing.assert_allclose(got[~is_dropped], 2 * want[~is_dropped], 1e-6)
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_attention_dropout_alone_changes_the_output_unless_it_is_0(rate):
     model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=rate)

@@ -210,6 +210,20 @@ def test_class_weights_of_several_labels_weigh_those_that_hold():
     np.testing.assert_allclose(equal, plain, rtol=1e-6)
 
 
+def test_the_losses_of_predictions_have_no_class_weights():
+    logits = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.1]], np.float32)
+    labels = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], np.float32)
+    features = dict.fromkeys(objectives.PIECE_INPUTS, labels)
+    features["label_ids"] = tf.constant(labels)
+    scores = objectives.Classification(
+        lambda **_: {"logits": tf.constant(logits)}, "multi_label", (3.0, 5.0)
+    ).predictions(features)
+    expected = np.logaddexp(0, logits) - labels * logits
+    np.testing.assert_allclose(
+        scores["losses"], expected.mean(axis=1), rtol=1e-6
+    )
+
+
 # ------------------------------------------------------------------- Tagging
 
 # B=2, T=3, K=2.

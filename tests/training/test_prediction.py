@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from concurrent import futures
 
 import keras
 import numpy as np
@@ -175,6 +176,53 @@ def test_one_graph_serves_all_lengths(precision, mode, tmp_path, monkeypatch):
     np.testing.assert_allclose(by_length, padded, atol=1e-2)
     assert predictor._compiled.experimental_get_tracing_count() <= 2
     assert bool(asked) == (mode == "fused")
+
+
+@pytest.mark.usefixtures("_bfloat16")
+def test_predictions_are_those_of_the_current_weights(tmp_path):
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    source = _source(tmp_path, [3, 30, 9])
+
+    def predictor():
+        return prediction.Predictor(
+            tf.distribute.get_strategy(),
+            objectives.Classification(model, task.SINGLE_LABEL),
+        )
+
+    used = predictor()
+    before = used.predict(source, batch_size=2)["outputs"]
+    for weight in model.weights:
+        weight.assign(weight + 0.1)
+    after = used.predict(source, batch_size=2)["outputs"]
+    new = predictor().predict(source, batch_size=2)["outputs"]
+    np.testing.assert_array_equal(after, new)
+    assert np.any(after != before)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "num_threads"),
+    [
+        (tf.distribute.OneDeviceStrategy("/CPU:0"), 2),
+        # Replicas must start the same batch at the same time.
+        (tf.distribute.MirroredStrategy(["CPU:0"]), 1),
+    ],
+)
+def test_one_cpu_alone_computes_two_batches_at_once(
+    strategy, num_threads, tmp_path, monkeypatch
+):
+    started, pool = [], futures.ThreadPoolExecutor
+
+    def noted(count):
+        started.append(count)
+        return pool(count)
+
+    monkeypatch.setattr(futures, "ThreadPoolExecutor", noted)
+    with strategy.scope():
+        model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    objective = objectives.Classification(model, task.SINGLE_LABEL)
+    predictor = prediction.Predictor(strategy, objective)
+    predictor.predict(_source(tmp_path, [3, 30, 9]), batch_size=2)
+    assert started == [num_threads]
 
 
 @dataclasses.dataclass(frozen=True)

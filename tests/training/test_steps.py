@@ -1,5 +1,6 @@
 import json
 import time
+import types
 
 import keras
 import numpy as np
@@ -333,6 +334,70 @@ class _Noise:
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
+def _replica_step(trainer, features, num_parts=1, replica=0, step=3):
+    """Makes a step as one of several replicas does; returns its loss."""
+    context = types.SimpleNamespace(
+        num_replicas_in_sync=1, replica_id_in_sync_group=replica
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tf.distribute, "get_replica_context", lambda: context)
+        outcome, _ = trainer._replica_step(
+            features,
+            tf.constant(step, tf.int64),
+            tf.constant(0.0),
+            tf.constant([1, 2]),
+            num_parts=num_parts,
+        )
+    return float(outcome.losses["loss"])
+
+
+def _noise_trainer():
+    weight = tf.Variable(2.0)
+    return steps.Trainer(
+        tf.distribute.get_strategy(),
+        _Noise(weight),
+        optimization.AdamWeightDecayOptimizer({"w": weight}),
+    )
+
+
+def test_replicas_and_steps_draw_their_own_dropout():
+    trainer, features = _noise_trainer(), {"x": tf.ones([2])}
+    losses = {
+        _replica_step(trainer, features, replica=replica, step=step)
+        for replica in range(3)
+        for step in range(3)
+    }
+    assert len(losses) == 9
+    again = _replica_step(trainer, features, replica=2, step=2)
+    assert again in losses
+
+
+def test_micro_batches_draw_their_own_dropout():
+    # Equal draws would cancel out.
+    features = {"x": tf.constant([1.0, -1.0])}
+    loss = _replica_step(_noise_trainer(), features, num_parts=2)
+    assert abs(loss) > 1e-3
+
+
+def test_the_loss_scale_grows_after_2000_finite_steps():
+    scale = steps.LossScale(active=True)
+    scale.restore({"loss_scale": 64.0, "finite_steps": 1998})
+    scale.update(tf.constant(True))
+    assert scale.state() == {"loss_scale": 64.0, "finite_steps": 1999}
+    scale.update(tf.constant(True))
+    assert scale.state() == {"loss_scale": 128.0, "finite_steps": 0}
+    scale.update(tf.constant(False))
+    assert scale.state() == {"loss_scale": 64.0, "finite_steps": 0}
+
+
+def test_the_loss_scale_never_shrinks_gradients():
+    scale = steps.LossScale(active=True)
+    scale.restore({"loss_scale": 1.5, "finite_steps": 3})
+    for _ in range(2):
+        scale.update(tf.constant(False))
+        assert scale.state() == {"loss_scale": 1.0, "finite_steps": 0}
+
+
 class _TwoUses(_Noise):
     """Its gradient is the sum of two tensors of the weight's shape."""
 
@@ -521,6 +586,22 @@ def test_parts_add_up():
         gradients, sums = total(num_parts)
         np.testing.assert_array_equal(gradients["x"], [30.0, 36.0])
         assert int(sums["count"][0]) == 6
+
+
+def test_the_second_part_begins_after_the_first():
+    """Otherwise the activations of both are in memory at once."""
+
+    @tf.function(autograph=False)
+    def total(x):
+        return steps.sum_over_parts(lambda index: {"sum": x + 1.0}, 3)
+
+    operations = total.get_concrete_function(
+        tf.ones([2])
+    ).graph.get_operations()
+    (first,) = [op for op in operations if op.type == "AddV2"]
+    (loop,) = [op for op in operations if op.type.endswith("While")]
+    waiting = [tensor.op.control_inputs for tensor in loop.inputs]
+    assert [first] in waiting
 
 
 def test_parts_are_consecutive_rows_of_known_shape():
