@@ -65,6 +65,19 @@ def test_gradients_are_the_same_with_dropout(model, mode, monkeypatch):
         assert np.any(one), weight.path
 
 
+def test_xla_does_not_merge_the_second_pass_with_the_first():
+    one_layer = bert.BertModel(toy_config.config())
+    products = []
+    for recompute in (False, True):
+        compute = _gradients_of(
+            one_layer, compilation.ExecutionMode.XLA, recompute=recompute
+        )
+        read = compute.experimental_get_compiler_ir(tf.ones([2, 5], tf.int32))
+        products.append(read(stage="optimized_hlo").count(" dot("))
+    # The product with the values may be part of another one.
+    assert products[1] >= products[0] + _PRODUCTS_PER_LAYER - 1
+
+
 # Measures after compilation: XLA and TensorFlow merge equal computations.
 _MEASURE = """
 import json, os, sys, tempfile
