@@ -1,4 +1,4 @@
-"""Runs as on a GPU: XLA compiles whole steps, and arithmetic of any size."""
+"""Runs in every execution mode, such as that of GPUs."""
 
 import json
 
@@ -76,9 +76,7 @@ def _choose(folder, **changes):
         (_tag, {**_SHORT, "features": "last"}),
     ],
 )
-def test_steps_compiled_as_a_whole_have_the_same_losses(
-    tmp_path, monkeypatch, run, flags
-):
+def test_steps_that_xla_compiles_have_the_same_losses(tmp_path, run, flags):
     def losses(**changes):
         out = tmp_path / f"out-{len(changes)}"
         run(tmp_path, **flags, **changes, output_dir=out)
@@ -89,3 +87,29 @@ def test_steps_compiled_as_a_whole_have_the_same_losses(
     plain = losses()
     assert len(plain) > 1
     assert losses(jit_compile="true") == pytest.approx(plain, abs=1e-3)
+
+
+_WITHOUT_XLA = """
+import os, pathlib, sys
+folder, choice = pathlib.Path(sys.argv[1]), sys.argv[2]
+os.environ["XLA_FLAGS"] = f"--xla_dump_to={folder / 'xla'}"
+from modeling import compilation
+from tests import toy_pretraining, toy_sentences
+compilation._WORTH_COMPILING = 0
+common = {"precision": "mixed_bfloat16", "jit_compile": choice}
+toy_pretraining.run(
+    folder / "pretraining", do_eval=True, num_train_steps=2, **common)
+toy_sentences.run(
+    folder / "sentences", do_train=True, do_eval=True, do_predict=True,
+    num_train_epochs=0.2, **common)
+"""
+
+
+@pytest.mark.parametrize(("choice", "uses_xla"), [("false", 0), ("auto", 1)])
+def test_xla_can_be_switched_off_altogether(choice, uses_xla, tmp_path):
+    done = programs.python("-c", _WITHOUT_XLA, str(tmp_path), choice)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name in ("pretraining", "sentences"):
+        assert list((tmp_path / name / "out").glob("*eval_results.txt"))
+    compiled = list((tmp_path / "xla").glob("*"))
+    assert bool(compiled) == uses_xla
