@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modeling import checkpoints
-from tests import toy_sentences as toy
+from tests.support import toy_sentences as toy
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from modeling import heads
-from tests import programs, toy_sentences
+from tests.support import programs, toy_sentences
 from training import fine_tuning
 
 _PAGE = pathlib.Path(__file__).parents[1] / "docs" / "adding_a_task.md"

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 
 from modeling import bert
-from tests import programs
+from tests.support import programs
 from tools import convert_checkpoint
 
 _ROOT = pathlib.Path(__file__).parents[1]

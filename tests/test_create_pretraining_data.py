@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from tests import programs
+from tests.support import programs
 from training import record_files, records, sidecars
 from vocab import tokenization
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests import (
+from tests.support import (
     programs,
     toy_pretraining,
     toy_sentences,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 
 _SCRIPT = pathlib.Path(__file__).parents[1] / "run_pretraining.py"
 _STEPS = 20

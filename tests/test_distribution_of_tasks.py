@@ -10,13 +10,8 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests import (
-    test_distribution,
-    toy_sentences,
-    toy_squad,
-    toy_swag,
-    toy_tagging,
-)
+from tests import test_distribution
+from tests.support import toy_sentences, toy_squad, toy_swag, toy_tagging
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Float32 sums of other orders, through the steps of Adam.
@@ -116,7 +111,11 @@ def _start(folder, make, num_workers, *, common=_COMMON, **changes):
     for number, environment in enumerate(
         test_distribution.environments(num_workers)
     ):
-        watched = ["-m", "tests.watched_program", folder / f"list-{number}"]
+        watched = [
+            "-m",
+            "tests.support.watched_program",
+            folder / f"list-{number}",
+        ]
         with (folder / f"log-{number}").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, *watched, script, *command],

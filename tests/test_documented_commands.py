@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests import documented_commands as documented
+from tests.support import documented_commands as documented
 
 # Programs of others, with which a line of the manual may begin.
 _ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from tests import documented_commands as documented
-from tests import toy_swag
+from tests.support import documented_commands as documented
+from tests.support import toy_swag
 
 _GOLDEN = documented.ROOT / "tests" / "golden"
 _LINKED = ("modeling", "recipes", "tests", "vocab")

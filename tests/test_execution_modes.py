@@ -5,7 +5,7 @@ import json
 import pytest
 
 import run_swag
-from tests import (
+from tests.support import (
     programs,
     toy_pretraining,
     toy_sentences,
@@ -94,7 +94,7 @@ import os, pathlib, sys
 folder, choice = pathlib.Path(sys.argv[1]), sys.argv[2]
 os.environ["XLA_FLAGS"] = f"--xla_dump_to={folder / 'xla'}"
 from modeling import compilation
-from tests import toy_pretraining, toy_sentences
+from tests.support import toy_pretraining, toy_sentences
 compilation._WORTH_COMPILING = 0
 common = {"precision": "mixed_bfloat16", "jit_compile": choice}
 toy_pretraining.run(

@@ -8,7 +8,7 @@ import pytest
 
 import extract_features
 from modeling import checkpoints
-from tests import programs
+from tests.support import programs
 from tests.tasks import test_text_vectors
 
 _ROOT = pathlib.Path(__file__).parents[1]

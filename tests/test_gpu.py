@@ -15,8 +15,8 @@ import tensorflow as tf
 from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
 from tasks import task
-from tests import programs, toy_config
-from tests import toy_pretraining as toy
+from tests.support import programs, toy_config
+from tests.support import toy_pretraining as toy
 from training import (
     checkpointing,
     devices,

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from modeling import checkpoints
-from tests import programs
+from tests.support import programs
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
 _CONFIG = str(_GOLDEN / "inputs/bert_config.json")

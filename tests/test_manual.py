@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests import documented_commands as documented
 from tests import test_import_order
+from tests.support import documented_commands as documented
 
 _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")

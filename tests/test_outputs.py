@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from corpus import python_docs
-from tests import documented_commands, programs
+from tests.support import documented_commands, programs
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"

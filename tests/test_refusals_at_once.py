@@ -7,14 +7,20 @@ import json
 
 import pytest
 
-from tests import documented_commands as documented
-from tests import programs, toy_config, toy_sentences, toy_squad, toy_swag
+from tests.support import documented_commands as documented
+from tests.support import (
+    programs,
+    toy_config,
+    toy_sentences,
+    toy_squad,
+    toy_swag,
+)
 
 _DRIVER = """
 import json, sys
 
 sys.modules["tensorflow"] = None
-from tests import programs
+from tests.support import programs
 
 told = [programs.refusal(*command) for command in json.load(sys.stdin)]
 json.dump(told, sys.stdout)

@@ -11,8 +11,8 @@ import run_classifier
 from modeling import checkpoints
 from models import folder as folder_lib
 from models import following
-from tests import programs
-from tests import toy_sentences as toy
+from tests.support import programs
+from tests.support import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
     checkpointing,

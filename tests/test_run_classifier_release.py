@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from tests import programs
-from tests import toy_sentences as toy
+from tests.support import programs
+from tests.support import toy_sentences as toy
 
 _INPUTS = toy.GOLDEN / "inputs"
 _RELEASED = json.loads(

@@ -12,8 +12,8 @@ import run_ner
 from modeling import checkpoints
 from serving import models, predicting
 from tasks.tagging import conll, entities
-from tests import programs
-from tests import toy_tagging as toy
+from tests.support import programs
+from tests.support import toy_tagging as toy
 from tools import convert_checkpoint
 from vocab import tokenization
 

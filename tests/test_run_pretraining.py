@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import run_pretraining
 from modeling import checkpoints
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import (
     checkpointing,
     evaluation,

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from modeling import checkpoints
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import checkpointing
 
 # Enough steps that kills come while it trains, at a few milliseconds each.

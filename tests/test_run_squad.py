@@ -13,7 +13,7 @@ import pytest
 import run_squad
 from modeling import checkpoints
 from tasks import task
-from tests import programs, toy_squad
+from tests.support import programs, toy_squad
 from training import record_files, records
 from vocab import tokenization
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 import run_swag
 from modeling import checkpoints
-from tests import programs
-from tests import toy_swag as toy
+from tests.support import programs
+from tests.support import toy_swag as toy
 from tools import export_model
 
 # Six steps, longer than every interval.

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from tests import serving_client
+from tests.support import serving_client
 from tools import export_model
 
 _ROOT = pathlib.Path(__file__).parents[1]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import accelerator
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
 
 @pytest.mark.slow

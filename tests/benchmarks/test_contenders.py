@@ -7,7 +7,7 @@ import math
 import pytest
 
 from benchmarks import contenders, ours, speed
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
 _SIZES = toy_config.sizes(num_hidden_layers=3)
 

@@ -6,8 +6,8 @@ import pytest
 from absl import flags
 
 from commands import flags as flags_lib
-from tests import documented_commands as documented
-from tests import programs
+from tests.support import documented_commands as documented
+from tests.support import programs
 
 Group = flags_lib.Group
 

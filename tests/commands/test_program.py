@@ -13,8 +13,8 @@ from absl import flags
 
 from commands import flags as flags_lib
 from commands import program
-from tests import documented_commands as documented
-from tests import programs
+from tests.support import documented_commands as documented
+from tests.support import programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PROGRAM = '''"""Does what --task says.
@@ -168,7 +168,7 @@ def test_no_program_imports_tensorflow_for_its_help():
     names = sorted(documented.programs().values())
     code = f"""
 import sys, {", ".join(names)}
-from tests import programs
+from tests.support import programs
 for module in ({", ".join(names)}):
     programs.defined(module.Options)
 print({{"tensorflow", "keras", "jax"}} & set(sys.modules))

@@ -6,8 +6,8 @@ import json
 from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
-from tests import toy_config, toy_pretraining
 from tests.fuzz import mutations
+from tests.support import toy_config, toy_pretraining
 from training import sidecars
 
 _CONFIG = toy_config.config()

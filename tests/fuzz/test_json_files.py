@@ -10,8 +10,8 @@ from tasks.squad import (
     squad_examples,
     squad_results,
 )
-from tests import toy_squad
 from tests.fuzz import mutations
+from tests.support import toy_squad
 from tools import convert_triviaqa
 
 _CONTEXT = "Ada wrote the first program in 1843. Babbage built no engine."

@@ -22,14 +22,14 @@ import run_ner
 import run_squad
 from modeling import checkpoints
 from tasks.masked_lm import encoded_corpus
-from tests import (
+from tests.fuzz import harness, mutations
+from tests.support import (
     plain_masked_pairs,
     toy_pretraining,
     toy_sentences,
     toy_squad,
     toy_tagging,
 )
-from tests.fuzz import harness, mutations
 from tools import convert_checkpoint
 from training import record_files, records, run
 from vocab import tokenization

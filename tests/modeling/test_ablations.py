@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl.testing import parameterized
 
 from modeling import bert, checkpoints, heads
-from tests import toy_config
+from tests.support import toy_config
 
 _SIZES = toy_config.config(
     vocab_size=11,

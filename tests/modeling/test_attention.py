@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, compilation, dropout
-from tests import toy_config
+from tests.support import toy_config
 
 _SEED = np.array([3, 5], np.int32)
 _RATE = 0.3

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert
-from tests import toy_config
+from tests.support import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SEED = np.array([3, 5], np.int32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests import serving_client
+from tests.support import serving_client
 
 _READ = r"Checkpoints of the release .* are read, .*model\.safetensors"
 _LFS = (

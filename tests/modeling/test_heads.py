@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads, losses
 from modeling import config as config_lib
-from tests import toy_config
+from tests.support import toy_config
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _SHARED = pathlib.Path(__file__).parents[3] / "shared"

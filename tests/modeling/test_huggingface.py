@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from modeling import bert, checkpoints, huggingface, huggingface_config
 from modeling import config as config_lib
-from tests import toy_config
+from tests.support import toy_config
 
 _CONFIG = toy_config.config(num_hidden_layers=2)
 

@@ -14,7 +14,7 @@ import pytest
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
-from tests import peer
+from tests.support import peer
 from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

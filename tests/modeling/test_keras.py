@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
-from tests import toy_config
+from tests.support import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _CONFIG = toy_config.config(initializer_range=0.3)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import heads, packing
-from tests import toy_config
+from tests.support import toy_config
 
 _LENGTH = 12
 _LENGTHS = np.array([11, 8, 7, 12, 4, 1, 1, 1, 3, 10, 8, 11, 7])

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, compilation
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
 _CONFIG = toy_config.config(num_hidden_layers=2)
 # Of each layer: query, key, value, output, the feed-forward's two, and those of
@@ -90,7 +90,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import context
 from modeling import bert, compilation
-from tests import toy_config
+from tests.support import toy_config
 from tests.modeling import test_recomputation
 mode, precision, recompute = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
 keras.config.set_dtype_policy(precision)

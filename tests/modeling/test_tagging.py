@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from modeling import ablations, bert, checkpoints, dropout, heads
-from tests import toy_config
+from tests.support import toy_config
 from training import flags as training_flags
 
 _CONFIG = toy_config.config(num_hidden_layers=4)

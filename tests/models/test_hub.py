@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from models import hub, hub_folders
-from tests import hub_server, toy_config
+from tests.support import hub_server, toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _NAME = "lab/tiny-bert"

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from tests import documented_commands as documented
-from tests import serving_client
+from tests.support import documented_commands as documented
+from tests.support import serving_client
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PATH = _ROOT / "notebooks" / "fine_tuning.ipynb"

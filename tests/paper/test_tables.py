@@ -9,7 +9,7 @@ import pytest
 from commands import flags as flags_lib
 from paper import recipes, running, scales, tables
 from tasks.classification import glue
-from tests import documented_commands as documented
+from tests.support import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _FOLDERS = running.Folders("my data", "my runs")

@@ -12,7 +12,7 @@ import tensorflow as tf
 from modeling import bert, checkpoints, heads
 from serving import exporting, models
 from tasks import task as task_lib
-from tests import serving_client, toy_config
+from tests.support import serving_client, toy_config
 
 _CONFIG = toy_config.config(
     vocab_size=17,

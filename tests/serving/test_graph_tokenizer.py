@@ -13,8 +13,8 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from serving import graph_tokenizer
-from tests import offsets, programs
 from tests.fuzz import harness
+from tests.support import offsets, programs
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from serving import models
-from tests import serving_client
+from tests.support import serving_client
 
 
 def _described(folder, **description):

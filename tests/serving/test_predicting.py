@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from serving import models, predicting
 from tasks.squad import squad_answers, squad_examples, squad_features
-from tests import serving_client
+from tests.support import serving_client
 
 _LENGTH = 32
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from serving import models, signatures
-from tests import serving_client
+from tests.support import serving_client
 
 
 def test_rows_of_a_client_are_checked():

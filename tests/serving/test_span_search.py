@@ -14,7 +14,7 @@ from modeling import config as config_lib
 from models import description as description_lib
 from serving import models, signatures, span_search
 from tasks.squad import squad_answers, squad_examples, squad_features
-from tests import offsets
+from tests.support import offsets
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]

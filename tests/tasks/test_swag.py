@@ -5,7 +5,7 @@ import pytest
 
 from tasks import swag
 from tasks.classification import sentence_pairs
-from tests import toy_swag
+from tests.support import toy_swag
 
 _HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests import toy_squad
+from tests.support import toy_squad
 from tools import convert_triviaqa
 
 _PAGE = (

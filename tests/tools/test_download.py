@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from tests import web_server
+from tests.support import web_server
 from tools import download
 
 _TINY = "uncased_L-2_H-128_A-2"

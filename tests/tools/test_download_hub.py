@@ -12,7 +12,7 @@ import pytest
 from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
 from models import hub, hub_folders
-from tests import hub_server, toy_config
+from tests.support import hub_server, toy_config
 from tools import download
 
 _NAME = "lab/tiny-bert"

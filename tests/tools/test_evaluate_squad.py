@@ -6,7 +6,7 @@ import json
 import pytest
 
 from files import locks
-from tests import programs, toy_squad
+from tests.support import programs, toy_squad
 from tools import evaluate_squad
 
 _NBEST = "nbest_predictions.json"
@@ -152,7 +152,7 @@ def test_flags_without_effect_are_refused(tmp_path, named, message):
 
 _SCORING = """
 import sys
-from tests import programs
+from tests.support import programs
 from tools import evaluate_squad
 options = programs.parse(evaluate_squad.Options, *sys.argv[1:])
 evaluate_squad.run(options)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from tests import serving_client
+from tests.support import serving_client
 from tools import export_model
 from vocab import tokenization
 

@@ -6,7 +6,7 @@ import pytest
 
 from modeling import checkpoints
 from modeling import config as config_lib
-from tests import toy_config, toy_vocabulary
+from tests.support import toy_config, toy_vocabulary
 from tools import extend_vocab
 from training import sidecars
 from vocab import tokenization

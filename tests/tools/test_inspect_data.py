@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests import toy_pretraining
+from tests.support import toy_pretraining
 from tools import inspect_data
 from training import records
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
-from tests import toy_config, web_server
+from tests.support import toy_config, web_server
 from tools import convert_checkpoint, download, export_model, learn_vocab
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests import programs
+from tests.support import programs
 from vocab import tokenization
 
 

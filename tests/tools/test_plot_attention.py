@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests import toy_pretraining
+from tests.support import toy_pretraining
 from tools import plot_attention
 
 _ENTRIES = [

@@ -8,7 +8,7 @@ import pytest
 
 from modeling import checkpoints
 from serving import predicting
-from tests import serving_client
+from tests.support import serving_client
 from tools import predict
 
 # float32, with and without what is compiled.

@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from corpus import formats
-from tests import programs
+from tests.support import programs
 from tools import prepare_corpus
 
 _ROOT = pathlib.Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 
 import run_swag
 from tasks.tagging import tag_schemes
-from tests import (
+from tests.support import (
     programs,
     serving_client,
     toy_sentences,

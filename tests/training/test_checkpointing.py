@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, checkpoints
-from tests import toy_config
+from tests.support import toy_config
 from training import checkpointing
 
 

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from tasks.masked_lm import instance_options
-from tests import plain_masked_pairs
-from tests import toy_pretraining as toy
+from tests.support import plain_masked_pairs
+from tests.support import toy_pretraining as toy
 from training import (
     dynamic_masking,
     input_pipeline,

@@ -4,7 +4,7 @@ import run_classifier
 import run_pretraining
 from commands import flags as flags_lib
 from tasks import task
-from tests import programs
+from tests.support import programs
 from training import flags as training_flags
 
 # Source: run_pretraining.py of the release.

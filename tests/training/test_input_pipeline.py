@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import packing
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import flags as training_flags
 from training import input_pipeline, record_files, record_order, records
 

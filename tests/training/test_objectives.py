@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads, packing
 from tasks import task as task_lib
-from tests import golden_steps, toy_config
-from tests import toy_pretraining as toy
+from tests.support import golden_steps, toy_config
+from tests.support import toy_pretraining as toy
 from training import objectives, records
 
 # --------------------------------------------------- The release's own steps

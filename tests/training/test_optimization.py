@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import compilation
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import optimization
 
 _GOLDEN = toy.GOLDEN / "optimizer"

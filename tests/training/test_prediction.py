@@ -15,8 +15,8 @@ import tensorflow as tf
 from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
 from tasks import task
-from tests import programs, toy_config
-from tests import toy_sentences as toy
+from tests.support import programs, toy_config
+from tests.support import toy_sentences as toy
 from training import (
     input_pipeline,
     objectives,
@@ -39,7 +39,7 @@ from training import devices
 devices.make_strategy = lambda options: tf.distribute.MirroredStrategy(
     ["CPU:0", "CPU:1"])
 import run_classifier
-from tests import toy_sentences as toy
+from tests.support import toy_sentences as toy
 from training import prediction
 run_classifier.run(toy.parse(json.loads(sys.argv[1])))
 """

@@ -4,7 +4,7 @@ import types
 import pytest
 
 from modeling import config
-from tests import toy_pretraining
+from tests.support import toy_pretraining
 from training import pretraining, sidecars
 
 _TOKENS = ["[PAD]", "a", "b"]

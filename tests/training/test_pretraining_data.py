@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from modeling import config
-from tests import toy_pretraining
+from tests.support import toy_pretraining
 from training import pretraining_data, record_files, record_frames, sidecars
 
 

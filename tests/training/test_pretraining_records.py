@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import (
     pretraining_records,
     record_files,

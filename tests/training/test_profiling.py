@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import profiling
 
 

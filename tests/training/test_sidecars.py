@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tests import toy_pretraining as toy
+from tests.support import toy_pretraining as toy
 from training import sidecars
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

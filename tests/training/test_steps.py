@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from modeling import checkpoints, compilation, heads, layers
 from modeling import config as config_lib
-from tests import programs
-from tests import toy_pretraining as toy
+from tests.support import programs
+from tests.support import toy_pretraining as toy
 from training import (
     checkpointing,
     devices,

@@ -15,7 +15,7 @@ from tensorflow.python.tpu import tpu
 
 from modeling import dropout, heads
 from tasks import task
-from tests import toy_config
+from tests.support import toy_config
 from training import (
     checkpointing,
     devices,

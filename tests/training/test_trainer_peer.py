@@ -17,7 +17,7 @@ import tensorflow as tf
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tasks import task
-from tests import peer
+from tests.support import peer
 from tools import convert_checkpoint
 from training import checkpointing, objectives, optimization, steps
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tasks.classification import report
-from tests import programs, toy_sentences
+from tests.support import programs, toy_sentences
 from training import flags as training_flags
 from training import reporting, trials
 

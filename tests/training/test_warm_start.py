@@ -12,7 +12,7 @@ from modeling import config as config_lib
 from models import compatibility
 from models import description as description_lib
 from models import folder as folder_lib
-from tests import programs
+from tests.support import programs
 from tools import convert_checkpoint
 from training import warm_start
 

@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tests import toy_vocabulary
+from tests.support import toy_vocabulary
 from vocab import learning
 
 _TEXT = (

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from tests import peer
+from tests.support import peer
 from vocab import tokenization
 
 pytestmark = [*peer.MARKS, pytest.mark.slow]

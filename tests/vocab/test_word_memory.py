@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import definition as plain
+from tests.support import definition as plain
 from vocab import tokenization, word_memory
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"

@@ -17,7 +17,7 @@ from tasks.masked_lm import (
     instance_options,
     masked_pairs,
 )
-from tests import plain_masked_pairs
+from tests.support import plain_masked_pairs
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.squad import squad_examples, squad_features
-from tests import toy_vocabulary
+from tests.support import toy_vocabulary
 from vocab import tokenization
 
 _SPECIAL = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "?"

@@ -6,7 +6,7 @@ import pytest
 from absl import flags
 
 from tasks.squad import options
-from tests import programs
+from tests.support import programs
 
 
 @pytest.mark.parametrize(

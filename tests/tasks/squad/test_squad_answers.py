@@ -14,7 +14,7 @@ from tasks.squad import (
     squad_features,
     squad_results,
 )
-from tests import toy_squad
+from tests.support import toy_squad
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from tasks.squad import squad_examples
-from tests import toy_squad
+from tests.support import toy_squad
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _CONTEXT = "The mill (built 1895) stands\u00a0still by the\u202fold weir."

@@ -12,7 +12,7 @@ from tasks.squad import (
     squad_examples,
     squad_features,
 )
-from tests import plain_squad, toy_squad
+from tests.support import plain_squad, toy_squad
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _SIZES = {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from files import run_files
 from tasks.squad import squad_answers, squad_metrics
-from tests import programs
+from tests.support import programs
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
 _HAND_WORKED = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies
 
 from tasks.tagging import conll, ner
-from tests import programs
+from tests.support import programs
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh", "##x", "##y"]
 

@@ -14,7 +14,7 @@ from absl import flags
 from commands import flags as flags_lib
 from commands import program
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 # Source: the release's scripts.
 TPU_DEFAULTS = {
     "use_tpu": False,

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = pathlib.Path(__file__).parents[2]
 _ASK = """
 import json, pathlib, sys
 import tensorflow as tf

@@ -3,7 +3,7 @@
 They apply the rules of the release one by one to strings and lists, without
 tables or caches. The records are written with protobuf. To measure the time:
 
-  time python -m tests.definition TEXT_FILE VOCAB_FILE OUTPUT_FILE
+  time python -m tests.support.definition TEXT_FILE VOCAB_FILE OUTPUT_FILE
 """
 
 import functools
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from tasks.masked_lm import encoded_corpus, instance_options
-from tests import plain_masked_pairs
+from tests.support import plain_masked_pairs
 from vocab import tokenization
 
 _SEED = 12345

@@ -11,10 +11,10 @@ import numpy as np
 
 import run_pretraining
 from modeling import checkpoints
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 from training import records, reporting, sidecars
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
 CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
 write_config = toy_config.write
@@ -151,7 +151,7 @@ def start(folder, environment=None, log="log", **changes):
     with (folder / log).open("w") as file:
         return subprocess.Popen(
             [sys.executable, "run_pretraining.py", *command],
-            cwd=pathlib.Path(__file__).parents[1],
+            cwd=pathlib.Path(__file__).parents[2],
             env={**os.environ, **(environment or {})},
             stdout=file,
             stderr=file,

@@ -1,6 +1,6 @@
 """Runs a script without any dropout, and lists what it writes.
 
-  python -m tests.watched_program LIST run_classifier.py --task_name=...
+  python -m tests.support.watched_program LIST run_classifier.py --task_name=...
 
 LIST gets a line for each file that the process opened to write, renamed or
 removed, by Python; temporary folders and devices are left out.

@@ -8,7 +8,7 @@ import keras
 import run_ner
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
 _FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
 _LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")

@@ -10,7 +10,7 @@ from modeling import checkpoints
 from modeling import config as config_lib
 from training import checkpointing, optimization, steps
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
 
 def read(task):

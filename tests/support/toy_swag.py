@@ -3,7 +3,7 @@
 import csv
 import random
 
-from tests import toy_config
+from tests.support import toy_config
 
 COLUMNS = [
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2"),

@@ -6,9 +6,9 @@ import random
 
 import run_squad
 from tasks.squad import squad_examples
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
 CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
 

@@ -5,9 +5,9 @@ import random
 import shutil
 
 import run_classifier
-from tests import programs, toy_config
+from tests.support import programs, toy_config
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _GOOD = ("good", "great", "fine", "nice")
 _BAD = ("bad", "poor", "awful", "sad")
 _OTHER = ("the", "match", "was", "a", "very", "long", "one", "in", "town")

@@ -14,7 +14,7 @@ from absl import flags
 from commands import flags as flags_lib
 from commands import program
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "benchmarks/README.md"),
     *(
