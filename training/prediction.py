@@ -9,6 +9,7 @@ from concurrent import futures
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from files import processes, progress
 from modeling import bert, compilation, packing
@@ -124,6 +125,12 @@ class Predictor:
         )
         # Traced here, for batches of all lengths.
         step = self._compiled.get_concrete_function(batches.element_spec)
+        if self._mode is compilation.ExecutionMode.XLA:
+            logging.info(
+                "Predicting: XLA compiles the model at the first batch of each "
+                "of %d lengths.",
+                len(source.lengths_to_pad_to) or 1,
+            )
 
         def score(batch):
             part = {name: value.numpy() for name, value in step(batch).items()}
