@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/environment.sh
-prepare_environment requirements.txt
+prepare_environment requirements/base.txt
 
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
 # Where OUTPUT is "-" it always runs. An empty TITLE continues the step before.

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/environment.sh
-prepare_environment requirements-dev.txt
+prepare_environment requirements/dev.txt
 
 export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}
 .venv/bin/ruff check .

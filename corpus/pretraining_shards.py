@@ -229,7 +229,7 @@ def make_shards_on_beam(
     """Creates all shards with Apache Beam, and waits until they are complete.
 
     The records are those of `make_shard` for every runner. Beam is needed only
-    here, and imported only when used: requirements-beam.txt. One worker reads
+    here, and imported only when used: requirements/beam.txt. One worker reads
     the text and passes the documents of each shard on.
 
     Args:
@@ -255,7 +255,7 @@ def make_shards_on_beam(
         from apache_beam.options import pipeline_options
     except ImportError as error:
         raise ValueError(
-            "--runner needs Apache Beam: pip install -r requirements-beam.txt"
+            "--runner needs Apache Beam: pip install -r requirements/beam.txt"
         ) from error
     options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
     pipeline = beam.Pipeline(options=options)

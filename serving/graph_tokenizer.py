@@ -150,7 +150,7 @@ class GraphTokenizer(tf.Module):
                     f"TensorFlow Text {tf_text.__version__} must split "
                     f"{probe!r:.80} into {expected!s:.200}, as the definition "
                     f"does; got {given!s:.200}. Install the version in "
-                    "requirements.txt."
+                    "requirements/base.txt."
                 )
 
 

@@ -46,7 +46,7 @@ _SMALL = {
 _NOT_RUN = {
     "tools.download --output_dir=data": "needs the network",
     "create_pretraining_data.py --runner=DirectRunner": "needs Apache Beam, "
-    "which requirements-dev.txt has not; tests/corpus runs it where it is",
+    "which requirements/dev.txt has not; tests/corpus runs it where it is",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
     "hf": "needs the network",

@@ -17,29 +17,29 @@ def _packages(name):
 def test_the_packages_of_the_project_are_those_of_requirements():
     assert _PROJECT["project"]["dynamic"] == ["dependencies"]
     dynamic = _PROJECT["tool"]["setuptools"]["dynamic"]
-    assert dynamic == {"dependencies": {"file": ["requirements.txt"]}}
-    assert "tensorflow==" in "".join(_packages("requirements.txt"))
+    assert dynamic == {"dependencies": {"file": ["requirements/base.txt"]}}
+    assert "tensorflow==" in "".join(_packages("requirements/base.txt"))
 
 
 @pytest.mark.parametrize(
     ("extra", "name"),
     [
-        ("gpu", "requirements-gpu.txt"),
-        ("export", "requirements-export.txt"),
-        ("beam", "requirements-beam.txt"),
-        ("dev", "requirements-dev.txt"),
+        ("gpu", "requirements/gpu.txt"),
+        ("export", "requirements/export.txt"),
+        ("beam", "requirements/beam.txt"),
+        ("dev", "requirements/dev.txt"),
     ],
 )
 def test_extras_are_those_of_their_requirements(extra, name):
     extras = _PROJECT["project"]["optional-dependencies"]
     assert extras[extra] == _packages(name)
-    base = "requirements-export.txt" if extra == "dev" else "requirements.txt"
+    base = "export.txt" if extra == "dev" else "base.txt"
     assert f"-r {base}" in (_ROOT / name).read_text()
 
 
 def test_a_wheel_of_requirements_is_of_one_version_everywhere():
-    ours = dict(line.split("==") for line in _packages("requirements.txt"))
-    tpu = dict(line.split("==") for line in _packages("requirements-tpu.txt"))
+    ours = dict(line.split("==") for line in _packages("requirements/base.txt"))
+    tpu = dict(line.split("==") for line in _packages("requirements/tpu.txt"))
     # Of TensorFlow there is an older one for TPUs, and its TensorBoard.
     assert {n for n in tpu if tpu[n] != ours.get(n)} == {
         "tensorflow-tpu",

@@ -1,6 +1,6 @@
 # Sourced by quickstart.sh and run_tests.sh: creates and updates .venv.
 #
-#   prepare_environment FILE...   installs requirements files into .venv
+#   prepare_environment FILE...   installs files of requirements/ into .venv
 #
 # A file is installed again if any requirements file has changed, because they
 # include each other. The hash is in the name of a file in .venv.
@@ -29,7 +29,7 @@ MESSAGE
 }
 
 prepare_environment() {
-  local python stamp file hash
+  local python stamp file name hash
   if ! .venv/bin/python -c "" 2>/dev/null; then
     python=$(find_python) || exit 1
     echo "Making .venv with $("$python" --version)"
@@ -37,13 +37,14 @@ prepare_environment() {
     "$python" -m venv .venv || exit 1
   fi
   for file in "$@"; do
-    hash=$(cat requirements*.txt | cksum | tr -d ' \n')
-    stamp=".venv/installed-$file-$hash"
+    hash=$(cat requirements/*.txt | cksum | tr -d ' \n')
+    name=$(basename "$file" .txt)
+    stamp=".venv/installed-$name-$hash"
     if [ ! -e "$stamp" ]; then
       echo "Installing $file (TensorFlow is large: this takes a few minutes)"
       .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         -r "$file" || exit 1
-      rm -f ".venv/installed-$file-"*
+      rm -f ".venv/installed-$name-"*
       touch "$stamp"
     fi
   done

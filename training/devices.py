@@ -169,7 +169,7 @@ def _warn_without_gpu(kind: str) -> None:
     if has_gpu or kind == "mirrored":
         logging.warning(
             "TensorFlow finds no GPU: training runs on the CPU and is far "
-            "slower. For NVIDIA GPUs install requirements-gpu.txt and the "
+            "slower. For NVIDIA GPUs install requirements/gpu.txt and the "
             "driver. TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's reason."
         )
 
@@ -229,7 +229,7 @@ def check_compiler() -> None:
             raise
         raise ValueError(
             f"XLA cannot compile for this GPU: it does not find {missing[0]}. "
-            "Install requirements-gpu.txt; or pass the folder of the CUDA "
+            "Install requirements/gpu.txt; or pass the folder of the CUDA "
             "toolkit (XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda); or "
             "train without XLA (--jit_compile=false)."
         ) from error

@@ -104,7 +104,7 @@ def test_a_missing_compiler_is_one_sentence_with_the_remedy(
     with pytest.raises(ValueError, match=part or "libdevice") as raised:
         devices.check_compiler()
     for remedy in (
-        "requirements-gpu.txt",
+        "requirements/gpu.txt",
         "XLA_FLAGS=--xla_gpu_cuda_data_dir=",
         "--jit_compile=false",
     ):
