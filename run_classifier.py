@@ -116,12 +116,14 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             dev_fraction=options.dev_fraction,
         )
         if self._name == glue.XNLI:
-            return description.replace(
+            return dataclasses.replace(
+                description,
                 xnli_language=options.xnli_language,
                 xnli_mode=options.xnli_mode,
             )
         if self._name == custom.NAME:
-            return description.replace(
+            return dataclasses.replace(
+                description,
                 text_a_column=options.text_a_column,
                 text_b_column=options.text_b_column,
                 label_column=options.label_column,

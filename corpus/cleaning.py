@@ -223,7 +223,7 @@ def split_paragraph(paragraph: str, language: str) -> list[str]:
             sentences += _split_inside_quotations(sentence, language)
         else:
             sentences.append(sentence)
-    parts = (part for each in sentences for part in _split_missed(each))
+    parts = (part for sentence in sentences for part in _split_missed(sentence))
     return [stripped for part in parts if (stripped := part.strip())]
 
 

@@ -14,10 +14,13 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from corpus import cleaning, mediawiki, python_docs
 from files import json_text, lines, messages, paths
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
@@ -173,15 +176,15 @@ def read_wikiextractor(path: str, rules: Rules) -> Iterator[Document]:
         ValueError: `<doc>` without `</doc>`, text outside of them, or an
             invalid JSON line.
     """
-    numbered = enumerate(read_lines(path), start=1)
+    numbered: _Lines = enumerate(read_lines(path), start=1)
     first = next(((n, line) for n, line in numbered if line.strip()), None)
     if first is None:
         return
-    whole = itertools.chain([first], numbered)
+    numbered = itertools.chain([first], numbered)
     if first[1].lstrip().startswith("{"):
-        yield from _json_documents(path, whole, rules)
+        yield from _json_documents(path, numbered, rules)
     else:
-        yield from _articles(path, whole)
+        yield from _articles(path, numbered)
 
 
 def _articles(path: str, numbered: _Lines) -> Iterator[Document]:
@@ -215,7 +218,7 @@ def _opening(line: str) -> tuple[bool, str | None]:
     """Returns the title, the last attribute of `<doc ...>`; None for text."""
     if not _DOC.match(line) or not line.endswith(">"):
         return False, None
-    # In two steps, since a single pattern takes quadratic time.
+    # There are two steps, since a single pattern takes quadratic time.
     inside, title = line[:-1].rstrip(), None
     mark = _TITLE.search(inside)
     if mark is not None and inside.endswith('"', mark.end()):
@@ -253,7 +256,7 @@ def _json_documents(
 
 
 def _document(
-    fields: Mapping[str, Any], text_field: str, where: str
+    fields: Mapping[str, object], text_field: str, where: str
 ) -> Document:
     text = fields.get(text_field)
     if text is None and text_field in fields:
@@ -319,7 +322,7 @@ def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
         ) from error
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: "pyarrow.DataType") -> bool:
     """Returns whether a type of Arrow is text, or a dictionary of texts."""
     from pyarrow import types
 

@@ -3,18 +3,22 @@
 import collections
 import re
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from xml.etree import ElementTree
 
 from corpus import cleaning
 from files import messages
+
+if TYPE_CHECKING:
+    from mwparserfromhell import nodes, wikicode
 
 _ARTICLES = "0"
 _FILES, _CATEGORIES = "6", "14"
 # Names valid in every wiki, in addition to those in its language.
 _UNSEEN_NAMESPACES = {"file", "image", "media", "category"}
 _INTERLANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
-# In addition to those that mwparserfromhell treats as invisible.
+# These are left out in addition to those that mwparserfromhell treats as
+# invisible.
 _LEFT_OUT_TAGS = {"ref", "references", "table", "ul", "ol", "dl", "pre"}
 _BLOCK_TAGS = {"blockquote", "center", "div", "p"}
 _LIST_MARKUP = tuple("*#:;")
@@ -120,7 +124,7 @@ def paragraphs(
     yield from cleaning.wiki_paragraphs(joined, counts)
 
 
-def _prose(code) -> str:
+def _prose(code: "wikicode.Wikicode") -> str:
     """Returns the visible text of the paragraphs of a parsed page."""
     from mwparserfromhell import definitions, nodes
 
@@ -163,7 +167,7 @@ def _without_quotes(text: str) -> str:
     return _QUOTES.sub("", "\n".join(lines))
 
 
-def _text_of_link(link) -> str:
+def _text_of_link(link: "nodes.Wikilink") -> str:
     title = str(link.title).strip()
     namespace, colon, _ = title.partition(":")
     if link.text is None:

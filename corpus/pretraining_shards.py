@@ -12,15 +12,19 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 from absl import logging
 
 from corpus import formats, preparation
 from files import paths, progress
 from tasks.masked_lm import encoded_corpus, instance_options, masked_pairs
 from vocab import word_memory
+
+if TYPE_CHECKING:
+    from apache_beam import runners
 
 # Namespaces of Beam's counters.
 _BEAM_COUNTS = "create_pretraining_data"
@@ -46,6 +50,24 @@ class Text:
     shard_documents: int = 0
 
 
+class Store(Protocol):
+    """The record files of shards, see `training.pretraining_records`."""
+
+    def holds(self, shard: int, text_sha256: str) -> bool:
+        """Returns whether this shard was already created from this text."""
+
+    def remove(self, shard: int) -> None:
+        """Removes the files of a shard."""
+
+    def write(
+        self,
+        shard: int,
+        batches: Iterable[Mapping[str, np.ndarray]],
+        text_sha256: str,
+    ) -> dict[str, int]:
+        """Writes the records of a shard; returns their number by path."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Picklable settings for creating records from text.
@@ -56,8 +78,7 @@ class Recipe:
         strip_accents: None: as `do_lower_case`.
         options: for creating instances; with the seed of shard 0.
         rules: see `Text`.
-        store: writes the records, see
-            `training.pretraining_records.PretrainingRecords`.
+        store: writes the records.
     """
 
     vocab_file: str
@@ -65,7 +86,7 @@ class Recipe:
     strip_accents: bool | None = None
     options: instance_options.InstanceOptions
     rules: formats.Rules | None
-    store: Any
+    store: Store
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -133,7 +154,7 @@ def make_shard(
     """
     number, documents = shard
     report, digest = Report(), hashlib.sha256()
-    hashed: Iterable[formats.Document] = _hashed(documents, digest)
+    hashed: Iterable[formats.Document] = _hashed(documents, digest.update)
     if isinstance(documents, list):
         hashed = list(hashed)
         if recipe.store.holds(number, digest.hexdigest()):
@@ -205,15 +226,15 @@ def _sentences(
 
 
 def _hashed(
-    documents: Iterable[formats.Document], digest: Any
+    documents: Iterable[formats.Document], digest: Callable[[bytes], None]
 ) -> Iterator[formats.Document]:
     for document in documents:
         lines = document.lines
         if document.title is not None:
             lines = [document.title, *lines]
         text = "\n".join(lines).encode("utf-8", "surrogatepass")
-        digest.update(b"%d\n" % len(text))
-        digest.update(text)
+        digest(b"%d\n" % len(text))
+        digest(text)
         yield document
 
 
@@ -285,7 +306,7 @@ def _make_counted(recipe: Recipe, shard: Shard) -> int:
     return shard[0]
 
 
-def _beam_report(result) -> Report:
+def _beam_report(result: "runners.runner.PipelineResult") -> Report:
     """Returns the total counts of the workers."""
     report = Report()
     namespaces = {_BEAM_COUNTS: report.counts, _BEAM_DROPPED: report.dropped}

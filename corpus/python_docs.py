@@ -128,9 +128,9 @@ def paragraphs(
                 counts["blocks of code"] += 1
                 continue
             literal_indent = indent if block.rstrip().endswith("::") else None
-            found = _paragraphs_of_block(textwrap.dedent(first))
-            counts["blocks of code"] += not found
-            for paragraph in found:
+            paragraphs = _paragraphs_of_block(textwrap.dedent(first))
+            counts["blocks of code"] += not paragraphs
+            for paragraph in paragraphs:
                 plain = _without_marks(" ".join(paragraph.split()))
                 if _is_prose(plain):
                     yield plain

@@ -4,9 +4,12 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from files import messages, paths
+
+# A parsed object, whose values are of any type until they are checked.
+Object: TypeAlias = dict[str, Any]
 
 _NAMES = {
     str: "a string",
@@ -50,7 +53,7 @@ def read(path: str) -> Any:
         return parse(file.read(), path)
 
 
-def read_log(path: str) -> Iterator[dict[str, Any]]:
+def read_log(path: str) -> Iterator[Object]:
     """Yields the objects of JSON lines that programs append to a file.
 
     Other lines are skipped: a full disk or a killed program leaves one. A
@@ -95,7 +98,7 @@ def field(
             f"{messages.listed(record) or 'no fields'}."
         )
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    # In Python, but not in JSON, a bool is an int.
+    # A bool is an int in Python, but not in JSON.
     is_stray = isinstance(record[name], bool) and bool not in kinds
     is_stray |= float in kinds and not is_number(record[name])
     if is_stray or not isinstance(record[name], kinds):
@@ -116,7 +119,7 @@ def is_number(value: object) -> TypeGuard[float]:
     )
 
 
-def read_object(path: str) -> dict[str, Any]:
+def read_object(path: str) -> Object:
     """Reads a file of one JSON object.
 
     Raises:

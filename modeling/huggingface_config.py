@@ -1,9 +1,8 @@
 """Hugging Face's `config.json` and `tokenizer_config.json` for BERT."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from files import messages
+from files import json_text, messages
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
@@ -33,7 +32,7 @@ _FIXED = {
     "add_cross_attention": False,
     "tie_word_embeddings": True,
     "pruned_heads": {},
-    # Of the release's multilingual and Chinese models.
+    # The release's multilingual and Chinese models state these.
     "directionality": "bidi",
     "pooler_type": "first_token_transform",
 }
@@ -61,7 +60,7 @@ _PROBLEM_TYPES = {
 }
 
 
-def check(values: Mapping[str, Any], path: str) -> None:
+def check(values: Mapping[str, object], path: str) -> None:
     """Checks that this project implements the network of a config.
 
     Args:
@@ -92,7 +91,7 @@ def check(values: Mapping[str, Any], path: str) -> None:
             )
 
 
-def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+def to_release(values: json_text.Object, path: str) -> dict[str, object]:
     """Returns the fields of a `bert_config.json`.
 
     Args:
@@ -117,11 +116,11 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def from_release(
-    config: Mapping[str, Any],
+    config: json_text.Object,
     architectures: Sequence[str],
-    labels: Mapping[str, Any],
+    labels: json_text.Object,
     pad_token_id: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the fields of a `config.json`.
 
     Args:
@@ -167,7 +166,9 @@ def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
     return [_PLACEHOLDER.format(i) for i in range(num_labels)]
 
 
-def labels_of(values: Mapping[str, Any], path: str = CONFIG) -> dict[str, Any]:
+def labels_of(
+    values: json_text.Object, path: str = CONFIG
+) -> dict[str, object]:
     """Reads the labels and the problem type of a `config.json`.
 
     Args:
@@ -191,7 +192,7 @@ def labels_of(values: Mapping[str, Any], path: str = CONFIG) -> dict[str, Any]:
         ) from error
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
     problem = theirs.get(str(values.get("problem_type")))
-    # As in transformers, a single output of a text is a score.
+    # A single output of a text is a score in transformers.
     is_score = values.get("architectures") == [_SENTENCES]
     if problem is None and len(ordered) == 1 and is_score:
         problem = "regression"
@@ -204,7 +205,7 @@ def labels_of(values: Mapping[str, Any], path: str = CONFIG) -> dict[str, Any]:
 
 def tokenizer(
     *, do_lower_case: bool, strip_accents: bool, model_max_length: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the fields of a `tokenizer_config.json`."""
     return {
         "do_lower_case": do_lower_case,

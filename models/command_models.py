@@ -3,14 +3,30 @@
 import dataclasses
 import os
 from collections.abc import Collection, Sequence
-from typing import Any, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from files import run_files
 from models import compatibility, following
 from models import description as description_lib
 from models import folder as folder_lib
 
-_Options = TypeVar("_Options", bound=Any)
+
+class _TextOptions(Protocol):
+    """The options of a program that applies a model to text."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    @property
+    def init_checkpoint(self) -> str: ...
+    @property
+    def vocab_file(self) -> str: ...
+    @property
+    def do_lower_case(self) -> bool: ...
+    @property
+    def strips_accents(self) -> bool: ...
+
+
+_Options = TypeVar("_Options", bound=_TextOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,13 +103,13 @@ class CommandModels:
 
 
 def open_pretrained(
-    options: _Options, given: Collection[str]
+    options: _Options, flags_given: Collection[str]
 ) -> tuple[_Options, folder_lib.ModelFolder]:
     """Opens the model that a command applies to text as it is.
 
     Args:
         options: of the command, with the flags of `ModelOptions`.
-        given: the names of the flags on the command line.
+        flags_given: the names of the flags on the command line.
 
     Returns:
         The options, with those of the model's folder that are not given; and
@@ -105,7 +121,7 @@ def open_pretrained(
             was trained with another vocabulary, casing or attention.
     """
     model = folder_lib.ModelFolder.open(options.init_checkpoint)
-    options = following.complete(options, model, given)
+    options = following.complete(options, model, flags_given)
     compatibility.check_text(
         model,
         options.vocab_file,

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from files import messages
 from modeling import config as config_lib
@@ -47,9 +46,8 @@ def check_same(
     Raises:
         ValueError: the message names what differs.
     """
-    ours, theirs = config.to_dict(), {}
-    if model.config is not None:
-        theirs = model.config.to_dict()
+    ours = config.to_dict()
+    theirs = model.config.to_dict() if model.config is not None else {}
     sizes = [name for name in ours if name not in _TRAINING_ONLY]
     fixed = (*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if is_ours else ()))
     differing = [
@@ -149,7 +147,7 @@ def check_vocabulary(
 ) -> None:
     """Compares a vocabulary with that of a model, if its folder has one.
 
-    Any word may replace an `[unusedN]` entry of the model's, as the release
+    Every word may replace an `[unusedN]` entry of the model's, as the release
     suggests.
 
     Args:
@@ -181,7 +179,9 @@ def check_vocabulary(
 
 
 def _differences(
-    theirs: Mapping[str, Any], ours: Mapping[str, Any], names: Iterable[str]
+    theirs: Mapping[str, object],
+    ours: Mapping[str, object],
+    names: Iterable[str],
 ) -> list[str]:
     return [
         f"{name} is {messages.truncate(repr(theirs[name]))} there and "
@@ -193,7 +193,8 @@ def _differences(
     ]
 
 
-def _folded(value: Any) -> Any:
+def _folded(value: object) -> object:
     """Lower-cases labels: other programs write the same ones in capitals."""
-    is_list = isinstance(value, list)
-    return [str(name).lower() for name in value] if is_list else value
+    if isinstance(value, list):
+        return [str(name).lower() for name in value]
+    return value

@@ -95,10 +95,12 @@ class Description:
     text_b_column: str | None = None
     label_column: str | None = None
     ending_columns: tuple[str, ...] | None = None
-    more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    more: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], origin: str = FILE) -> Self:
+    def from_json(
+        cls, values: Mapping[str, object], origin: str = FILE
+    ) -> Self:
         """Reads a parsed `task.json`.
 
         Args:
@@ -109,14 +111,14 @@ class Description:
             ValueError: an entry has a wrong type; the message names it.
         """
         kinds = _kinds()
-        known = {}
+        entries = {}
         for name, value in values.items():
             if value is not None and name in kinds:
-                known[name] = _converted(value, kinds[name], origin, name)
+                entries[name] = _converted(value, kinds[name], origin, name)
         more = {n: v for n, v in values.items() if n not in kinds}
-        return cls(**known, more=more)
+        return cls(**entries, more=more)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Returns the entries of a `task.json`, without what nobody said."""
         values = {
             **{name: getattr(self, name) for name in _kinds()},
@@ -127,10 +129,6 @@ class Description:
             for name, value in values.items()
             if value is not None
         }
-
-    def replace(self, **values: Any) -> Self:
-        """Returns a copy with other values."""
-        return dataclasses.replace(self, **values)
 
     def completed(self, other: "Description") -> Self:
         """Returns a copy in which another fills in what is not said here."""
@@ -143,7 +141,7 @@ class Description:
             self, **missing, more={**other.more, **self.more}
         )
 
-    def stated(self, name: str) -> Any:
+    def stated(self, name: str) -> object:
         """Returns an entry by name, of `task.json`; None if nobody said it."""
         return getattr(self, name) if name in _kinds() else self.more.get(name)
 
@@ -169,7 +167,7 @@ def _kinds() -> dict[str, tuple[type, ...]]:
 
 
 def _converted(
-    value: Any, kinds: tuple[type, ...], origin: str, name: str
+    value: object, kinds: tuple[type, ...], origin: str, name: str
 ) -> Any:
     """Converts a JSON value to the type of an entry."""
     if kinds == (tuple,):
@@ -200,7 +198,7 @@ def _converted(
     )
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return str(value) if value in (math.inf, -math.inf) else value

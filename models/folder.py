@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 from files import json_text, paths, run_files, writing
 from modeling import checkpoint_files, checkpoints, huggingface_config
@@ -138,18 +138,18 @@ def _describe(
 
     `task.json` is first; other programs' files say what it does not.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     sources: dict[str, str] = {}
 
-    def say(source: str, said: Mapping[str, Any]) -> None:
+    def say(source: str, said: Mapping[str, object]) -> None:
         for name, value in said.items():
             if value is not None and name not in values:
                 values[name], sources[name] = value, source
 
-    if own := _first(folder, description_lib.FILE):
-        say(description_lib.FILE, json_text.read_object(own))
+    if task_file := _first(folder, description_lib.FILE):
+        say(description_lib.FILE, json_text.read_object(task_file))
         # Types are checked before other files can hide a mistake.
-        description_lib.Description.from_json(values, own)
+        description_lib.Description.from_json(values, task_file)
     tokenizer = huggingface_tokenizer.read(folder)
     for name, file in tokenizer.sources.items():
         say(file, {name: getattr(tokenizer, name)})
@@ -166,14 +166,14 @@ def _describe(
         if (
             json_text.is_number(positions)
             and sources.get("max_seq_length") != description_lib.FILE
-            and (length is None or length > positions)
+            and not (isinstance(length, int) and length <= positions)
         ):
             values["max_seq_length"] = int(positions)
             sources["max_seq_length"] = huggingface_config.CONFIG
     return description_lib.Description.from_json(values, folder), sources
 
 
-def _said_by_config(config: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _said_by_config(config: json_text.Object, path: str) -> dict[str, object]:
     """Reads the task and the labels of Hugging Face's `config.json`."""
     values = huggingface_config.labels_of(config, path)
     names = config.get("architectures")
@@ -240,11 +240,14 @@ def write_vocabulary(vocab_file: str, target: str) -> None:
         )
 
 
-def update(folder: str, **values: Any) -> None:
-    """Changes entries of a `task.json` that are chosen after training."""
+def update(folder: str, *, null_score_diff_threshold: float | None) -> None:
+    """Changes the entry of a `task.json` that is chosen after training."""
     path = os.path.join(folder, description_lib.FILE)
     if paths.exists(path):
         description = description_lib.Description.from_json(
             json_text.read_object(path), path
         )
-        writing.write_json(path, description.replace(**values).to_json())
+        description = dataclasses.replace(
+            description, null_score_diff_threshold=null_score_diff_threshold
+        )
+        writing.write_json(path, description.to_json())

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from absl import logging
 
@@ -25,14 +25,14 @@ _TEXT = ("do_lower_case", "strip_accents")
 class _Taken(NamedTuple):
     """The value of a flag, and the file that says it."""
 
-    value: Any
+    value: object
     source: str
 
 
 def complete(
     options: _Options,
     model: folder_lib.ModelFolder | None,
-    given: Collection[str],
+    flags_given: Collection[str],
     *,
     is_training: bool = False,
 ) -> _Options:
@@ -45,7 +45,7 @@ def complete(
     Args:
         options: of the command.
         model: the model that it reads; None for a new one.
-        given: the names of the flags on the command line. They keep their
+        flags_given: the names of the flags on the command line. They keep their
             values, and so do values that are not the defaults.
         is_training: whether the model is trained further.
 
@@ -62,21 +62,21 @@ def complete(
     if model is not None:
         taken.update(_files(options, model))
         for name, value in _entries(options, model, is_training=is_training):
-            here = getattr(options, name)
-            if name in given or here != _default(options, name):
-                _warn_of_contradiction(model, name, here, value)
-            elif _fits_casing(options, model, name, given):
+            flag = getattr(options, name)
+            if name in flags_given or flag != _default(options, name):
+                _warn_of_contradiction(model, name, flag, value)
+            elif _fits_casing(options, model, name, flags_given):
                 taken[name] = _Taken(value, model.sources[name])
     if model is not None and taken:
         logging.info(
             "Flags not given, from %s: %s",
             model.path,
             ", ".join(
-                f"--{name}={flag.value} ({flag.source})"
-                for name, flag in taken.items()
+                f"--{name}={value} ({source})"
+                for name, (value, source) in taken.items()
             ),
         )
-    values = {name: flag.value for name, flag in taken.items()}
+    values = {name: value for name, (value, _) in taken.items()}
     options = dataclasses.replace(options, **values)
     missing = [
         f"--{name}" for name in _FILES if getattr(options, name, "-") is None
@@ -87,12 +87,14 @@ def complete(
     return options
 
 
-def complete_vocabulary(options: _Options, given: Collection[str]) -> _Options:
+def complete_vocabulary(
+    options: _Options, flags_given: Collection[str]
+) -> _Options:
     """Reads a `vocab_file` that is a model: its folder, or a hub's address.
 
     Args:
         options: of the command, with a `vocab_file`.
-        given: the names of the flags on the command line.
+        flags_given: the names of the flags on the command line.
 
     Returns:
         The options with the vocabulary of the folder, and its casing where
@@ -107,7 +109,7 @@ def complete_vocabulary(options: _Options, given: Collection[str]) -> _Options:
     return complete(
         dataclasses.replace(options, **{"vocab_file": None}),
         folder_lib.ModelFolder.open(path),
-        given,
+        flags_given,
         is_training=True,
     )
 
@@ -127,12 +129,12 @@ def _entries(
     model: folder_lib.ModelFolder,
     *,
     is_training: bool,
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, object]]:
     """Yields the entries of a description that are flags of other values."""
     for field in dataclasses.fields(options):
         name, declaration = field.name, field.metadata.get("flag")
         value = model.description.stated(name)
-        if isinstance(value, list):  # As the flag of a list has it.
+        if isinstance(value, list):  # A flag of a list is a tuple.
             value = tuple(value)
         of_model = not is_training and declaration and declaration.of_model
         if value in (None, getattr(options, name)) or not (
@@ -147,29 +149,30 @@ def _entries(
         yield name, value
 
 
-def _default(options: "DataclassInstance", name: str) -> Any:
+def _default(options: "DataclassInstance", name: str) -> object:
     (field,) = (f for f in dataclasses.fields(options) if f.name == name)
     return field.default
 
 
 def _fits_casing(
-    options: Any,
+    options: object,
     model: folder_lib.ModelFolder,
     name: str,
-    given: Collection[str],
+    flags_given: Collection[str],
 ) -> bool:
     """Returns whether an entry goes with the casing of the command.
 
     The folder's rule for accents belongs to its casing.
     """
     return name != "strip_accents" or (
-        "do_lower_case" not in given
-        or options.do_lower_case == model.description.do_lower_case
+        "do_lower_case" not in flags_given
+        or getattr(options, "do_lower_case", None)
+        == model.description.do_lower_case
     )
 
 
 def _warn_of_contradiction(
-    model: folder_lib.ModelFolder, name: str, here: object, value: object
+    model: folder_lib.ModelFolder, name: str, flag: object, value: object
 ) -> None:
     # Another casing is an error; see `compatibility.check_start`. The length
     # in the files of other programs is a limit, not that of the training.
@@ -177,7 +180,7 @@ def _warn_of_contradiction(
         logging.warning(
             "--%s=%s is not the value of the model in %s, which is %s.",
             name,
-            here,
+            flag,
             model.path,
             value,
         )

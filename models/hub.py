@@ -174,7 +174,7 @@ def _list_files(commit: Address, folder: str) -> list[str]:
             commit.name, revision=commit.revision
         )
     except errors.CachedRepoTreeNotFoundError:
-        # Without network, in a cache that hf_hub_download filled.
+        # There is no network, and hf_hub_download filled the cache.
         return os.listdir(folder)
     return [file.path for file in tree]
 

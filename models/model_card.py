@@ -10,8 +10,8 @@ import dataclasses
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from files import json_text, paths, run_files
 from models import description as description_lib
@@ -71,7 +71,7 @@ _METRICS = {
     "exact_match": "exact_match",
     "exact": "exact_match",
 }
-_MISMATCHED = "_mismatched"  # Of the second dev set of MNLI.
+_MISMATCHED = "_mismatched"  # Ends the names of MNLI's second dev set.
 _RESULTS = "_results.txt"
 _COUNTS = ("global_step", "loss")  # Lines of the results that are no scores.
 _DATA_FLAGS = ("task_name", "data_dir", "input_file", "train_file")
@@ -146,9 +146,9 @@ def _metadata(
     name: str,
     description: description_lib.Description,
     folder: str,
-    run: Mapping[str, Any],
+    run: json_text.Object,
     scores: Sequence[_Score],
-) -> dict[str, Any]:
+) -> json_text.Object:
     """Returns the arguments of `ModelCardData`."""
     fields = _said_by_authors(folder)
     start = run["flags"].get("init_checkpoint") if run else None
@@ -163,13 +163,14 @@ def _metadata(
     config = (description.name or "").lower().replace("-", "")
     is_classifier = description.task == description_lib.CLASSIFICATION
     if is_classifier and config in _GLUE_CONFIGS:
-        fields = {"language": "en", "datasets": _GLUE} | fields
+        fields.setdefault("language", "en")
+        fields.setdefault("datasets", _GLUE)
         if results := list(_eval_results(config, scores)):
             fields |= {"model_name": name, "eval_results": results}
     return fields
 
 
-def _said_by_authors(folder: str) -> dict[str, Any]:
+def _said_by_authors(folder: str) -> json_text.Object:
     """Reads what an earlier card of the model says."""
     import huggingface_hub
     import yaml
@@ -250,7 +251,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["\n".join(f"| {' | '.join(row)} |" for row in table)]
 
 
-def _training_section(run: Mapping[str, Any]) -> list[str]:
+def _training_section(run: json_text.Object) -> list[str]:
     if not run:
         return []
     used = run["flags"]
@@ -278,7 +279,7 @@ def _training_section(run: Mapping[str, Any]) -> list[str]:
 # ------------------------------------------------------------------ The run
 
 
-def _training(folder: str) -> dict[str, Any]:
+def _training(folder: str) -> json_text.Object:
     """Returns the start of the latest training that `run.jsonl` records."""
     records = json_text.read_log(os.path.join(folder, run_files.RECORD))
     starts = [

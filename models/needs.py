@@ -4,6 +4,7 @@ Nothing is assumed in place of an entry that is missing: the labels, their
 order, the length and the casing decide every answer.
 """
 
+import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -65,11 +66,14 @@ def shown_by_weights(
     """
     description = description_lib.Description()
     if name_tables.TOKEN_CLASSIFICATION in architectures:
-        return description.replace(task=description_lib.TAGGING)
+        return dataclasses.replace(description, task=description_lib.TAGGING)
     if name_tables.SEQUENCE_CLASSIFICATION in architectures:
-        description = description.replace(task=description_lib.CLASSIFICATION)
+        description = dataclasses.replace(
+            description, task=description_lib.CLASSIFICATION
+        )
     if variables.get(_OUTPUT_BIAS, (None,))[0] == (1,):
-        return description.replace(
+        return dataclasses.replace(
+            description,
             task=description_lib.CLASSIFICATION,
             problem_type=_REGRESSION,
             labels=(),
@@ -78,7 +82,7 @@ def shown_by_weights(
         return description
     for task, name in _OUTPUTS.items():
         if name in variables:
-            return description.replace(task=task)
+            return dataclasses.replace(description, task=task)
     return description
 
 
@@ -124,7 +128,7 @@ def check_answerable(
     if task is not None:
         _check_task(model, task, variables)
     missing = missing_entries(
-        description.replace(task=task, problem_type=None)
+        dataclasses.replace(description, task=task, problem_type=None)
         if embeds
         else description,
         has_outputs=has_outputs,

@@ -54,7 +54,7 @@ class Options:
         "Flags for every script that trains, such as precision=mixed_bfloat16.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if bool(self.table) == bool(self.figure):
             raise ValueError(
                 "Pass one of --table and --figure; got "

@@ -197,7 +197,7 @@ def _answering_as_transformers(
         model.path,
         description_lib.FILE,
     )
-    return description.replace(version_2_with_negative=False)
+    return dataclasses.replace(description, version_2_with_negative=False)
 
 
 def _check_served(

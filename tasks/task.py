@@ -63,7 +63,7 @@ class DataSet(Generic[Content]):
     content: Content = None  # type: ignore[assignment]
     counts_examples: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.split + self.suffix)
 

@@ -1,5 +1,6 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -341,7 +342,7 @@ def _trained_with(folder, flags):
     model = run_classifier.SentenceClassification(options, None)
     folder.mkdir()
     (folder / "model.ckpt-1.index").touch()
-    description = model.description.replace(task=model.kind)
+    description = dataclasses.replace(model.description, task=model.kind)
     (folder / "task.json").write_text(json.dumps(description.to_json()))
 
 

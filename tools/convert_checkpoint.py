@@ -144,7 +144,8 @@ def convert(options: Options) -> None:
         os.makedirs(made)
         if options.output_format == _RELEASE:
             checkpoints.save(os.path.join(made, _WEIGHTS), variables)
-            # As in an `output_dir`, so that scripts can use the folder as one.
+            # The name is that of an `output_dir`, so that scripts can use the
+            # folder as one.
             with writing.whole_file(os.path.join(made, "checkpoint")) as out:
                 out.write(f'model_checkpoint_path: "{_WEIGHTS}"\n')
         else:
@@ -176,11 +177,14 @@ def _describe(
     by_files = model.description
     if entries is not None:
         vocab = tokenization.vocabulary_of(entries)
-        by_files = by_files.replace(vocab_sha256=sidecars.vocab_sha256(vocab))
+        by_files = dataclasses.replace(
+            by_files, vocab_sha256=sidecars.vocab_sha256(vocab)
+        )
         if by_files.do_lower_case is None:
             # The vocabulary of a flag shows its casing as that of a folder.
             shown = casing.shown(entries)
-            by_files = by_files.replace(
+            by_files = dataclasses.replace(
+                by_files,
                 do_lower_case=shown.do_lower_case,
                 strip_accents=shown.strip_accents,
             )
@@ -192,15 +196,16 @@ def _describe(
         needs.shown_by_weights(source.variables, source.architectures)
     )
     if options.do_lower_case is not None and options.strip_accents is None:
-        # As in every program, accents follow the casing.
-        description = description.replace(
+        # Accents follow the casing, as in every program.
+        description = dataclasses.replace(
+            description,
             strip_accents=by_files.strip_accents
             if by_files.do_lower_case == options.do_lower_case
-            else None
+            else None,
         )
     if description.strip_accents is None:
-        description = description.replace(
-            strip_accents=description.do_lower_case
+        description = dataclasses.replace(
+            description, strip_accents=description.do_lower_case
         )
     _check_description(options, source, description, entries)
     return description
@@ -222,8 +227,9 @@ def _said_by_flags(options: Options) -> description_lib.Description:
     by_name = description_lib.Description(task=description_lib.CLASSIFICATION)
     if options.labels is None:
         info = glue.find_dataset(options.task_name)
-        description = description.replace(name=info.name)
-        by_name = by_name.replace(
+        description = dataclasses.replace(description, name=info.name)
+        by_name = dataclasses.replace(
+            by_name,
             problem_type=info.label_set.problem_type,
             labels=info.label_set.names,
         )
@@ -253,7 +259,7 @@ def _check_description(
         for name in needs.missing_entries(
             description, has_outputs=num_outputs > 0
         )
-        # Without a vocabulary, no text is read.
+        # No text is read without a vocabulary.
         if name != "do_lower_case" or entries is not None
     ]
     if missing:
@@ -318,8 +324,9 @@ def _write_huggingface(
         )
     labels = description.to_json()
     if _OUTPUTS in weights:
-        names = labels.get("labels", [])
-        labels["labels"] = _label_names(len(weights[_OUTPUTS]), names)
+        labels["labels"] = _label_names(
+            len(weights[_OUTPUTS]), description.labels or ()
+        )
     writing.write_json(
         os.path.join(folder, huggingface_config.CONFIG),
         huggingface_config.from_release(

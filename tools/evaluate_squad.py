@@ -57,7 +57,7 @@ class Options:
         _Squad, "null_score_diff_threshold"
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.ensemble and self.predictions_file:
             raise ValueError(
                 "Pass one of --ensemble and --predictions_file; got both."

@@ -67,7 +67,7 @@ class Options(training_flags.TokenizerOptions):
         20, "Skip words with fewer occurrences: a model could not learn them."
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if bool(self.init_checkpoint) != bool(self.output_checkpoint):
             raise ValueError(
                 "Pass --init_checkpoint and --output_checkpoint together."
@@ -141,8 +141,8 @@ def _write_model(
         folder_lib.write(
             made,
             config,
-            model.description.replace(
-                vocab_sha256=sidecars.vocab_sha256(vocab)
+            dataclasses.replace(
+                model.description, vocab_sha256=sidecars.vocab_sha256(vocab)
             ),
         )
 

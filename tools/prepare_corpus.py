@@ -48,7 +48,7 @@ class Options(preparation.RawTextOptions):
         "Held-out text, for evaluation."
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.holdout_every == 1:
             raise ValueError("holdout_every must be 0 or 2 or more; got 1.")
         if bool(self.holdout_every) != bool(self.holdout_file):

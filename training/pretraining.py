@@ -1,5 +1,6 @@
 """The experiment of pre-training, and the baselines of its losses."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Mapping
@@ -151,7 +152,8 @@ def describe(
         strip_accents = made_with.strip_accents
         if strip_accents is None:
             strip_accents = made_with.do_lower_case
-        description = description.replace(
+        description = dataclasses.replace(
+            description,
             vocab_sha256=made_with.vocab_sha256,
             do_lower_case=made_with.do_lower_case,
             strip_accents=strip_accents,

@@ -82,7 +82,8 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
 
     def describe(self, options: _Options) -> description_lib.Description:
         description = self._task.description
-        description = description.replace(
+        description = dataclasses.replace(
+            description,
             task=self._task.kind,
             more={**_own_flags(options), **description.more},
             vocab_sha256=sidecars.vocab_sha256(self._task.tokenizer.vocab),

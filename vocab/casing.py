@@ -19,7 +19,7 @@ _SPECIAL_TOKEN = re.compile(r"\[.*\]|<.*>")
 _LEAST_SHARE_CAPITALIZED = 0.02
 _LEAST_SHARE_ACCENTED = 0.005
 _MOST_SHARE = 0.001
-# In a smaller vocabulary, that none has capitals or accents shows nothing.
+# A smaller vocabulary may lack capitals or accents by chance.
 _LEAST_LETTERED_ENTRIES = 500
 
 

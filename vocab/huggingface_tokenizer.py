@@ -10,14 +10,13 @@ Source: transformers 4 and 5, tokenizers 0.22: their file formats.
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from files import json_text, messages, paths
 
 CONFIG = "tokenizer_config.json"
 PIPELINE = "tokenizer.json"
 _ADDED_TOKENS = "added_tokens.json"
-_SENTENCES = "sentence_bert_config.json"  # Of sentence-transformers.
+_SENTENCE_TRANSFORMERS = "sentence_bert_config.json"
 
 _SPECIAL_TOKENS = {
     "unk_token": "[UNK]",
@@ -97,7 +96,7 @@ def read(folder: str) -> Stated:
             f"transformers writes ({error})."
         ) from error
     normalizer = pipeline.get("normalizer") or {}
-    values: dict[str, Any] = {}
+    casing: dict[str, bool] = {}
     sources: dict[str, str] = {}
     # The program of transformers prefers the entries of the configuration.
     for name, key in (
@@ -108,27 +107,28 @@ def read(folder: str) -> Stated:
             (CONFIG, config.get(name)),
             (PIPELINE, normalizer.get(key)),
         ):
-            if isinstance(value, bool) and name not in values:
-                values[name], sources[name] = value, file
-    sentences = _read_json(folder, _SENTENCES)
+            if isinstance(value, bool) and name not in casing:
+                casing[name], sources[name] = value, file
+    max_seq_length = None
+    sentence_model = _read_json(folder, _SENTENCE_TRANSFORMERS)
     for file, length in (
-        (_SENTENCES, sentences.get("max_seq_length")),
+        (_SENTENCE_TRANSFORMERS, sentence_model.get("max_seq_length")),
         (CONFIG, config.get("model_max_length")),
     ):
         if json_text.is_number(length) and 0 < length < _NO_LIMIT:
-            values["max_seq_length"] = int(length)
+            max_seq_length = int(length)
             sources["max_seq_length"] = file
             break
-    return Stated(**values, sources=sources)
+    return Stated(**casing, max_seq_length=max_seq_length, sources=sources)
 
 
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def _read_json(folder: str, name: str) -> json_text.Object:
     path = os.path.join(folder, name)
     return json_text.read_object(path) if paths.exists(path) else {}
 
 
 def _check_config(
-    folder: str, config: Mapping[str, Any], *, has_pipeline: bool
+    folder: str, config: Mapping[str, object], *, has_pipeline: bool
 ) -> None:
     path = os.path.join(folder, CONFIG)
     name = config.get("tokenizer_class")
@@ -150,7 +150,7 @@ def _check_config(
             )
 
 
-def _check_pipeline(path: str, pipeline: Mapping[str, Any]) -> None:
+def _check_pipeline(path: str, pipeline: json_text.Object) -> None:
     """Checks the steps of a `tokenizer.json`; a missing one is not checked."""
     for step, kind, fixed in (
         (
@@ -183,17 +183,19 @@ def _check_pipeline(path: str, pipeline: Mapping[str, Any]) -> None:
                 )
     template = (pipeline.get("post_processor") or {}).get("single")
     if template is not None:
-        pieces = [
+        tokens = [
             (part.get("SpecialToken") or part.get("Sequence") or {}).get("id")
             for part in template
         ]
-        if pieces != ["[CLS]", "A", "[SEP]"]:
-            made = ", ".join(map(str, pieces))
-            raise _NotBertsError(path, f"post_processor makes {made} of a text")
+        if tokens != ["[CLS]", "A", "[SEP]"]:
+            sequence = ", ".join(map(str, tokens))
+            raise _NotBertsError(
+                path, f"post_processor makes {sequence} of a text"
+            )
 
 
 def _check_added_tokens(
-    folder: str, config: Mapping[str, Any], pipeline: Mapping[str, Any]
+    folder: str, config: json_text.Object, pipeline: json_text.Object
 ) -> None:
     for file, tokens in _added_tokens(folder, config, pipeline):
         added = sorted({*tokens} - {*_SPECIAL_TOKENS.values()})
@@ -206,7 +208,7 @@ def _check_added_tokens(
 
 
 def _added_tokens(
-    folder: str, config: Mapping[str, Any], pipeline: Mapping[str, Any]
+    folder: str, config: json_text.Object, pipeline: json_text.Object
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields the tokens that each file adds to the vocabulary."""
     yield PIPELINE, [_content(t) for t in pipeline.get("added_tokens") or ()]
@@ -220,7 +222,7 @@ def _added_tokens(
     yield _ADDED_TOKENS, [*_read_json(folder, _ADDED_TOKENS)]
 
 
-def _content(token: Any) -> str:
+def _content(token: object) -> str:
     return str(token["content"] if isinstance(token, Mapping) else token)
 
 

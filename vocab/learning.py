@@ -362,7 +362,8 @@ def keep_most_used(
         The kept pieces in their original order.
     """
     pieces = list(pieces)
-    # In rounds, since dropping pieces increases the use of others.
+    # There are several rounds, since dropping pieces increases the use of
+    # others.
     for share in (0.5, 0.5, 1):
         num_dropped = math.ceil(share * max(0, len(pieces) - num_pieces))
         if not num_dropped:

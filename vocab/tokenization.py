@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Protocol, TypeVar
 
 from files import lines, paths
 from vocab import huggingface_tokenizer
@@ -30,6 +30,8 @@ _CASING_OF_MODEL = {
     "multi_cased_L-12_H-768_A-12": False,
 }
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _TEXT_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _VOCABULARY = "vocab.txt"
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
@@ -135,8 +137,8 @@ def vocabulary_of(entries: Iterable[str]) -> dict[str, int]:
 
 
 def convert_by_vocab(
-    vocab: Mapping[Any, Any], items: Iterable[Any]
-) -> list[Any]:
+    vocab: Mapping[_Key, _Value], items: Iterable[_Key]
+) -> list[_Value]:
     """Looks up every item in order: tokens -> ids or ids -> tokens.
 
     Raises:
@@ -225,8 +227,8 @@ class FullTokenizer:
     @property
     def vocab_size(self) -> int:
         """Minimum `vocab_size` of a model that reads tokenized text."""
-        # With repeated lines, ids can exceed the number of tokens. No text has
-        # the token of a blank line.
+        # Ids can exceed the number of tokens, if lines are repeated. No text
+        # has the token of a blank line.
         ids = (index for token, index in self.vocab.items() if token)
         return max(ids, default=-1) + 1
 
@@ -261,7 +263,20 @@ class FullTokenizer:
             )
 
 
-def open_tokenizer(options: Any, *special_tokens: str) -> FullTokenizer:
+class _Options(Protocol):
+    """The options of a program that tokenizes text."""
+
+    @property
+    def vocab_file(self) -> str: ...
+    @property
+    def do_lower_case(self) -> bool: ...
+    @property
+    def strip_accents(self) -> bool | None: ...
+    @property
+    def init_checkpoint(self) -> str | None: ...
+
+
+def open_tokenizer(options: _Options, *special_tokens: str) -> FullTokenizer:
     """Creates the tokenizer of a run and checks it.
 
     Args:
@@ -304,7 +319,7 @@ class BasicTokenizer:
     do_lower_case: bool = True
     strip_accents: bool | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.strip_accents is None:
             object.__setattr__(self, "strip_accents", self.do_lower_case)
 
@@ -370,13 +385,13 @@ class WordpieceTokenizer:
         """
         pieces: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
-            known = self._pieces_of_word.get(word)
-            if known is None:
-                known = self.split(word)
+            pieces_of_word = self._pieces_of_word.get(word)
+            if pieces_of_word is None:
+                pieces_of_word = self.split(word)
                 if len(self._pieces_of_word) >= _MAX_CACHED_WORDS:
                     self._pieces_of_word.clear()
-                self._pieces_of_word[word] = known
-            pieces += known
+                self._pieces_of_word[word] = pieces_of_word
+            pieces += pieces_of_word
         return pieces
 
     def split(self, word: str) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class WordMemory(tokenization.FullTokenizer):
         return b"".join(map(self._ids_of, text.split()))
 
     def _split_word(self, word: str) -> bytes:
-        # Of text between white space.
+        # A word is what stands between white space.
         if word.isascii() and word.isprintable():
             if self.basic_tokenizer.do_lower_case:
                 word = word.lower()
@@ -82,7 +82,7 @@ class WordMemory(tokenization.FullTokenizer):
         return b"".join(map(self._ids_of_part, parts))
 
     def _split_part(self, part: str) -> bytes:
-        # Of a word without punctuation, or a punctuation mark.
+        # A part is a word without punctuation, or a punctuation mark.
         pieces = self.wordpiece_tokenizer.split(part)
         return np.array(self.convert_tokens_to_ids(pieces), np.int32).tobytes()
 
@@ -95,9 +95,9 @@ class _Memory(dict):
         self._split = split
 
     def __missing__(self, word: str) -> bytes:
-        found = self._split(word)
+        ids = self._split(word)
         if len(word) <= _MAX_WORD_CHARACTERS:
             if len(self) >= _MAX_WORDS:
                 self.clear()
-            self[word] = found
-        return found
+            self[word] = ids
+        return ids

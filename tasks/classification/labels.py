@@ -46,7 +46,7 @@ class LabelSet:
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shown = messages.listed(self.names) or "none"
         least = _LEAST_LABELS[self.problem_type]
         if len(self.names) < least or len({*self.names}) < len(self.names):

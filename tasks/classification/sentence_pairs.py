@@ -54,7 +54,7 @@ class Truncation:
     max_seq_length: int
     long_text: str = HEAD
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # A pair takes three special tokens; a window needs one more.
         least = 4 if self.long_text == WINDOWS else 3
         if self.max_seq_length < least:

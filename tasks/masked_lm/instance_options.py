@@ -55,7 +55,7 @@ class InstanceOptions:
     )
     dupe_factor: int = _PAIRS.count(10, "Passes over the text.")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _ = self.masking_rates  # The property checks the values.
 
     @functools.cached_property

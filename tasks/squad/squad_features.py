@@ -47,7 +47,7 @@ class WindowOptions:
         of_model=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.max_seq_length <= self.max_query_length + NUM_SPECIAL_TOKENS:
             raise ValueError(
                 "max_seq_length must be greater than max_query_length + "

@@ -22,7 +22,8 @@ def _describe(
     describing.describe(
         _open(str(folder), is_folder=True),
         describing.PlannedModel(
-            config=config, description=toy_folders.TAGGER.replace(**description)
+            config=config,
+            description=dataclasses.replace(toy_folders.TAGGER, **description),
         ),
         is_training=is_training,
     )
@@ -115,7 +116,7 @@ def test_a_stray_checkpoint_does_not_hide_another_start(tmp_path):
 def _check_start(folder, *, with_outputs=False, **description):
     compatibility.check_start(
         _open(f"{folder}/model.ckpt-3"),
-        toy_folders.TAGGER.replace(**description),
+        dataclasses.replace(toy_folders.TAGGER, **description),
         with_outputs=with_outputs,
     )
 
@@ -143,9 +144,9 @@ def test_an_output_layer_of_other_labels_is_not_evaluated(tmp_path):
     _check_start(tmp_path, labels=("O",))
     with pytest.raises(ValueError, match=re.escape("labels is ['O', 'B-PER']")):
         _check_start(tmp_path, with_outputs=True, labels=("O",))
-    other = toy_folders.TAGGER.replace(labels=("O",))
+    other = dataclasses.replace(toy_folders.TAGGER, labels=("O",))
     assert compatibility.outputs_differ(model.description, other)
-    upper = toy_folders.TAGGER.replace(labels=("o", "b-per"))
+    upper = dataclasses.replace(toy_folders.TAGGER, labels=("o", "b-per"))
     assert not compatibility.outputs_differ(model.description, upper)
     nothing = type(other)()
     assert not compatibility.outputs_differ(nothing, toy_folders.TAGGER)
@@ -155,10 +156,10 @@ def test_labels_in_other_capitals_are_the_same_outputs():
     tagger = toy_folders.TAGGER
     upper = tuple(label.upper() for label in tagger.labels)
     assert not compatibility.outputs_differ(
-        tagger, tagger.replace(labels=upper)
+        tagger, dataclasses.replace(tagger, labels=upper)
     )
     assert compatibility.outputs_differ(
-        tagger, tagger.replace(labels=upper[::-1])
+        tagger, dataclasses.replace(tagger, labels=upper[::-1])
     )
 
 

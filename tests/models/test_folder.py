@@ -1,5 +1,6 @@
 """What the files of a folder say about its model."""
 
+import dataclasses
 import pathlib
 import shutil
 
@@ -195,8 +196,8 @@ def test_chosen_values_are_updated_and_others_stay(tmp_path):
     toy_folders.trained(tmp_path, null_score_diff_threshold="auto")
     folder_lib.update(str(tmp_path), null_score_diff_threshold=-1.5)
     description = _open(str(tmp_path)).description
-    assert description == toy_folders.TAGGER.replace(
-        null_score_diff_threshold=-1.5
+    assert description == dataclasses.replace(
+        toy_folders.TAGGER, null_score_diff_threshold=-1.5
     )
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -1,5 +1,6 @@
 """Folders with the files of models, whose weights are never read."""
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -44,7 +45,9 @@ def trained(
     folder: pathlib.Path, *, by_others: bool = False, **description: Any
 ) -> folder_lib.ModelFolder:
     """Writes a described folder with files like those of a checkpoint."""
-    folder_lib.write(str(folder), CONFIG, TAGGER.replace(**description))
+    folder_lib.write(
+        str(folder), CONFIG, dataclasses.replace(TAGGER, **description)
+    )
     (folder / "model.ckpt-3.index").touch()
     if not by_others:
         (folder / "model.ckpt-3.state.json").write_text("{}")
