@@ -68,6 +68,10 @@ def test_a_run_writes_what_the_manual_says(unbroken):
     held_out = [line["step"] for line in lines if "eval_loss" in line]
     assert training == [2, 4, 6, 8, 10, 12, 13]
     assert held_out == [4, 8, 12, 13]
+    best = json.loads((out / "best/best.json").read_text())
+    losses = [line["eval_loss"] for line in lines if "eval_loss" in line]
+    assert best["value"] == pytest.approx(min(losses), rel=1e-6)
+    assert min(losses) < max(losses)
     # A resumed run keeps this choice of `--jit_compile=auto`.
     state = json.loads((out / "model.ckpt-13.state.json").read_text())
     assert state["execution"] == {
@@ -456,3 +460,21 @@ def test_a_resumed_run_says_that_its_steps_are_compiled_in_another_way(
     assert caplog.text.count("execution_mode was") == 1
     toy.run(tmp_path, num_train_steps=5, jit_compile="false")
     assert "execution_mode was 'xla' and is 'plain'" in caplog.text
+
+
+def test_held_out_records_are_checked_before_training(tmp_path, caplog):
+    toy.flags_of(tmp_path)
+    toy.write_records(tmp_path / "other", toy.random_examples(seed=2))
+
+    def check(**changes):
+        caplog.clear()
+        run_pretraining.check(toy.parse(toy.flags_of(tmp_path, **changes)))
+        return [m for m in caplog.messages if "overlap" in m]
+
+    records = str(tmp_path / "records")
+    assert check() == []
+    assert check(eval_input_file=str(tmp_path / "other")) == []
+    same = check(eval_input_file=f"{tmp_path}/../{tmp_path.name}/records")
+    assert [records in message for message in same] == [True]
+    with pytest.raises(ValueError, match="No file matches .*missing"):
+        check(eval_input_file=str(tmp_path / "missing"))

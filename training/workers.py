@@ -61,6 +61,9 @@ class Communicator:
 
     Args:
         strategy: the distribution strategy of the run.
+
+    Raises:
+        ValueError: there are several workers, and the strategy is for one.
     """
 
     def __init__(self, strategy: "tf.distribute.Strategy"):
@@ -69,6 +72,18 @@ class Communicator:
         self._has_others = count() > 1 and isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
+        # Each worker would train a model of its own, in the same folder.
+        is_for_one = isinstance(
+            strategy,
+            tf.distribute.OneDeviceStrategy | tf.distribute.MirroredStrategy,
+        )
+        if count() > 1 and is_for_one:
+            raise ValueError(
+                f"TF_CONFIG lists {count()} workers, but the distribution "
+                "strategy is for one of them. Pass "
+                "--distribution_strategy=multi_worker_mirrored, or unset "
+                "TF_CONFIG."
+            )
 
         def gather(number):
             context = tf.distribute.get_replica_context()

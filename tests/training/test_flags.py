@@ -89,3 +89,18 @@ def test_values_that_no_training_has_are_refused(changed, message):
         training_flags.TrainingOptions(**named, **changed)
     at_the_limit = {"adam_beta_1": 0.0, "profile_steps": (1, 1)}
     training_flags.TrainingOptions(**named, **at_the_limit)
+
+
+def test_runs_of_a_grid_with_one_batch_size_share_their_steps():
+    def options(**changes):
+        return training_flags.FineTuningOptions(
+            output_dir="out",
+            bert_config_file="config.json",
+            vocab_file="vocab.txt",
+            do_eval=True,
+            **changes,
+        )
+
+    assert options().num_similar_runs == 1
+    grid = {"learning_rates": (1e-3, 2e-3), "train_batch_sizes": (8, 16)}
+    assert options(num_trials=5, **grid).num_similar_runs == 10

@@ -1,11 +1,404 @@
-"""Advice of a run that exceeds the memory, and the layers that it trains."""
+"""The loop of a run, on a model whose only weight counts the steps."""
 
+import json
+import os
+import pathlib
+import signal
 import types
+from typing import ClassVar
 
+import keras
 import pytest
 import tensorflow as tf
 
-from training import failures, run
+from modeling import compilation
+from models import description as description_lib
+from training import (
+    checkpointing,
+    evaluation,
+    experiment,
+    failures,
+    flags,
+    input_pipeline,
+    pretraining,
+    reporting,
+    run,
+    steps,
+    workers,
+)
+
+_STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
+
+
+class _Trainer:
+    """Stands in for the compiled steps: each adds 1 to the weight.
+
+    Args:
+        experiment: receives the names of events.
+        bad_step: the step with a loss that is not finite.
+        error: raised by the first step.
+    """
+
+    mode = compilation.ExecutionMode.PLAIN
+    strategy = _STRATEGY
+
+    def __init__(self, experiment, bad_step, error):
+        self.objective = experiment.objective
+        self.optimizer = types.SimpleNamespace(slots=dict)
+        self.loss_scale = steps.LossScale(active=False)
+        self._events, self._error = experiment.events, error
+        self._bad_step = bad_step
+
+    def reset(self):
+        pass
+
+    def run(self, iterator, step, learning_rate, **_):
+        if self._error:
+            raise self._error
+        (weight,) = self.objective.model.weights
+        weight.assign_add(tf.ones(weight.shape))
+        is_bad = step + 1 == self._bad_step
+        self._events.append(f"step {step + 1}")
+        return steps.StepResult(
+            losses={"loss": tf.constant(float(step))},
+            metrics={},
+            gradient_norm=tf.constant(1.0),
+            learning_rate=tf.constant(learning_rate),
+            skipped_steps=tf.constant(0),
+            first_bad_step=tf.constant(step if is_bad else -1),
+            input_seconds=tf.constant(0.0),
+        )
+
+
+class _Files:
+    def __len__(self):
+        return 3
+
+    def fingerprint(self):
+        return "f"
+
+
+class _Experiment(experiment.Experiment):
+    """Evaluates to a given loss for each number of steps."""
+
+    metric, higher_is_better = "loss", False
+    new_variables = ()
+    splits = ("eval",)
+
+    def __init__(self, *, every=0, end=4, losses=None, bad_step=0, error=None):
+        super().__init__(_STRATEGY, None)
+        self.events = []
+        self._length = experiment.Length(
+            num_train_steps=end, eval_every_steps=every
+        )
+        self._losses = losses or {}
+        self.records = types.SimpleNamespace(files=_Files(), masking=None)
+        self.start()
+        self.trainer = _Trainer(self, bad_step, error)
+
+    @property
+    def num_steps(self):
+        (weight,) = self.objective.model.weights
+        return int(weight.numpy().item())
+
+    def make_objective(self):
+        layer = keras.layers.Dense(
+            1, use_bias=False, kernel_initializer="zeros", name="count"
+        )
+        model = keras.Sequential([keras.Input((1,)), layer])
+        return types.SimpleNamespace(model=model)
+
+    def describe(self, options):
+        return description_lib.Description()
+
+    def length(self, options):
+        return self._length
+
+    def evaluate(self):
+        self.events.append(f"evaluation {self.num_steps}")
+        return {"loss": self._losses.get(self.num_steps, 1.0)}
+
+    def write_results(self, options, step, metrics):
+        self.events.append(f"results {step}")
+        self.metrics = metrics
+        return {"step": step}
+
+
+@pytest.fixture(autouse=True)
+def _without_batches(monkeypatch):
+    batches = types.SimpleNamespace(
+        describe=lambda step: f"rows of {step}", iterator=lambda *_: iter(())
+    )
+    monkeypatch.setattr(
+        input_pipeline, "training_batches", lambda *_, **__: batches
+    )
+
+
+@pytest.fixture(autouse=True)
+def _without_curves(monkeypatch):
+    """Leaves out the pictures of runs."""
+    monkeypatch.setattr(
+        reporting,
+        "draw_curves",
+        lambda _, path: pathlib.Path(path).write_bytes(b"picture"),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _saves(monkeypatch):
+    """Adds the saves of the current experiment to its events."""
+    save = checkpointing.save
+
+    def seen(folder, step, *others, **named):
+        kind = "best" if folder.endswith("best") else "save"
+        _Current.events.append(f"{kind} {step}")
+        return save(folder, step, *others, **named)
+
+    monkeypatch.setattr(checkpointing, "save", seen)
+
+
+class _Current:
+    events: ClassVar[list[str]] = []
+
+
+def _run(folder, options=None, **changes):
+    """Runs an experiment in a folder; returns it."""
+    made = _Experiment(**changes)
+    _Current.events = made.events
+    values = {
+        "output_dir": str(folder),
+        "bert_config_file": "",
+        "do_train": True,
+        "jit_compile": "false",
+        "log_every_steps": 1,
+        "save_checkpoints_steps": 100,
+        **(options or {}),
+    }
+    made.results = run.run(made, flags.TrainingOptions(**values))
+    return made
+
+
+def _reported(folder, name="eval_loss"):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [
+        (line["step"], line[name])
+        for line in map(json.loads, lines)
+        if name in line
+    ]
+
+
+def _best(folder):
+    record = json.loads((folder / "best/best.json").read_text())
+    return record["step"], record["value"]
+
+
+def test_a_run_saves_before_it_evaluates_and_keeps_the_lowest_loss(tmp_path):
+    losses = {2: 0.5, 4: 0.3, 5: 0.4}
+    made = _run(tmp_path, every=2, end=5, losses=losses)
+    assert made.events == [
+        *("step 1", "step 2", "save 2", "evaluation 2", "best 2", "step 3"),
+        *("step 4", "save 4", "evaluation 4", "best 4", "step 5", "save 5"),
+        *("evaluation 5", "results 5"),
+    ]
+    assert _reported(tmp_path) == list(losses.items())
+    assert _best(tmp_path) == (4, 0.3)
+    # The weights were evaluated already.
+    assert made.metrics == {"loss": 0.4}
+    made = _run(tmp_path, every=2, end=5, losses=losses)
+    assert made.events == ["results 5"]
+    assert made.metrics is None
+
+
+def test_checkpoints_that_are_kept_for_good_are_saved(tmp_path):
+    made = _run(
+        tmp_path,
+        {
+            "keep_checkpoint_every_n_steps": 3,
+            "keep_checkpoint_max": 1,
+            "save_checkpoints_steps": 2,
+        },
+        end=7,
+    )
+    saves = [event for event in made.events if event.startswith("save")]
+    assert saves == ["save 2", "save 3", "save 4", "save 6", "save 7"]
+    assert checkpointing.saved_steps(str(tmp_path)) == [3, 6, 7]
+
+
+def _raise_signal_at(monkeypatch, wanted):
+    """Sends SIGTERM to this process when an event happens."""
+
+    class Events(list):
+        def append(self, event):
+            super().append(event)
+            if event == wanted:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    class Trainer(_Trainer):
+        def __init__(self, experiment, *others):
+            experiment.events = Events()
+            super().__init__(experiment, *others)
+
+    monkeypatch.setitem(globals(), "_Trainer", Trainer)
+
+
+@pytest.mark.parametrize(
+    ("event", "events", "left"),
+    [
+        # No evaluation, which may take long, delays the end.
+        (
+            "step 2",
+            ["step 1", "step 2", "save 2"],
+            ["evaluation 2", "step 3", "step 4", "save 4", "evaluation 4"],
+        ),
+        (
+            "evaluation 2",
+            ["step 1", "step 2", "save 2", "evaluation 2"],
+            ["step 3", "step 4", "save 4", "evaluation 4"],
+        ),
+        (
+            "step 1",
+            ["step 1", "save 1"],
+            ["step 2", "save 2", "evaluation 2", "step 3", "step 4", "save 4"],
+        ),
+    ],
+)
+def test_a_signal_ends_a_run_after_the_step_and_nothing_is_lost(
+    tmp_path, monkeypatch, event, events, left
+):
+    with monkeypatch.context() as patch:
+        _raise_signal_at(patch, event)
+        with pytest.raises(SystemExit) as stopped:
+            _run(tmp_path, every=2, losses={2: 0.5})
+    assert stopped.value.code == 128 + signal.SIGTERM
+    without_best = [e for e in _Current.events if not e.startswith("best")]
+    assert without_best == events
+    made = _run(tmp_path, every=2, losses={2: 0.5})
+    without_best = [e for e in made.events if not e.startswith("best")]
+    assert without_best[: len(left)] == left
+    assert _reported(tmp_path) == [(2, 0.5), (4, 1.0)]
+    assert _best(tmp_path) == (2, 0.5)
+
+
+def test_a_signal_in_the_last_save_ends_the_program(tmp_path, monkeypatch):
+    _raise_signal_at(monkeypatch, "save 4")
+    with pytest.raises(SystemExit):
+        _run(tmp_path)
+    assert _Current.events[-1] == "save 4"
+
+
+@pytest.mark.parametrize("moment", ["save", "offer"])
+def test_a_kill_within_an_evaluation_repeats_it_and_reports_it_once(
+    tmp_path, monkeypatch, moment
+):
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        target = checkpointing.BestCheckpoint
+        if moment == "save":
+            target = checkpointing.BestCheckpoint
+            patch.setattr(target, "_write", die)
+        else:
+            patch.setattr(target, "offer", die)
+        with pytest.raises(KeyboardInterrupt):
+            _run(tmp_path, every=2, losses={2: 0.5})
+    assert _reported(tmp_path) == [(2, 0.5)]
+    made = _run(tmp_path, every=2, losses={2: 0.5})
+    assert made.events[:3] == ["evaluation 2", "best 2", "step 3"]
+    assert _reported(tmp_path) == [(2, 0.5), (4, 1.0)]
+    assert _best(tmp_path) == (2, 0.5)
+
+
+def _set_back(folder, step):
+    """Makes a checkpoint the latest one, as a user does."""
+    (folder / "checkpoint").write_text(
+        f'model_checkpoint_path: "model.ckpt-{step}"\n'
+    )
+
+
+def test_the_best_of_steps_that_are_given_up_is_not_compared_with(
+    tmp_path, caplog
+):
+    keep = {"keep_checkpoint_max": 0}
+    losses = {2: 0.5, 4: 0.1, 6: 0.2}
+    _run(tmp_path, keep, every=2, end=6, losses=losses)
+    assert _best(tmp_path) == (4, 0.1)
+    _set_back(tmp_path, 2)
+    losses = {4: 0.7, 6: 0.6}
+    made = _run(tmp_path, keep, every=2, end=6, losses=losses)
+    assert "step 4, which is repeated" in caplog.text
+    assert made.events[:2] == ["evaluation 2", "best 2"]
+    assert _best(tmp_path) == (6, 0.6)
+    assert len(list((tmp_path / "best").glob("*.index"))) == 1
+    assert _reported(tmp_path) == [(2, 1.0), (4, 0.7), (6, 0.6)]
+
+
+def test_a_run_without_evaluations_removes_a_best_that_is_given_up(tmp_path):
+    losses = {2: 0.5, 4: 0.1}
+    keep = {"keep_checkpoint_max": 0}
+    _run(tmp_path, keep, every=2, losses=losses)
+    _set_back(tmp_path, 2)
+    _run(tmp_path, keep)
+    assert not list((tmp_path / "best").glob("*.index"))
+    # And a new run that of an earlier one.
+    _run(tmp_path / "new", every=2, losses=losses)
+    for path in (tmp_path / "new").glob("model.ckpt*"):
+        path.unlink()
+    (tmp_path / "new/checkpoint").unlink()
+    _run(tmp_path / "new")
+    assert not list((tmp_path / "new/best").glob("*.index"))
+
+
+def test_a_damaged_checkpoint_gives_up_the_best_of_its_step(tmp_path):
+    losses = {2: 0.5, 4: 0.1}
+    keep = {"keep_checkpoint_max": 0}
+    _run(tmp_path, keep, every=2, losses=losses)
+    index = tmp_path / "model.ckpt-4.index"
+    index.write_bytes(index.read_bytes()[:-9])
+    _run(tmp_path, keep, every=2, losses={2: 0.5, 4: 0.8})
+    assert _best(tmp_path) == (2, 0.5)
+
+
+def test_a_run_stops_when_it_no_longer_improves(tmp_path):
+    losses = {1: 0.5, 2: 0.4, 3: 0.6, 4: 0.6, 5: 0.1}
+    patience = {"early_stopping_patience": 2}
+    made = _run(tmp_path, patience, every=1, end=5, losses=losses)
+    assert made.events[-1] == "results 4"
+    made = _run(tmp_path, patience, every=1, end=5, losses=losses)
+    assert made.events == ["results 4"]
+    # Set back, it counts from there.
+    _set_back(tmp_path, 3)
+    made = _run(tmp_path, patience, every=1, end=5, losses=losses)
+    assert made.events[:2] == ["step 4", "save 4"]
+    assert made.events[-1] == "results 4"
+
+
+def test_a_run_that_is_set_back_counts_the_evaluations_before(tmp_path):
+    losses = {2: 0.4, 4: 0.6, 6: 0.6, 8: 0.6, 10: 0.1}
+    options = {"early_stopping_patience": 3, "keep_checkpoint_max": 0}
+    made = _run(tmp_path, options, every=2, end=10, losses=losses)
+    assert made.events[-1] == "results 8"
+    _set_back(tmp_path, 6)
+    made = _run(tmp_path, options, every=2, end=10, losses=losses)
+    assert made.events[:2] == ["step 7", "step 8"]
+    assert made.events[-1] == "results 8"
+
+
+def test_nothing_is_saved_after_a_loss_that_is_not_finite(tmp_path):
+    options = {"save_checkpoints_steps": 2, "log_every_steps": 100}
+    with pytest.raises(failures.NonFiniteLossError, match="rows of 2"):
+        _run(tmp_path, options, bad_step=3, end=6)
+    assert checkpointing.saved_steps(str(tmp_path)) == [2]
+
+
+def test_the_loss_scale_of_a_resumed_run_goes_on(tmp_path, monkeypatch):
+    scale = steps.LossScale(active=True)
+    monkeypatch.setattr(steps, "LossScale", lambda **_: scale)
+    scale.restore({"loss_scale": 64.0, "finite_steps": 3})
+    _run(tmp_path, end=2)
+    scale.reset()
+    _run(tmp_path, end=3)
+    assert scale.state() == {"loss_scale": 64.0, "finite_steps": 3}
 
 
 @pytest.mark.parametrize(
@@ -15,13 +408,90 @@ from training import failures, run
         MemoryError(),
     ],
 )
-def test_out_of_memory_names_the_way_out(error):
-    options = types.SimpleNamespace(num_accumulation_steps=2)
-    with (
-        pytest.raises(failures.OutOfMemoryError) as caught,
-        run._memory_advice("a step", run._less_memory(options)),
-    ):
-        raise error
+def test_out_of_memory_names_the_way_out(tmp_path, error):
+    options = {"num_accumulation_steps": 2}
+    with pytest.raises(failures.OutOfMemoryError) as caught:
+        _run(tmp_path, options, error=error)
     assert "memory for a step. The same update" in str(caught.value)
     assert "--num_accumulation_steps=4" in str(caught.value)
     assert caught.value.__cause__ is error
+
+
+def test_out_of_memory_in_an_evaluation_names_its_batch_size(
+    tmp_path, monkeypatch
+):
+    def fail(self):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+
+    monkeypatch.setattr(_Experiment, "evaluate", fail)
+    with pytest.raises(failures.OutOfMemoryError, match="--eval_batch_size"):
+        _run(tmp_path, every=2)
+
+
+def test_the_other_workers_wait_for_the_last_checkpoint(tmp_path, monkeypatch):
+    barrier = workers.Communicator.barrier
+
+    def seen(self):
+        _Current.events.append("barrier")
+        barrier(self)
+
+    monkeypatch.setattr(workers.Communicator, "barrier", seen)
+    made = _run(tmp_path, end=1)
+    assert made.events == [
+        *("barrier", "step 1", "save 1", "barrier", "results 1", "barrier"),
+    ]
+
+
+def test_several_workers_agree_on_a_stop_every_few_steps(tmp_path, monkeypatch):
+    asked = []
+
+    def agree(self, number):
+        asked.append(sum(e.startswith("step") for e in _Current.events))
+        return number
+
+    monkeypatch.setattr(workers.Communicator, "all_reduce_max", agree)
+    monkeypatch.setattr(
+        workers.Communicator, "agrees_at", lambda self, step: step % 10 == 0
+    )
+    _run(tmp_path, {"save_checkpoints_steps": 7}, end=25)
+    assert [*dict.fromkeys(asked)] == [0, 7, 10, 14, 20, 21, 25]
+
+
+@pytest.mark.parametrize(
+    ("layers", "frozen"),
+    [
+        (0, []),
+        (1, ["embeddings/LayerNorm/beta", "encoder/layer_0/output/dense/bias"]),
+    ],
+)
+def test_frozen_layers_include_the_embeddings(layers, frozen):
+    names = [
+        "bert/embeddings/LayerNorm/beta",
+        "bert/encoder/layer_0/output/dense/bias",
+        "bert/encoder/layer_1/output/dense/bias",
+        "bert/encoder/layer_10/output/dense/bias",
+        "bert/pooler/dense/kernel",
+        "output_bias",
+    ]
+    patterns = run._first_layers(layers)
+    found = [n for n in names if run.warm_start.matches(n, patterns)]
+    assert found == [f"bert/{name}" for name in frozen]
+
+
+def test_the_metrics_of_the_last_evaluation_are_the_results(
+    tmp_path, monkeypatch
+):
+    calls = []
+
+    def evaluate(*_, **__):
+        calls.append(1)
+        return {"loss": 2.0}
+
+    monkeypatch.setattr(evaluation, "evaluate", evaluate)
+    made = types.SimpleNamespace(evaluate=evaluation.evaluate, metric="loss")
+    write = pretraining.PretrainingExperiment.write_results
+    options = types.SimpleNamespace(output_dir=str(tmp_path))
+    assert write(made, options, 3, {"loss": 1.0})["loss"] == 1.0
+    assert not calls
+    assert write(made, options, 3, None) == {"loss": 2.0, "global_step": 3}
+    assert (tmp_path / "eval_results.txt").exists()

@@ -43,6 +43,33 @@ def test_each_rate_gets_each_seed_and_a_folder_named_after_them():
     assert trials.plan(alone) == {"": alone}
 
 
+@pytest.mark.parametrize(
+    ("rate", "name"),
+    [
+        (2e-5, "lr2e-05"),
+        (5e-5, "lr5e-05"),
+        (1e-3, "lr0.001"),
+        (1.0, "lr1"),
+        (1e30, "lr1e+30"),
+        (2.0000001e-5, "lr2.0000001e-05"),
+        (0.12345678, "lr0.12345678"),
+    ],
+)
+def test_a_rate_has_its_shortest_name(rate, name):
+    options = _options(learning_rates=(rate, 9.0))
+    assert next(iter(trials.plan(options))) == f"trial-{name}-bs32-ep3-seed7"
+
+
+def test_rates_that_differ_in_any_digit_are_two_trials():
+    rates = (2e-5, 2.0000001e-5, 2.00000001e-5)
+    assert len(trials.plan(_options(learning_rates=rates))) == 3
+    epochs = [
+        [*trials.plan(_options(num_trials=2, num_train_epochs=x))]
+        for x in (3.0, 3.0000001)
+    ]
+    assert not {*epochs[0]} & {*epochs[1]}
+
+
 def test_a_larger_grid_has_the_trials_of_a_smaller_one():
     small = {"learning_rates": (5e-5, 2e-5), "num_trials": 3}
     before = trials.plan(_options(**small))

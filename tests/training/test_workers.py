@@ -35,3 +35,44 @@ def test_a_single_process_does_not_wait():
     communicator = workers.Communicator(strategy)
     assert communicator.all_reduce_max(3) == 3
     communicator.barrier()
+
+
+def _set_workers(monkeypatch, count, index=0):
+    cluster = {"worker": [f"host-{i}:1" for i in range(count)]}
+    config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+
+@pytest.mark.parametrize("kind", ["one_device", "mirrored"])
+def test_the_strategy_of_one_process_is_refused_for_several_workers(
+    monkeypatch, kind
+):
+    strategy = {
+        "one_device": lambda: tf.distribute.OneDeviceStrategy("/CPU:0"),
+        "mirrored": lambda: tf.distribute.MirroredStrategy(["/CPU:0"]),
+    }[kind]()
+    _set_workers(monkeypatch, 1)
+    workers.Communicator(strategy)
+    _set_workers(monkeypatch, 2, index=1)
+    with pytest.raises(ValueError, match="TF_CONFIG lists 2 workers, but"):
+        workers.Communicator(strategy)
+
+
+@pytest.mark.parametrize("numbers", [[0, 15, 2], [15, 0, 0], [0, 0, 15]])
+def test_workers_agree_on_the_largest_number(numbers):
+    communicator = workers.Communicator(
+        tf.distribute.OneDeviceStrategy("/CPU:0")
+    )
+    communicator._has_others = True
+    communicator._gathered = lambda number: tf.constant(numbers)
+    assert communicator.all_reduce_max(0) == 15
+
+
+def test_several_workers_agree_every_ten_steps_and_one_after_each():
+    communicator = workers.Communicator(
+        tf.distribute.OneDeviceStrategy("/CPU:0")
+    )
+    assert all(map(communicator.agrees_at, range(1, 30)))
+    communicator._has_others = True
+    steps = [*filter(communicator.agrees_at, range(1, 35))]
+    assert steps == [10, 20, 30]

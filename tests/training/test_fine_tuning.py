@@ -1,0 +1,87 @@
+"""A grid of trials of which some fail."""
+
+import json
+
+import pytest
+
+from tests import toy_sentences
+from training import failures
+from training import run as run_lib
+
+_RATES = (1e-3, 2e-3, 3e-3)
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    """Runs a grid of which trials fail; returns the rates that were tried."""
+
+    def run_grid(errors, scores=(0.5, 0.7, 0.6), **changes):
+        tried, answered = [], []
+
+        def run(experiment, options):
+            tried.append(options.learning_rate)
+            place = _RATES.index(options.learning_rate)
+            if place in errors:
+                raise errors[place]
+            return {"eval_accuracy": scores[place]}
+
+        def evaluate(experiment, options):
+            answered.append((options.learning_rate, tuple(experiment.splits)))
+            return {}
+
+        monkeypatch.setattr(run_lib, "run", run)
+        monkeypatch.setattr(run_lib, "evaluate", evaluate)
+        flags = {
+            "do_train": True,
+            "do_eval": True,
+            "learning_rates": ",".join(map(str, _RATES)),
+        }
+        toy_sentences.run(tmp_path, **flags | changes)
+        return tried, answered
+
+    return run_grid
+
+
+def _summary(folder):
+    return json.loads((folder / "out/trials.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failures.NonFiniteLossError("The loss of step 3"),
+        failures.NonFiniteOutputError("The outputs of the model"),
+        failures.OutOfMemoryError("There is not enough memory"),
+    ],
+)
+@pytest.mark.parametrize("failed", [{0}, {2}, {0, 1}, {1, 2}])
+def test_trials_go_on_after_those_that_fail(
+    grid, tmp_path, caplog, error, failed
+):
+    tried, _ = grid(dict.fromkeys(failed, error))
+    assert tried == [*_RATES]
+    metrics = [trial["metrics"] for trial in _summary(tmp_path)["trials"]]
+    assert {place for place, m in enumerate(metrics) if not m} == failed
+    warned = [m for m in caplog.messages if "has failed and has no" in m]
+    assert len(warned) == len(failed)
+    assert all(str(error) in message for message in warned)
+
+
+def test_a_grid_of_which_all_trials_fail_is_an_error(grid, tmp_path):
+    errors = [failures.NonFiniteLossError(f"rate {i}") for i in range(3)]
+    with pytest.raises(failures.NonFiniteLossError, match="rate 2"):
+        grid(dict(enumerate(errors)))
+    assert not (tmp_path / "out/trials.json").exists()
+
+
+def test_other_errors_end_a_grid(grid):
+    with pytest.raises(ValueError, match="damaged"):
+        grid({1: ValueError("damaged")})
+
+
+def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
+    _, answered = grid({}, do_predict=True)
+    assert answered == [(2e-3, ("predict",))]
+    assert _summary(tmp_path)["best_trial"].startswith("trial-lr0.002-")
+    _, answered = grid({})
+    assert not answered
