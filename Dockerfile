@@ -1,4 +1,5 @@
-# The environment of the scripts and a copy of the clone.
+# The environment of the scripts and a copy of the clone. Not built yet: we had no
+# container tool. Please report whether it works.
 #
 #   docker build -t bert .                                        CPU
 #   docker build -t bert --build-arg REQUIREMENTS=requirements/gpu.txt .   GPU

@@ -6,7 +6,7 @@ The text is UTF-8, one sentence per line, with an empty line between documents:
       --output_file=data/pairs.tfrecord --vocab_file=vocab.txt \\
       --max_seq_length=128 --max_predictions_per_seq=20 --dupe_factor=5
 
-The same text, flags and seed give the records of the released program, in the
+The same text, flags and seed give the records of the original, in the
 same order. max_seq_length and max_predictions_per_seq must match
 run_pretraining.py; set max_predictions_per_seq to about
 masked_lm_prob * max_seq_length. With --shard_documents, memory use does not
@@ -54,8 +54,8 @@ class Options(
     )
     input_format: str = flags.Group.FILES.flag(
         "text",
-        f"text: {_FORMATS['text'].about}, as released. The other formats are "
-        "split into sentences; .xz, .gz and .bz2 are read too: "
+        f"text: {_FORMATS['text'].about}, as in the original. The other "
+        "formats are split into sentences; .xz, .gz and .bz2 are read too: "
         + "; ".join(
             f"{name}: {form.about}"
             for name, form in _FORMATS.items()

@@ -53,7 +53,7 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     )
     output_format: str = flags.Group.FILES.flag(
         "jsonl",
-        "jsonl: JSON lines as in the release; npz: arrays for numpy.load, in "
+        "jsonl: JSON lines as in the original; npz: arrays for numpy.load, in "
         "several parts.",
         choices=("jsonl", "npz"),
     )
@@ -81,7 +81,7 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
         32, "Global batch size, in lines."
     )
     use_one_hot_embeddings: bool = flags.Group.TPU.switch(
-        "Accepted as in the release's commands; has no effect."
+        "Accepted as in the original's commands; has no effect."
     )
 
     def __post_init__(self):

@@ -100,7 +100,7 @@ class Group:
     CHECKPOINTS = Heading("Checkpoints and reports", 9)
     SPEED = Heading("Speed and memory", 10)
     DEVICES = Heading("Devices", 11)
-    TPU = Heading("TPU, as in the release", 12)
+    TPU = Heading("TPU, as in the original", 12)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Pre-training data in shards that are created independently.
 
-A single shard is the complete text, as released. With several, memory holds
-one shard per process, whatever the size of the text. Shard k contains the
-release's result for its documents with the seed `random_seed + k`. It depends
+A single shard is the complete text, as in the original. With several, memory
+holds one shard per process, whatever the size of the text. Shard k contains the
+original's result for its documents with the seed `random_seed + k`. It depends
 on nothing else, so any number of processes or machines give the same records.
 """
 

@@ -1,4 +1,4 @@
-"""Lines of text, read as the release reads them."""
+"""Lines of text, read as the original reads them."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Checkpoints of any format, under the release's variable names.
+"""Checkpoints of any format, under the original's variable names.
 
 A variable's name is its path without the model's own name. A format is a module
 with a `Reader`.
@@ -35,7 +35,7 @@ _FLOATS = r"float(16|32|64)|bfloat16"
 Source: TypeAlias = release_format.Reader | huggingface.Reader
 
 _SUPPORTED = (
-    "Checkpoints of the release and of the TensorFlow Model Garden are read, "
+    "Checkpoints of the original and of the TensorFlow Model Garden are read, "
     "and Hugging Face folders with model.safetensors, tf_model.h5 or "
     "pytorch_model.bin, or their shards; save another kind in one of these "
     "with the program that wrote it, for example by transformers' "

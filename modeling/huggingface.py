@@ -1,8 +1,8 @@
-"""Hugging Face folders, read and written under the release's names.
+"""Hugging Face folders, read and written under the original's names.
 
 A folder contains `config.json` and `model.safetensors`, or the `tf_model.h5` or
 `pytorch_model.bin` of earlier versions. Large weights are sharded: an index
-names the file of each one. Weights without a name in the release keep their
+names the file of each one. Weights without a name in the original keep their
 own.
 """
 

@@ -1,10 +1,10 @@
-"""The layers of which the network consists, with the release's names.
+"""The layers of which the network consists, with the original's names.
 
 The path of a variable is the nesting of layer names, so layers are nested like
 the names in a checkpoint. Every layer gets its sizes from the config and
-creates its variables in `build`, in the release's order. Variables are float32;
-matrix products have the policy's compute type. The arithmetic between products
-is in float32; its inputs and results have the type of the first input.
+creates its variables in `build`, in the original's order. Variables are
+float32; matrix products have the policy's compute type. The arithmetic between
+products is in float32; its inputs and results have the type of the first input.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""Names of BERT's variables in the release and in Hugging Face.
+"""Names of BERT's variables in the original and in Hugging Face.
 
-A row is a module: its name in the release, and its kind of variables. Kernels
-are `[in, out]` in the release and `[out, in]` in PyTorch; output layers are
+A row is a module: its name in the original, and its kind of variables. Kernels
+are `[in, out]` in the original and `[out, in]` in PyTorch; output layers are
 `[K, D]` in both.
 """
 

@@ -1,4 +1,4 @@
-"""TensorFlow's name-based checkpoints, the release's own format.
+"""TensorFlow's name-based checkpoints, the original's own format.
 
 A checkpoint is `PREFIX.index` and `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or one
 file of the older "V1". The object-based checkpoints of the TensorFlow Model

@@ -1,7 +1,7 @@
 """Folders of models: what each file says, read once.
 
 A folder of this project describes itself by `bert_config.json`, `vocab.txt`
-and `task.json`, so it can be copied and moved. Folders of the original program,
+and `task.json`, so it can be copied and moved. Folders of the original,
 of Hugging Face and of the TensorFlow Model Garden are read as far as their
 files say something.
 """

@@ -147,7 +147,7 @@ def check_answerable(
             f"{json.dumps(values)}. "
             "The script of the task writes it too, with --do_predict, "
             f"--output_dir={model.path} and the flags of the training. For "
-            "folders of the original program, see docs/migrating_from_tf1.md."
+            "folders of the original, see docs/migrating_from_tf1.md."
         )
     labels = description.labels
     if task in description_lib.WITH_LABELS and labels:

@@ -198,7 +198,7 @@ def table_1(plan: recipes.Plan) -> Table:
             "The paper has no score of WNLI, which is the majority's or less; "
             "GLUE's server needs its file.",
             "The paper's restarts of LARGE are several; here five. Its length "
-            "is not given; 128 is the release's.",
+            "is not given; 128 is the original's.",
         ],
     )
 

@@ -2,7 +2,7 @@
 
 Paragraphs are split into windows as `tasks.squad.squad_features` does. The
 answer is the best of all spans of at most `max_answer_length` pieces; the
-release searches only among the `n_best_size` best starts and ends of a window.
+original searches only among the `n_best_size` best starts and ends of a window.
 Its text is the part of the paragraph that the pieces cover.
 """
 

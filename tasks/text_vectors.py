@@ -1,6 +1,6 @@
 """Vectors of lines of text: their tokens, hidden layers, pooling and files.
 
-Source: extract_features.py of the release for the lines, their separator and
+Source: extract_features.py of the original for the lines, their separator and
 their truncation; alignment and pooling are additions.
 """
 

@@ -55,13 +55,8 @@ def test_readme_leads_to_every_page():
     assert pages - linked == set()
 
 
-def test_readme_states_the_lengths_of_the_files_to_read_first():
-    text = (documented.ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[(\S+\.py)\]\(\1\) \| .* \| (\d+) \|$", text, re.M)
-    assert len(rows) == 5
-    for name, stated in rows:
-        count = len((documented.ROOT / name).read_text().splitlines())
-        assert count == pytest.approx(int(stated), rel=0.1), name
+def test_the_readme_is_short():
+    assert len((documented.ROOT / "README.md").read_text().split()) <= 1100
 
 
 @pytest.mark.parametrize("name", _PAGES)

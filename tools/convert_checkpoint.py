@@ -1,4 +1,4 @@
-"""Converts a model to the release's or Hugging Face's format, and describes it.
+"""Converts models to the original's or Hugging Face's format; describes them.
 
 For example:
 
@@ -80,7 +80,7 @@ class Options:
     )
     labels: tuple[str, ...] | None = flags.Group.MODEL.optional(
         "Labels of a classifier or tagger, comma-separated, in the order of "
-        "the outputs: that of get_labels in the original program."
+        "the outputs: that of get_labels in the original."
     )
     problem_type: str | None = flags.Group.MODEL.optional(
         "Kind of the outputs of a classifier: one label of a text, any number "

@@ -1,6 +1,6 @@
 """Checkpoint saving and resuming: the latest ones, and the best.
 
-A run's folder contains `model.ckpt-N` with the release's variable names, with
+A run's folder contains `model.ckpt-N` with the original's variable names, with
 moments and step; for each, the state for an exact resume in
 `model.ckpt-N.state.json`; and the best weights by a held-out metric in `best/`.
 """

@@ -1,6 +1,6 @@
 """Options of training programs and their flags, without TensorFlow.
 
-A flag that the release has too keeps its name and default.
+A flag that the original has too keeps its name and default.
 """
 
 import dataclasses
@@ -88,7 +88,7 @@ class TpuOptions:
         8, "For compatibility: all cores of the TPU are used."
     )
     iterations_per_loop: int = flags.Group.TPU.count(
-        1000, "Accepted as in the release's commands; has no effect."
+        1000, "Accepted as in the original's commands; has no effect."
     )
 
 
@@ -121,8 +121,9 @@ class TrainingOptions(TpuOptions):
     )
     init_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Checkpoint to start from: folder, prefix or file of weights, of the "
-        "original program, Hugging Face or the Model Garden. Only its "
-        "weights are used. A checkpoint in --output_dir takes precedence."
+        "original (google-research/bert), Hugging Face or the Model Garden. "
+        "Only its weights are used. A checkpoint in --output_dir takes "
+        "precedence."
     )
     train_batch_size: int = flags.Group.TRAINING.count(
         32,
@@ -137,7 +138,7 @@ class TrainingOptions(TpuOptions):
     )
     optimizer: str = flags.Group.TRAINING.flag(
         "adamw",
-        "adamw: the release's Adam with weight decay; lamb: the same with "
+        "adamw: the original's Adam with weight decay; lamb: the same with "
         "layer-wise learning rates, for very large batches.",
         choices=("adamw", "lamb"),
         changes_result=True,
@@ -150,7 +151,7 @@ class TrainingOptions(TpuOptions):
         changes_result=True,
     )
     adam_bias_correction: bool = flags.Group.TRAINING.switch(
-        "Correct the bias of Adam's moments; the release does not.",
+        "Correct the bias of Adam's moments; the original does not.",
         changes_result=True,
     )
     weight_decay: float = flags.Group.TRAINING.flag(
@@ -246,9 +247,9 @@ class TrainingOptions(TpuOptions):
         "auto",
         "true: compile complete passes of training, evaluation and prediction "
         "with XLA; false: do not use XLA; auto: complete passes on GPUs, and "
-        "for long training in float32 on CPUs without AVX-512; elsewhere the "
-        "arithmetic between matrix products. The choices differ in the last "
-        "bits of their results.",
+        "for training of 300 steps or more in float32 on CPUs without "
+        "AVX-512; elsewhere the arithmetic between matrix products. The "
+        "choices differ in the last bits of their results.",
         choices=("auto", "true", "false"),
         changes_result=True,
     )

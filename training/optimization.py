@@ -1,4 +1,4 @@
-"""The release's learning-rate schedule and its Adam with weight decay."""
+"""The original's learning-rate schedule and its Adam with weight decay."""
 
 import dataclasses
 import math

@@ -1,7 +1,7 @@
 """Record schemas: features, writing and parsing.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
-and types of the release, so that either program reads the other's files.
+and types of the original, so that either program reads the other's files.
 
 Importing this module does not import TensorFlow.
 """

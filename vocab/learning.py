@@ -1,6 +1,6 @@
 """Vocabulary learning: word counts, byte-pair encoding, entry selection.
 
-The release does not include the program that created its vocabularies. This
+The original does not include the program that created its vocabularies. This
 module counts the words of `BasicTokenizer` and learns more pieces than
 requested by byte-pair encoding. `WordpieceTokenizer` takes the longest piece
 and seldom uses some of them, so the least used pieces are dropped.

@@ -1,4 +1,4 @@
-"""Tokenizer of the release: the reference from text to word pieces.
+"""Tokenizer of the original: the reference from text to word pieces.
 
 There are two steps: `BasicTokenizer` splits text into words and punctuation
 marks, `WordpieceTokenizer` splits each of those into pieces of a vocabulary.

@@ -64,8 +64,8 @@ class SentenceOptions:
     long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
         "Treatment of text that is too long. head: keep its beginning, as "
-        "released; head_tail: keep both ends; windows: read all of it in "
-        "windows that overlap by half, and average their predictions.",
+        "in the original; head_tail: keep both ends; windows: read all of it "
+        "in windows that overlap by half, and average their predictions.",
         choices=sentence_pairs.LONG_TEXT,
         of_model=True,
     )

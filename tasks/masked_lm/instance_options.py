@@ -46,12 +46,12 @@ class InstanceOptions:
     masking: str = _PAIRS.flag(
         "80,10,10",
         "Percentages of predicted tokens that become [MASK], are kept, and "
-        "become a random token (not in the release).",
+        "become a random token (not in the original).",
     )
     dynamic_masking: bool = _PAIRS.switch(
         "Write unmasked pairs, which run_pretraining.py masks anew in each "
         "epoch; the default of dupe_factor is then 1 (not in the "
-        "release)."
+        "original)."
     )
     dupe_factor: int = _PAIRS.count(10, "Passes over the text.")
 

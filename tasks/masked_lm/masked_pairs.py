@@ -1,7 +1,7 @@
 """Masked sentence pairs for pre-training.
 
 Source: Devlin et al. 2019, §3.1 and App. A.1, A.2. For the same text, flags
-and seed the instances are those of create_pretraining_data.py of the release,
+and seed the instances are those of create_pretraining_data.py of the original,
 in its order. This fixes the order of all random draws: an additional, missing
 or earlier draw changes all that follow.
 

@@ -34,8 +34,8 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     answer_alignment: str = flags.Group.TRAINING.flag(
         squad_examples.WORD,
         "The label of an answer to train on: its first occurrence in the words "
-        "at answer_start, as released; or that at answer_start, for text "
-        "without spaces between words.",
+        "at answer_start, as in the original; or that at answer_start, for "
+        "text without spaces between words.",
         choices=squad_examples.ALIGNMENTS,
         changes_result=True,
     )

@@ -10,7 +10,7 @@ import pytest
 from modeling import checkpoints
 from tests.support import serving_client
 
-_READ = r"Checkpoints of the release .* are read, .*model\.safetensors"
+_READ = r"Checkpoints of the original .* are read, .*model\.safetensors"
 _LFS = (
     b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4400\n"
 )
@@ -66,7 +66,9 @@ def _refusal(name):
 def test_a_zip_file_is_named_by_its_parts(name, parts, kind):
     _zip(name, *parts)
     message = _refusal(name)
-    assert message.startswith(f"{name!r} is {kind}. Checkpoints of the release")
+    assert message.startswith(
+        f"{name!r} is {kind}. Checkpoints of the original"
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_a_file_is_named_by_its_first_bytes_or_its_ending(name, start, kind):
         file.write(start + bytes(200))
     message = _refusal(name)
     assert message.startswith(f"{name!r} is {kind}")
-    assert "Checkpoints of the release" in message
+    assert "Checkpoints of the original" in message
 
 
 @pytest.mark.parametrize(
