@@ -288,6 +288,12 @@ def _write_huggingface(
             "Hugging Face's BERT supports neither models trained from left to "
             "right nor a BiLSTM (--bilstm_head)."
         )
+    if description.task not in (None, *description_lib.TASKS):
+        raise ValueError(
+            f"Hugging Face's BERT has no class for the task "
+            f"{description.task!r}, whose output layer would be lost. "
+            "--output_format=release keeps it."
+        )
     is_tagger = description.task == description_lib.TAGGING
     hint = name_tables.TOKEN_CLASSIFICATION if is_tagger else None
     architectures = name_tables.architectures(variables, hint)

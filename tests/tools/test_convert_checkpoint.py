@@ -361,6 +361,15 @@ def test_a_left_to_right_model_stays_in_the_release_s_format(tmp_path):
     assert _description(kept) == task
 
 
+def test_a_model_of_a_task_of_its_own_stays_in_the_release_s_format(tmp_path):
+    task = {"task": "rating", "num_ratings": 5}
+    run = _saved(tmp_path / "run", _classifier(1), task=task)
+    with pytest.raises(ValueError, match="no class for the task 'rating'"):
+        _convert(run, tmp_path / "hf", "huggingface")
+    kept = _convert(run, tmp_path / "kept", "release")
+    assert _description(kept).items() >= task.items()
+
+
 def test_another_vocabulary_than_beside_is_refused(tmp_path):
     folder = _from_golden("model", tmp_path / "hf", "huggingface")
     lines = pathlib.Path(_VOCABULARY).read_text(encoding="utf-8").split("\n")
