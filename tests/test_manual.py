@@ -1,5 +1,7 @@
 """Links of the manual: between its pages, and to files that exist."""
 
+import dataclasses
+import importlib.util
 import re
 
 import pytest
@@ -57,6 +59,36 @@ def test_readme_leads_to_every_page():
 
 def test_the_readme_is_short():
     assert len((documented.ROOT / "README.md").read_text().split()) <= 1100
+
+
+def _site():
+    spec = importlib.util.spec_from_file_location(
+        "manual_site", documented.ROOT / ".ci/manual.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_website_has_every_page_and_every_flag():
+    site = _site()
+    nav = str(site.navigation())
+    pages = (documented.ROOT / "docs").glob("*.md")
+    assert [p.name for p in pages if f"'docs/{p.name}'" not in nav] == []
+    text = site.flags_page()
+    for name in documented.programs():
+        section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        options = documented.module(name).Options
+        stated = re.findall(r"^- `--(?:\[no\])?(\w+)` \(", section, re.M)
+        assert sorted(stated) == sorted(
+            field.name for field in dataclasses.fields(options)
+        )
+
+
+def test_the_website_shows_modules_that_exist():
+    for package, modules in _site().API.items():
+        for module in modules:
+            assert (documented.ROOT / package / f"{module}.py").exists()
 
 
 @pytest.mark.parametrize("name", _PAGES)
