@@ -1,6 +1,7 @@
 """Packages named in pyproject.toml and in the files of requirements."""
 
 import pathlib
+import runpy
 import tomllib
 
 import pytest
@@ -15,10 +16,19 @@ def _packages(name):
 
 
 def test_the_packages_of_the_project_are_those_of_requirements():
-    assert _PROJECT["project"]["dynamic"] == ["dependencies"]
-    dynamic = _PROJECT["tool"]["setuptools"]["dynamic"]
-    assert dynamic == {"dependencies": {"file": ["requirements/base.txt"]}}
-    assert "tensorflow==" in "".join(_packages("requirements/base.txt"))
+    packages = _packages("requirements/base.txt")
+    assert _PROJECT["project"]["dependencies"] == packages
+    assert "tensorflow==" in "".join(packages)
+
+
+def test_pip_install_refuses_and_says_what_to_install():
+    build = _PROJECT["build-system"]
+    path = _ROOT / build["backend-path"][0] / f"{build['build-backend']}.py"
+    backend = runpy.run_path(str(path))
+    for hook in ("build_wheel", "build_editable", "build_sdist"):
+        with pytest.raises(SystemExit, match=r"requirements/base\.txt"):
+            backend[hook]("folder", config_settings=None)
+    assert _PROJECT["tool"]["uv"] == {"package": False}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +38,7 @@ def test_the_packages_of_the_project_are_those_of_requirements():
         ("export", "requirements/export.txt"),
         ("beam", "requirements/beam.txt"),
         ("dev", "requirements/dev.txt"),
+        ("docs", "requirements/docs.txt"),
     ],
 )
 def test_extras_are_those_of_their_requirements(extra, name):
