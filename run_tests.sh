@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up .venv where it is missing, checks style and types, runs the tests.
 #
-#   ./run_tests.sh                 the fast suite
+#   ./run_tests.sh                 all tests but those of the groups below
+#   ./run_tests.sh --fast          without the runs of scripts
 #   ./run_tests.sh -m slow         another group: slow, shared, peer, gpu
 #   ./run_tests.sh tests/vocab     some of it; arguments go to pytest
 set -euo pipefail

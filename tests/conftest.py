@@ -22,6 +22,15 @@ hypothesis.settings.load_profile("any_load")
 _TESTS = pathlib.Path(__file__).parent
 
 
+def pytest_addoption(parser):
+    """Adds the option that leaves out end-to-end tests."""
+    parser.addoption(
+        "--fast",
+        action="store_true",
+        help="leave out the tests that are marked integration",
+    )
+
+
 def pytest_configure(config):
     """Hides GPUs, also from programs that tests start, unless `-m gpu`."""
     if not re.search(r"(?<!not )\bgpu\b", config.option.markexpr):
@@ -32,12 +41,16 @@ def pytest_configure(config):
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
-def pytest_collection_modifyitems(items):
-    """Puts the tests of scripts first.
+def pytest_collection_modifyitems(config, items):
+    """Puts the tests of scripts first, and leaves tests out if asked.
 
     Their files take longest: the last file decides when all processes end.
     """
     items.sort(key=lambda item: item.path.parent != _TESTS)
+    if config.option.fast:
+        slower = [i for i in items if i.get_closest_marker("integration")]
+        config.hook.pytest_deselected(items=slower)
+        items[:] = [i for i in items if not i.get_closest_marker("integration")]
 
 
 @pytest.fixture(autouse=True)

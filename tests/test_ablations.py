@@ -8,7 +8,7 @@ from modeling import checkpoints
 from tests.support import toy_sentences as toy
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_left_to_right_model_with_a_bilstm_learns(tmp_path):
     given = {"attention": "causal", "bilstm_head": True}
     toy.run(tmp_path, do_train=True, do_eval=True, num_train_epochs=2, **given)

@@ -38,7 +38,7 @@ def _write(path, count, seed):
     return ratings
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     script = _script(tmp_path)
     assert issubclass(script.BertForRating, heads.BertForSequenceClassification)

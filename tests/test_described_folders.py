@@ -109,7 +109,7 @@ def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
 # ---- Evaluation and prediction
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_tagger_keeps_its_context_and_length(tmp_path, caplog):
     caplog.set_level("INFO")
     toy_tagging.write_all(tmp_path, num_sentences=60)
@@ -147,7 +147,7 @@ def test_a_classifier_keeps_its_treatment_of_long_texts(classifier, tmp_path):
     assert _description(moved)["long_text"] == "head_tail"
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_multi_label_model_keeps_its_kind(tmp_path):
     multi = {"problem_type": "multi_label"}
     stages = {"do_train": True, "do_predict": True, "num_train_epochs": 0.5}
@@ -159,7 +159,7 @@ def test_a_multi_label_model_keeps_its_kind(tmp_path):
     assert (moved / "predictions.jsonl").read_text() == want
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("threshold", ["-1.5", "auto"])
 def test_a_model_of_squad_2_keeps_its_version_and_threshold(
     tmp_path, threshold

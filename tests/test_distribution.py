@@ -96,7 +96,7 @@ def one_device(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "changes",
     [
@@ -114,14 +114,14 @@ def test_a_run_does_not_depend_on_what_shares_its_batches(
     _check_alike(tmp_path, one_device)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_lamb_does_not_depend_on_the_devices_either(tmp_path):
     _finish(tmp_path / "one", optimizer="lamb")
     _finish(tmp_path / "two", optimizer="lamb", num_cpu_devices=2)
     _check_alike(tmp_path / "two", tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_stop_on_two_devices_changes_nothing(tmp_path):
     changes = {"num_cpu_devices": 2, "dropout": True, "num_train_steps": 150}
     _finish(tmp_path / "unbroken", **changes)
@@ -144,7 +144,7 @@ def _wait_for_step(folder, processes, step):
     raise AssertionError((folder / "log-0").read_text()[-3000:])
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_lost_worker_ends_the_other(tmp_path, lost):
     changes = {"workers": 2, "num_train_steps": 100_000, "log_every_steps": 9}
@@ -168,7 +168,7 @@ def test_a_lost_worker_ends_the_other(tmp_path, lost):
     assert steps == [9 * n for n in range(1, len(steps) + 1)]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
     toy.write_config(tmp_path / "bert_config.json", intermediate_size=19)
     toy.run(tmp_path, num_train_steps=1)

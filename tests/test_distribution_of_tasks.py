@@ -202,7 +202,7 @@ def _check_same_weights(folder, other):
             )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "make", [_classifier, _trials, _squad, _swag, _tagger, _feature_tagger]
 )
@@ -239,7 +239,7 @@ def _features(folder):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_two_workers_extract_what_one_does_and_one_of_them_writes(tmp_path):
     for name, number in (("one", 1), ("two", 2)):
         _finish(tmp_path / name, _features, number, common={})
@@ -267,7 +267,7 @@ def test_two_workers_extract_what_one_does_and_one_of_them_writes(tmp_path):
                 )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("make", [_classifier, _squad])
 def test_two_devices_answer_as_one_does(tmp_path, make):
     # As above, each packs, or cuts the padding of, its own rows of a batch.
@@ -277,7 +277,7 @@ def test_two_devices_answer_as_one_does(tmp_path, make):
     _check_same_answers(tmp_path / "two", tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_workers_without_a_shared_folder_miss_its_records(tmp_path):
     script, named = _classifier(tmp_path)
     processes = []

@@ -14,7 +14,7 @@ from tests.support import (
     toy_tagging,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.integration
 
 _STAGES = {**programs.STAGES, "log_every_steps": 1}
 _SHORT = {**_STAGES, "num_train_epochs": 0.5}

@@ -131,7 +131,7 @@ def test_pooled_vectors_are_made_of_all_tokens(tmp_path):
         np.testing.assert_allclose(values[0], expected.mean(0), atol=_TOLERANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_words_have_the_vector_of_their_first_token(tmp_path):
     tokens = _records(_EXPECTED)[1]["features"]
     places = {"never": 4, "pitch,": 10}

@@ -109,7 +109,7 @@ def test_weights_that_are_not_finite_are_not_evaluated(trained, tmp_path):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     for file in out.glob("model.ckpt-60*"):
         file.unlink()
@@ -148,7 +148,7 @@ def test_records_are_made_again_only_if_something_changed(trained, out):
     assert (out / "eval.tf_record").stat().st_mtime_ns != before
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_windows_answer_once_for_a_text(trained, tmp_path):
     out = tmp_path / "windows"
     windows = {"max_seq_length": 6, "long_text": "windows", "output_dir": out}
@@ -169,7 +169,7 @@ def _write_labels(folder, count, labels):
     toy.write_tsv(folder / "data/dev.tsv", rows[:33])
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_several_labels_are_chosen_by_average_precision(tmp_path):
     _write_labels(tmp_path, 20, {"yes": "yes,said", "no": ""})
     out = toy.run(
@@ -195,7 +195,7 @@ def test_several_labels_are_chosen_by_average_precision(tmp_path):
         assert row["labels"] == likely
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
     data = toy.write_data(tmp_path / "data", train=toy.sentences(80, seed=1))
     (data / "dev.tsv").unlink()
@@ -447,7 +447,7 @@ def _trials(trained, out, **grid):
 _RATES = ("1e+30", "0.001")
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("num_runs", [1, 2])
 def test_trials_go_on_after_one_whose_loss_is_not_finite(
     tmp_path, caplog, num_runs
@@ -478,7 +478,7 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
     assert [path.parent.name for path in answers] == [good]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_trials_of_a_grid(trained, tmp_path):
     out = tmp_path / "trials"
     summary = _trials(
@@ -517,7 +517,7 @@ def test_trials_of_a_grid(trained, tmp_path):
     assert toy.results(tmp_path / "alone") == toy.results(fourth)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_stops_early_and_uses_the_best(tmp_path):
     out = toy.run(
         tmp_path,
@@ -561,7 +561,7 @@ def _trained_on(trained, out, **changes):
     return checkpoints.read(start), checkpoints.read(after)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
     before, after = _trained_on(
         trained, tmp_path / "out", freeze_layers=1, num_train_epochs=0.15

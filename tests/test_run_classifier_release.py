@@ -71,7 +71,7 @@ def test_predictions_are_the_release_s(tmp_path, batch_size):
     assert len(answers) == 1 + len(golden)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_mnli_answers_for_all_its_sets(tmp_path):
     data = tmp_path / "MNLI"
     shutil.copytree(_INPUTS / "MNLI", data)

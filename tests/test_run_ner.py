@@ -63,7 +63,7 @@ def test_grammar_is_learnt_by_fine_tuning(learned):
     assert programs.results(learned / "test_results.txt")["test_f1"] > 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_grammar_is_learnt_from_features(folder):
     changes = {"learning_rate": 1e-2, "num_train_epochs": 8, **_FEATURES}
     toy.run(folder, **{**_LEARNING, **changes})
@@ -95,7 +95,7 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert 0 < results["eval_loss"] < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_training_file_decides_the_scheme_of_all_files(folder):
     # The letters of the dev file alone would be types.
     (folder / "train.txt").write_text("a I-I\nb E-I\n\nc I-E\n")
@@ -240,7 +240,7 @@ def test_labels_that_are_types_are_scored_and_written_in_iob2(learned, folder):
     assert {kind for kind, _ in found} <= {"LOC", "ORG", "PER"}
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_labels_of_bilou_are_whole_entities(folder):
     for name in ("train.txt", "valid.txt"):
         rows = toy.bilou((folder / name).read_text())
@@ -392,7 +392,7 @@ def test_words_without_tags_keep_the_answers_of_the_dev_set(
     assert len(answers[0].split(" ")) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_schemes_and_columns_of_files_do_not_matter(folder):
     changes = {**_SHORT, "num_train_epochs": 0.1, "do_eval": False}
     toy.run(folder, **changes)
@@ -419,7 +419,7 @@ def _rewrite_as_iobes(path):
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_features_train_the_head_alone(folder):
     flags = {"do_eval": True, "do_predict": False, **_FEATURES}
     toy.run(folder, do_train=True, num_train_epochs=0.1, **flags)

@@ -103,8 +103,8 @@ def test_results_have_the_layout_of_the_release(unbroken):
     ("step", "event"),
     [
         (4, "report_training"),
-        pytest.param(8, "report_evaluation", marks=pytest.mark.slow),
-        pytest.param(13, "report_evaluation", marks=pytest.mark.slow),
+        pytest.param(8, "report_evaluation", marks=pytest.mark.integration),
+        pytest.param(13, "report_evaluation", marks=pytest.mark.integration),
     ],
 )
 def test_sigterm_then_the_same_command_gives_the_same_run(
@@ -122,7 +122,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     toy.check_same_run(tmp_path, unbroken, 13)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     tmp_path, monkeypatch
 ):
@@ -144,7 +144,7 @@ def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     assert saved == [2, 4, 5]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "changes",
     [
@@ -175,7 +175,7 @@ def test_packed_pairs_make_the_same_updates(tmp_path, caplog, changes):
         np.testing.assert_allclose(value, weights[1][name], atol=2e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
     names = ("whole", "stopped")
     for name in names:
@@ -206,7 +206,7 @@ def _kill_when_reported(process, folder, step):
     process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     process = toy.start(tmp_path, **_FLAGS)
     _kill_when_reported(process, tmp_path, 6)
@@ -217,7 +217,7 @@ def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     assert not list((tmp_path / "out").glob(".*partial*"))
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_lowest_held_out_loss_is_kept_and_ends_a_run(tmp_path):
     # At this rate the loss soon rises.
     toy.run(
@@ -254,7 +254,7 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     assert caplog.text.count("this command is for 9 steps") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("objective", "precision"),
     [
@@ -315,7 +315,7 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
         assert re.search(f"{name} was .* and is {value}", caplog.text), name
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_skipped_steps_are_left_out_of_means_and_told_of(
     tmp_path, monkeypatch, caplog
 ):
@@ -356,7 +356,7 @@ def _run_to_infinity(folder, **changes):
     return str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     message = _run_to_infinity(tmp_path, save_checkpoints_steps=1)
     step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
@@ -391,7 +391,7 @@ def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
         assert float(found[name]) == pytest.approx(float(value), abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_training_of_an_encoder_starts_with_new_heads(
     tmp_path, unbroken, caplog
 ):
@@ -420,7 +420,7 @@ def test_training_of_an_encoder_starts_with_new_heads(
         )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     (tmp_path / "again").mkdir()
     named = toy.flags_of(tmp_path)["input_file"]
@@ -430,7 +430,7 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     assert "records is named twice and read once" in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     values = checkpoints.read(str(toy.GOLDEN / "optimizer" / "train12.ckpt"))
     values["global_step"] = np.int64(1_000_000)

@@ -35,7 +35,7 @@ def _check_no_file_is_partial(out):
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
     unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
     assert toy.start(unbroken, **_LONG).wait() == 0
@@ -96,7 +96,7 @@ def _run_until(folder, name, number=1, **named):
             toy.run(folder, **named)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
     named = {
         "do_eval": True,
@@ -119,7 +119,7 @@ def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
     assert best[0].read_text() == best[1].read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_folder_takes_one_run_at_a_time(tmp_path):
     lock = tmp_path / "out" / ".lock"
     first = toy.start(tmp_path, num_train_steps=10**6)
@@ -139,7 +139,7 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path):
     assert not lock.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_two_commands_in_a_folder_share_one_schedule(tmp_path, caplog):
     longer = toy.random_examples(num_examples=30, seq_length=14, seed=2)
     toy.write_records(tmp_path / "long", longer)
@@ -161,7 +161,7 @@ def test_two_commands_in_a_folder_share_one_schedule(tmp_path, caplog):
     assert reported[-1]["learning_rate"] == pytest.approx(1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_stop_of_the_second_command_changes_nothing(tmp_path):
     for name in ("unbroken", "stopped"):
         toy.run(tmp_path / name, num_train_steps=10, stop_at_step=4)
@@ -184,7 +184,7 @@ def _cut(path):
     path.write_bytes(path.read_bytes()[:-9])
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("part", "damage"),
     [
@@ -210,7 +210,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
         toy.run(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path):
     toy.run(tmp_path, num_train_steps=10)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -79,7 +79,7 @@ def test_records_to_predict_are_those_of_the_release(golden):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_answers_without_padding_do_not_depend_on_the_batch(golden, tmp_path):
     case, _ = golden
     answers = []
@@ -322,7 +322,7 @@ def test_training_on_empty_paragraphs_alone_is_refused(tmp_path):
             )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
     whole, parts = trained / "out", tmp_path / "parts"
     shutil.copytree(whole, parts)
@@ -337,7 +337,7 @@ def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_best_threshold_is_found_and_used(tmp_path):
     out = toy_squad.run(
         tmp_path,

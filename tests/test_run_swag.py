@@ -61,7 +61,7 @@ def trained(trained_once, tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_learns_what_a_right_ending_is(tmp_path):
     toy.write(tmp_path / "train.csv", toy.copying(400, seed=1))
     toy.write(tmp_path / "val.csv", toy.copying(100, seed=2))
@@ -96,7 +96,7 @@ def test_learns_what_a_right_ending_is(tmp_path):
     assert probs.argmax(1).tolist() == [int(row[1]) for row in rows[1:]]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_encoder_of_a_trained_model_is_exported(trained):
     version = export_model.run(
         export_model.Options(
@@ -110,7 +110,7 @@ def test_the_encoder_of_a_trained_model_is_exported(trained):
     assert got.shape == (1, 32) and np.isfinite(got).all()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
     _run(trained, do_eval=True, do_predict=True)
     before = programs.results(trained / "out/eval_results.txt")
@@ -131,7 +131,7 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     text = "label,sent1,sent2,A,B\n1,wa,,wb,wa\n0,wc,,wc,wd\n"
     for name in ("train.csv", "dev.csv"):
@@ -178,7 +178,7 @@ def test_records_depend_on_the_data_and_the_choices(tmp_path):
     assert made_from("A,B") != first
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
     stored = checkpoints.read(str(trained / "out"))
     new = "cls/multiple_choice/output_weights"

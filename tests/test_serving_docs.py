@@ -65,7 +65,7 @@ def _served(folder, script):
         process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_server_of_the_page_answers_over_http(tmp_path):
     run = serving_client.golden_classifier(tmp_path / "mrpc")
     version = export_model.run(
@@ -95,7 +95,7 @@ def test_the_server_of_the_page_answers_over_http(tmp_path):
         assert (status, "out of bounds" in reply["error"]) == (400, True)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_server_of_the_page_answers_questions_on_empty_contexts(tmp_path):
     run = serving_client.golden_model(tmp_path / "squad")
     serving_client.describe(

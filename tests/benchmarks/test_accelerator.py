@@ -8,7 +8,7 @@ from benchmarks import accelerator
 from tests.support import programs, toy_config
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_report_has_every_section(tmp_path):
     config = toy_config.write(tmp_path / "toy.json", max_position_embeddings=32)
     report = tmp_path / "report.md"

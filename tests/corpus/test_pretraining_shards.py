@@ -240,7 +240,7 @@ def _command(text, output):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_run_killed_at_any_moment_resumes_to_the_same_records(tmp_path):
     text = _write_text(tmp_path / "text.txt", _documents(400))
     folder = tmp_path / "out"

@@ -100,7 +100,9 @@ def _start(script, work):
     "users",
     [
         ["processes"],
-        pytest.param(["counting", "preparation"], marks=pytest.mark.slow),
+        pytest.param(
+            ["counting", "preparation"], marks=pytest.mark.integration
+        ),
     ],
 )
 def test_workers_end_with_their_parent(tmp_path, users):

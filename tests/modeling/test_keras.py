@@ -42,7 +42,7 @@ def test_a_saved_model_is_loaded_without_custom_objects(tmp_path, model):
         np.testing.assert_array_equal(after[name], variable, err_msg=name)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_functional_classifier_is_fitted_and_saved(tmp_path):
     keras.utils.set_random_seed(0)
     ids = keras.Input([None], dtype="int32")
@@ -82,7 +82,7 @@ def test_evaluation_computes_the_logits_of_words_in_float32():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_the_example_of_the_manual_runs(tmp_path, monkeypatch):
     page = (_ROOT / "docs/keras.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.S)

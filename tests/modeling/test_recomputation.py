@@ -46,7 +46,7 @@ def _gradients_of(model, mode, *, recompute):
     return mode.compiled(compute)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("mode", compilation.ExecutionMode)
 def test_gradients_are_the_same_with_dropout(model, mode, monkeypatch):
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
@@ -129,7 +129,7 @@ def _measure(mode, precision, *, recompute):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("mode", _COMPILED)
 def test_layers_run_a_second_time_and_need_less_memory(mode, precision):

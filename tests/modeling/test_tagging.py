@@ -122,7 +122,7 @@ def test_variables_of_the_head_have_names_and_gradients():
     assert all(np.abs(gradient).max() > 0 for gradient in found)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
     real = tf.config.list_logical_devices
     monkeypatch.setattr(

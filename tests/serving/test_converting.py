@@ -118,19 +118,19 @@ _CASES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(("task", "kind"), _CASES)
 def test_litert_computes_what_tensorflow_computes(tmp_path, task, kind):
     _compare(tmp_path / "1", _made(tmp_path, task, kind), _TOLERANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_litert_has_the_exact_gelu(tmp_path):
     made = _made(tmp_path, "classification", hidden_act="gelu_exact")
     _compare(tmp_path / "1", made, _TOLERANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("task", ["classification", "multiple_choice"])
 def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
     tmp_path, task

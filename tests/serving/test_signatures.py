@@ -99,7 +99,7 @@ class _Tags:
         return {"logits": tf.one_hot(input_ids % 3, 3)}
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_word_has_the_tag_of_its_first_piece(tmp_path):
     folder = serving_client.golden_classifier(tmp_path / "run")
     labels = ["O", "B-X", "I-X"]

@@ -97,7 +97,7 @@ def _released_cases():
         return [case for case in json.load(file) if not case["error"]]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("case", _released_cases(), ids=lambda c: c["name"])
 def test_no_answer_of_the_release_has_a_better_score(case):
     length, stride, query = (
@@ -168,7 +168,7 @@ def _by_definition(model, question, context):
     return *best, null - best[0]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("do_lower_case", "num_questions"),
     [
@@ -420,7 +420,7 @@ def test_a_question_on_an_empty_context_has_finite_numbers(answered):
     assert answered["null_odds"].tolist()[1::2] == [1e6, 1e6]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_unusual_requests_are_answered():
     model = _model(max_seq_length=24, doc_stride=5, max_query_length=6)
     assert _ask(model, GivenLogits(), [])["answer"].shape == (0,)

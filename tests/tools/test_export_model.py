@@ -56,7 +56,7 @@ def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
     assert not (tmp_path / "served").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_hidden_layers_are_those_of_the_release(tmp_path, caplog):
     model = serving_client.golden_model(tmp_path / "model")
     config = _GOLDEN / "inputs/bert_config_4layers.json"
@@ -105,7 +105,7 @@ def _exported(tmp_path_factory):
     return _export(model, folder / "bert", layers="-1")
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_random_strings_are_cut_as_by_the_definition(exported):
     encoder = tf.saved_model.load(exported).signatures["serving_default"]
     definition = tokenization.FullTokenizer(_VOCAB)
@@ -128,7 +128,7 @@ def test_random_strings_are_cut_as_by_the_definition(exported):
             assert found == ["[CLS]", *definition.tokenize(text), "[SEP]"]
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_what_training_compiles_is_not_exported(exported):
     saved = saved_model_pb2.SavedModel()
     path = pathlib.Path(exported, "saved_model.pb")

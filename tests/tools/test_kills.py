@@ -111,7 +111,7 @@ def _check_kills(work, arguments, expected, folder, num_kills):
     assert len(left) <= 1, left  # That of a run killed after its last file.
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("output_format", ["release", "huggingface"])
 def test_conversion(tmp_path, model, output_format):
     def options(folder):
@@ -133,7 +133,7 @@ def test_conversion(tmp_path, model, output_format):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_export(tmp_path, model):
     served = tmp_path / "served"
 
@@ -176,7 +176,7 @@ def _download(address, name, folder):
     download.run(download.Options(output_dir=folder), ["bert_tiny"])
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_download(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     name, made = "uncased_L-2_H-128_A-2", tmp_path / "made"
@@ -195,7 +195,7 @@ def test_download(tmp_path, monkeypatch):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_vocabulary_learning(tmp_path):
     text = tmp_path / "text.txt"
     rng = random.Random(2)

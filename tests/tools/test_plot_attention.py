@@ -51,7 +51,7 @@ def options(tmp_path):
     return make
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
     drawn = []
     draw = plot_attention.draw

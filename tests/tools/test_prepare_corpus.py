@@ -48,7 +48,7 @@ def test_markup_read_as_sentences_is_a_warning(tmp_path, caplog):
     assert "Pass" not in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_python_docs_need_no_input(tmp_path):
     options = prepare_corpus.Options(
         input_format="python_docs",

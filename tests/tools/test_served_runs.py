@@ -21,7 +21,7 @@ from tests.support import (
 from tools import export_model, predict
 from vocab import tokenization
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.integration
 # float32 in another order of operations: of `predict`, of exported graphs.
 _PREDICT, _EXPORT = 2e-5, 1e-5
 

@@ -399,7 +399,7 @@ print(time.monotonic() - start)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_batches_end_at_once_on_one_thread(source):
     # The thread of tf.data's autotuning wakes 5.1 s after its start, or later.
     made = subprocess.run(

@@ -105,7 +105,7 @@ def test_the_pooler_of_a_span_model_is_left_as_it_was():
         assert np.array_equal(weights[name], value), name
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_cutting_shared_padding_changes_no_step():
     golden, batches = _released("classifier")
     cut = []

@@ -45,7 +45,7 @@ run_classifier.run(toy.parse(json.loads(sys.argv[1])))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_two_devices_answer_as_one(tmp_path):
     one = toy.run(
         tmp_path,
@@ -308,7 +308,7 @@ def test_padding_and_missing_rows_change_nothing(hidden):
     assert hidden.compute([[4] * 9], [[0] * 9], 9).shape == (1, 9, 2, 32)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("num_replicas", [2, 3, 5, 6, 7])
 def test_replicas_share_a_batch(num_replicas):
     """Several devices need a process of their own: they are set at start."""

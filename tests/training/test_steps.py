@@ -191,7 +191,7 @@ def test_checkpoint_has_the_names_and_types_of_the_release(golden_run):
             )
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("mode", "num_parts"),
     [
@@ -207,7 +207,7 @@ def test_steps_of_all_modes_are_those_of_the_release(mode, num_parts):
     _check_against_golden(results, _tensors(trainer))
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_an_overflow_in_float16_changes_nothing_but_the_scale():
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     keras.config.set_dtype_policy("mixed_float16")
@@ -562,7 +562,7 @@ def check_two_replicas(strategy):
     assert float(first) != float(second)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_two_replicas_train_as_one():
     done = programs.python("-c", _TWO_REPLICAS)
     assert done.returncode == 0, done.stderr[-3000:]

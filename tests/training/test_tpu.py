@@ -193,7 +193,7 @@ def _check_builds(trainer, features, num_parts, monkeypatch):
 
 _SLOW = ("left to right", "several labels", "scores", "causal classification")
 _EACH = [
-    pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ())
+    pytest.param(name, marks=pytest.mark.integration if name in _SLOW else ())
     for name in _OBJECTIVES
 ]
 
@@ -220,7 +220,7 @@ def test_a_step_with_other_options_builds_for_a_tpu(options, monkeypatch):
     _check_builds(_trainer(objective, **options), features, 2, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 @pytest.mark.parametrize("num_parts", [1, 2])
 @pytest.mark.parametrize("name", _OBJECTIVES)
 def test_a_step_is_one_program_of_xla(name, num_parts, monkeypatch):

@@ -134,7 +134,7 @@ def test_a_checkpoint_in_the_folder_itself_comes_first(tmp_path):
     assert trials.best_of(options) == options
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO")
     # Pictures of every trial take as long as its training.
