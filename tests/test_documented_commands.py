@@ -8,9 +8,10 @@ import pytest
 
 from tests.support import documented_commands as documented
 
-# Programs of others, with which a line of the manual may begin.
+# Programs of others, with which a line of the manual may begin, and modules
+# that have no flags of this project.
 _ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
-_OTHER_MODULES = {"pytest"}
+_OTHER_MODULES = {"benchmarks.memory", "pytest", "tests.mutation.run"}
 # Files that are run, without flags of this project.
 _SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())

@@ -13,9 +13,11 @@ or a simpler line of code.
 
 import argparse
 import ast
+import collections
 import importlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _LIST = pathlib.Path(__file__).with_name("mutants.toml")
 # Imported once, before the processes of the mutants are forked.
 _LIBRARIES = ("tensorflow", "keras", "hypothesis", "scipy.stats", "pytest")
+_SURVIVED, _KILLED, _TIMED_OUT = "survived", "killed", "timed out"
 
 
 def read_mutants(path: pathlib.Path = _LIST) -> Iterator[tuple[str, str, str]]:
@@ -105,14 +108,18 @@ def _copy(folder: pathlib.Path) -> None:
     (folder / ".venv").symlink_to(_ROOT / ".venv")
 
 
-def _survives(
-    folder: pathlib.Path, files: Sequence[str], arguments: Sequence[str]
-) -> bool:
+def _outcome(
+    folder: pathlib.Path,
+    files: Sequence[str],
+    arguments: Sequence[str],
+    seconds: int,
+) -> str:
     """Runs tests in a forked process, which has the libraries already."""
     import pytest
 
     child = os.fork()
     if child == 0:
+        signal.alarm(seconds)
         os.chdir(folder)
         sys.path[0] = str(folder)
         for name in [*sys.modules]:
@@ -127,25 +134,30 @@ def _survives(
         os._exit(int(code))
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    return code in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+    if code == -signal.SIGALRM:
+        return _TIMED_OUT
+    passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return _SURVIVED if code in passed else _KILLED
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs the mutants; returns the number of survivors, 1 at most."""
+    """Runs the mutants; returns 1 if any survived."""
     words = [*words]
     split = words.index("--") if "--" in words else len(words)
     parser = argparse.ArgumentParser(description="See the docstring.")
     parser.add_argument("--list", type=pathlib.Path, default=_LIST)
     parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--seconds", type=int, default=600, help="per mutant")
     options = parser.parse_args(words[:split])
     arguments = words[split + 1 :] or ["--fast"]
 
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     for library in _LIBRARIES:
         importlib.import_module(library)
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
-    num_run = num_survivors = 0
+    counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         _copy(folder)
@@ -153,24 +165,26 @@ def main(words: Sequence[str]) -> int:
             if options.only not in file:
                 continue
             if fault := fault_of(file, before, after):
-                sys.stdout.write(f"skipped   {file}: {fault}: {before!r}\n")
+                sys.stdout.write(
+                    f"skipped           {file}: {fault}: {before!r}\n"
+                )
                 continue
             path = folder / file
             original = path.read_text(encoding="utf-8")
             path.write_text(original.replace(before, after), encoding="utf-8")
             start = time.monotonic()
-            survives = _survives(folder, tests_of(file), arguments)
+            outcome = _outcome(
+                folder, tests_of(file), arguments, options.seconds
+            )
             path.write_text(original, encoding="utf-8")
-            num_run += 1
-            num_survivors += survives
+            counts[outcome] += 1
             sys.stdout.write(
-                f"{'SURVIVED' if survives else 'killed  '} "
-                f"{time.monotonic() - start:5.0f} s  "
+                f"{outcome:9} {time.monotonic() - start:5.0f} s  "
                 f"{file}: {before!r} -> {after!r}\n"
             )
             sys.stdout.flush()
-    sys.stdout.write(f"{num_survivors} of {num_run} survived.\n")
-    return int(num_survivors > 0)
+    sys.stdout.write(f"{dict(counts)}\n")
+    return int(counts[_SURVIVED] > 0)
 
 
 if __name__ == "__main__":
