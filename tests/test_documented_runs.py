@@ -168,7 +168,7 @@ def _write_text(folder):
 
 def _write_tasks(folder):
     """Writes the data sets."""
-    from tests import toy_tagging
+    from tests.support import toy_tagging
 
     data = folder / "data"
     for target in (data / "glue", folder / "glue"):
@@ -203,7 +203,7 @@ def _write_tasks(folder):
 
 def _write_models(folder):
     """Writes $BERT, a cased one, and the sizes of a model to train."""
-    from tests import toy_tagging
+    from tests.support import toy_tagging
 
     bert = folder / "bert"
     bert.mkdir()

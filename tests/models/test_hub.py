@@ -313,7 +313,7 @@ def test_an_error_of_the_file_system_keeps_its_file(server, tmp_path):
 
 
 def test_a_server_without_the_hub_s_addresses_is_named(monkeypatch, tmp_path):
-    from tests import web_server
+    from tests.support import web_server
 
     with web_server.running() as site:
         hub_server.use(monkeypatch, site.address, tmp_path)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests import toy_sentences
+from tests.support import toy_sentences
 from training import failures
 from training import run as run_lib
 
