@@ -16,7 +16,7 @@ from files import json_text, paths, run_files, writing
 from modeling import checkpoint_files, checkpoints, huggingface_config
 from modeling import config as config_lib
 from models import description as description_lib
-from models import hub
+from models import hub, sentence_encoder
 from vocab import casing, huggingface_tokenizer, tokenization
 
 _TASK_OF_CLASS = {
@@ -119,6 +119,17 @@ class ModelFolder:
         if self.vocab_file is None:
             return None
         return tuple(tokenization.read_entries(self.vocab_file))
+
+    @functools.cached_property
+    def sentence_encoder(self) -> sentence_encoder.SentenceEncoder | None:
+        """The embedding of texts, as the files of sentence-transformers say.
+
+        Raises:
+            ValueError: see `SentenceEncoder.read`.
+        """
+        return sentence_encoder.SentenceEncoder.read(
+            self.path, do_lower_case=self.description.do_lower_case
+        )
 
     def source(self, entry: str) -> str:
         """Names the file that says an entry of the description."""

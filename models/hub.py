@@ -18,6 +18,7 @@ from typing import Self
 
 from files import json_text, messages, run_files
 from modeling import huggingface, huggingface_config
+from models import sentence_encoder
 from vocab import huggingface_tokenizer
 
 _SCHEME = "hf://"
@@ -31,7 +32,8 @@ _SMALL_FILES = (
     "added_tokens.json",
     "special_tokens_map.json",
     "sentence_bert_config.json",
-    "modules.json",
+    sentence_encoder.MODULES,
+    sentence_encoder.SETTINGS,
     "1_Pooling/config.json",
 )
 _CLIENT = "httpx2"  # The logger of huggingface_hub's HTTP client.

@@ -14,13 +14,15 @@ from modeling import config as config_lib
 from models import description as description_lib
 from models import folder as folder_lib
 from models import needs
+from models import sentence_encoder as sentence_encoder_lib
+from serving import embeddings
 from tasks import task as task_lib
 from tasks import text_vectors
 from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features
 from vocab import tokenization
 
-EMBEDDING = "embedding"  # The encoder of any model.
+EMBEDDING = "embedding"  # A sentence encoder, or the encoder of any model.
 
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
 # Independent of the policy and of the precision in training.
@@ -44,7 +46,8 @@ class Model:
         config: the sizes.
         tokenizer: of its vocabulary and casing.
         description: what the files of the folder and the weights say.
-        layers: the hidden layers of an embedding.
+        layers: the hidden layers of an encoder.
+        sentence_encoder: the embedding of a sentence encoder.
     """
 
     task: str
@@ -55,6 +58,7 @@ class Model:
     tokenizer: tokenization.FullTokenizer
     description: description_lib.Description
     layers: tuple[int, ...] = (-1,)
+    sentence_encoder: sentence_encoder_lib.SentenceEncoder | None = None
 
     @property
     def max_seq_length(self) -> int:
@@ -103,6 +107,12 @@ class Model:
         threshold = self.description.null_score_diff_threshold
         return 0.0 if threshold is None else float(threshold)
 
+    @property
+    def similarity(self) -> str:
+        """The similarity of two embeddings: cosine if no file states one."""
+        encoder = self.sentence_encoder
+        return encoder.similarity if encoder else sentence_encoder_lib.COSINE
+
     def _filled(self, options: type[Any]) -> Any:
         # A value that is not described is the default of the release.
         values = {
@@ -124,7 +134,7 @@ def read(
     Args:
         folder: see `ModelFolder.open`.
         best: the best checkpoint of the run instead of the latest.
-        layers: to embed with these layers, whatever the model's task.
+        layers: to return these hidden layers, whatever the model's task.
 
     Raises:
         OSError: a file cannot be read.
@@ -148,7 +158,15 @@ def read(
     description = model.description.completed(shown)
     if kind == huggingface.Reader.kind:
         description = _answering_as_transformers(model, description)
-    task = EMBEDDING if layers is not None else description.task
+    sentence_encoder = None
+    # A model that was fine-tuned for another task answers it.
+    if layers is None and description.task in (
+        None,
+        description_lib.PRETRAINING,
+    ):
+        sentence_encoder = model.sentence_encoder
+    is_encoder = layers is not None or sentence_encoder is not None
+    task = EMBEDDING if is_encoder else description.task
     needs.check_answerable(
         model, description, variables, embeds=task == EMBEDDING
     )
@@ -172,6 +190,7 @@ def read(
         tokenizer=tokenizer,
         description=description,
         layers=layers or (-1,),
+        sentence_encoder=sentence_encoder,
     )
     config.check_length(answering.max_seq_length)
     return answering
@@ -268,7 +287,8 @@ def outputs_of(
     - of a classifier: `probabilities` `[R, K]`, or `score` `[R]`;
     - of a tagger: `probabilities` `[R, T, K]`; of choices: `[R, C]`;
     - of questions: `start_logits` and `end_logits`, each `[R, T]`;
-    - of an encoder: `sequence_output` `[R, T, D]`, the chosen `layers`
+    - of a sentence encoder: `embedding` `[R, D]`;
+    - of another encoder: `sequence_output` `[R, T, D]`, the chosen `layers`
       `[R, T, L, D]` and, if the model has it, `pooled_output` `[R, D]`.
 
     Args:
@@ -284,6 +304,12 @@ def outputs_of(
         outputs = network(input_ids, input_mask, segment_ids)
         if model.task == description_lib.QUESTION_ANSWERING:
             return {k: outputs[k] for k in ("start_logits", "end_logits")}
+        if model.sentence_encoder is not None:
+            hidden = outputs["sequence_output"]
+            embedding = embeddings.embed(
+                hidden, input_mask, model.sentence_encoder
+            )
+            return {"embedding": embedding}
         if model.task == EMBEDDING:
             every = outputs["all_encoder_layers"]
             found = {

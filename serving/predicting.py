@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from files import messages, run_files
 from models import description as description_lib
-from serving import models
+from serving import embeddings, models
 from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
@@ -35,6 +35,8 @@ _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 _POSITIONS = "masked_lm_positions"
 _MOST_SHOWN = 10  # Labels of an answer.
 _NUM_CANDIDATES = 5  # Of each mask.
+_NUMBERS_SHOWN = 5  # Of an embedding.
+_OF_ONE_TEXT_OR_TWO = (description_lib.CLASSIFICATION, models.EMBEDDING)
 
 Example = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -104,6 +106,40 @@ def _show_labels(example: Example, answer: Answer) -> list[str]:
     if "score" in answer:
         return _ranked([("", answer["score"])])
     return _ranked(answer["probabilities"].items(), answer.get("labels", ()))
+
+
+def _encode_sentences(
+    example: Example,
+    model: models.Model,
+    counts: sentence_pairs.TruncationCounts,
+) -> list[Row]:
+    # Each text has a row of its own.
+    texts = [model.tokenizer.tokenize(text) for text in example.values()]
+    rows = sentence_pairs.encode(
+        [(text, []) for text in texts],
+        model.truncation,
+        model.tokenizer,
+        counts,
+    )
+    return [_row(row) for row in rows]
+
+
+def _decode_embeddings(
+    encoded: Encoded, outputs: _Outputs, model: models.Model
+) -> Answer:
+    first, *second = (output["embedding"] for output in outputs)
+    if not second:
+        return {"embedding": list(map(predictions.shortest, first))}
+    similarity = embeddings.similarity(first, second[0], model.similarity)
+    return {"similarity": predictions.shortest(similarity.numpy())}
+
+
+def _show_embeddings(example: Example, answer: Answer) -> list[str]:
+    if "similarity" in answer:
+        return _ranked([("", answer["similarity"])])
+    numbers = answer["embedding"]
+    first = " ".join(f"{number:.4f}" for number in numbers[:_NUMBERS_SHOWN])
+    return [f"  {len(numbers)} numbers: {first} ..."]
 
 
 def _encode_choices(
@@ -332,6 +368,12 @@ _TASKS = {
     description_lib.CLASSIFICATION: _Task(
         ("text_a", "text_b"), _encode_texts, _decode_labels, _show_labels
     ),
+    models.EMBEDDING: _Task(
+        ("text_a", "text_b"),
+        _encode_sentences,
+        _decode_embeddings,
+        _show_embeddings,
+    ),
     description_lib.MULTIPLE_CHOICE: _Task(
         ("first", "second", "endings"),
         _encode_choices,
@@ -383,7 +425,7 @@ def example(task: str, line: str, context: str | None = None) -> Example:
             parts = []
     elif len(names) > 1 and sentence_pairs.SEPARATOR in line:
         parts = list(sentence_pairs.split_pair(line))
-    is_short = task == description_lib.CLASSIFICATION and len(parts) == 1
+    is_short = task in _OF_ONE_TEXT_OR_TWO and len(parts) == 1
     if len(parts) != len(names) and not is_short:
         raise ValueError(
             f"An example of this model is {form(task)}; got "

@@ -10,7 +10,13 @@ import tensorflow as tf
 
 from files import run_files
 from models import description as description_lib
-from serving import graph_tokenizer, models, span_search, token_rows
+from serving import (
+    embeddings,
+    graph_tokenizer,
+    models,
+    span_search,
+    token_rows,
+)
 from tasks import task as task_lib
 from tasks.classification import predictions, sentence_pairs
 
@@ -55,7 +61,9 @@ def make(model: models.Model, network: Any) -> Signatures:
         description_lib.MULTIPLE_CHOICE: _chooser,
         description_lib.QUESTION_ANSWERING: _answerer,
         description_lib.TAGGING: _tagger,
-        models.EMBEDDING: _embedder,
+        models.EMBEDDING: (
+            _sentence_encoder if model.sentence_encoder else _encoder
+        ),
     }
     return makers[model.task](model, compute, tokenizer)
 
@@ -300,7 +308,31 @@ def _tagger(
     return {DEFAULT: tags, IDS: ids}
 
 
-def _embedder(
+def _sentence_encoder(
+    model: models.Model, network: _Network, tokenizer: _Tokenizer
+) -> Signatures:
+    truncation = model.truncation
+
+    def embed(texts):
+        tokens = tokenizer.tokenize(texts)
+        rows = token_rows.fit(tokens, tokens[:, :0], truncation, tokenizer)
+        return network(**rows)
+
+    @text_signature(text_a=_TEXTS)
+    def single(text_a):
+        return embed(text_a)
+
+    @text_signature(text_a=_TEXTS, text_b=_TEXTS)
+    def pairs(text_a, text_b):
+        first, second = (embed(text)["embedding"] for text in (text_a, text_b))
+        similarity = embeddings.similarity(first, second, model.similarity)
+        return {"similarity": similarity}
+
+    ids = id_signature(lambda rows: network(**rows), model)
+    return {DEFAULT: single, PAIRS: pairs, IDS: ids}
+
+
+def _encoder(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     truncation = model.truncation

@@ -89,7 +89,9 @@ def run(options: Options) -> str:
         "max_seq_length": model.max_seq_length,
         "checkpoint": os.path.basename(model.checkpoint),
     }
-    if model.task == models.EMBEDDING:
+    if model.sentence_encoder is not None:
+        described |= dataclasses.asdict(model.sentence_encoder)
+    elif model.task == models.EMBEDDING:
         described["layers"] = list(model.layers)
     if options.format == _SAVED_MODEL:
         made = signatures.make(model, network)

@@ -65,6 +65,23 @@ def golden_model(folder):
     return _golden(folder, "model/tiny.ckpt.*")
 
 
+def golden_sentence_encoder(folder, pooling="mean"):
+    """Makes the folder of a sentence encoder out of the release's model."""
+    _golden(folder, "model/tiny.ckpt.*")
+    # The weights have the output layers of all tasks.
+    describe(folder, task="pretraining", max_seq_length=9)
+    types = ("Transformer", "Pooling", "Normalize")
+    modules = [
+        {"type": f"sentence_transformers.models.{name}", "path": path}
+        for name, path in zip(types, ("", "1_Pooling", "2_N"), strict=True)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    config = json.dumps({"pooling_mode": pooling})
+    (folder / "1_Pooling/config.json").write_text(config)
+    return folder
+
+
 def _golden(folder, weights):
     folder.mkdir()
     golden = _ROOT / "tests/golden"

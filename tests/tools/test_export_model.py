@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from serving import models, predicting
 from tests.support import serving_client
 from tools import export_model
 from vocab import tokenization
@@ -137,3 +138,49 @@ def test_what_training_compiles_is_not_exported(exported):
     functions = graph.graph_def.library.function
     assert len(functions) > 10
     assert not any(f.attr["_XlaMustCompile"].b for f in functions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_a_sentence_encoder_embeds_as_it_predicts(tmp_path, pooling):
+    model = serving_client.golden_sentence_encoder(tmp_path / "model", pooling)
+    version = _export(model, tmp_path / "served")
+    described = json.loads(pathlib.Path(version, "model.json").read_text())
+    assert {
+        k: described[k] for k in ("pooling", "normalize", "similarity")
+    } == {
+        "pooling": pooling,
+        "normalize": True,
+        "similarity": "cosine",
+    }
+    # The second is longer than the model reads.
+    texts = ["it rained", "it rained all day and all night and all day", ""]
+    predictor = predicting.Predictor(models.read(str(model)), 2)
+    expected = predictor.predict(
+        [predictor.encode({"text_a": text}) for text in texts]
+        + [predictor.encode({"text_a": texts[0], "text_b": texts[1]})]
+    )
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    assert got.keys() == {"embedding"}
+    np.testing.assert_allclose(
+        got["embedding"], [row["embedding"] for row in expected[:3]], atol=1e-5
+    )
+    (got,) = serving_client.ask(
+        version, {"text_a": texts[:1], "text_b": texts[1:2]}, signature="pairs"
+    )
+    assert got.keys() == {"similarity"}
+    np.testing.assert_allclose(
+        got["similarity"], [expected[3]["similarity"]], atol=1e-5
+    )
+
+
+@pytest.mark.slow
+def test_layers_of_a_sentence_encoder_are_exported_on_request(tmp_path):
+    model = serving_client.golden_sentence_encoder(tmp_path / "model")
+    (model / "1_Pooling/config.json").write_text('{"pooling_mode": "other"}')
+    with pytest.raises(ValueError, match="the pooling is other"):
+        _export(model, tmp_path / "served")
+    version = _export(model, tmp_path / "served", layers="-1,-2")
+    (got,) = serving_client.ask(version, {"text_a": ["it rained"]})
+    assert np.shape(got["mean"]) == (1, 2, 32)
+    assert "embedding" not in got

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import extract_features
 from modeling import checkpoints
 from serving import predicting
 from tests.support import serving_client
@@ -321,6 +322,71 @@ def test_an_answer_is_shown_as_its_task_shows_it(task, example, answer, rows):
 def test_with_a_context_a_line_is_a_question():
     found = predicting.example("question_answering", "who? ||| what", "a\nb")
     assert found == {"question": "who? ||| what", "context": "a\nb"}
+
+
+# ----------------------------------------------------------------- Embeddings
+
+
+@pytest.fixture(scope="module", name="encoder")
+def _encoder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder") / "run"
+    return serving_client.golden_sentence_encoder(folder)
+
+
+def test_an_embedding_is_the_pooled_last_layer_of_length_1(encoder, tmp_path):
+    text = "it rained all day ."
+    (answer,) = _ask(encoder, text)
+    assert answer.keys() == {"text_a", "embedding"}
+    (tmp_path / "line.txt").write_text(text)
+    extract_features.run(
+        extract_features.Options(
+            input_file=str(tmp_path / "line.txt"),
+            output_file=str(tmp_path / "vectors.jsonl"),
+            init_checkpoint=str(encoder),
+            layers="-1",
+            pooling="mean",
+        )
+    )
+    line = json.loads((tmp_path / "vectors.jsonl").read_text())
+    mean = np.array(line["layers"][0]["values"])
+    np.testing.assert_allclose(
+        answer["embedding"], mean / np.linalg.norm(mean), atol=1e-6
+    )
+
+
+def test_a_pair_is_answered_with_its_similarity(encoder):
+    texts = ["it rained all day .", "rain fell"]
+    pair, first, second = _ask(encoder, " ||| ".join(texts), *texts)
+    assert pair.keys() == {"text_a", "text_b", "similarity"}
+    cosine = np.dot(first["embedding"], second["embedding"])
+    assert pair["similarity"] == pytest.approx(cosine, abs=_TOLERANCE)
+    assert abs(cosine) < 0.999
+    (same,) = _ask(encoder, " ||| ".join([texts[0]] * 2))
+    assert same["similarity"] == pytest.approx(1, abs=1e-6)
+
+
+def test_texts_to_embed_are_cut_at_the_length_of_the_model(encoder, caplog):
+    cut, long = _ask(encoder, "it . it . it . it", "it . it . it . it .")
+    assert cut["embedding"] == pytest.approx(long["embedding"], abs=1e-6)
+    assert "1 of 2 examples are longer than 9 word pieces" in caplog.text
+
+
+def test_the_table_of_an_embedding_has_its_size_and_first_numbers(encoder):
+    (row,) = _ask(encoder, "rain fell")
+    first = " ".join(f"{number:.4f}" for number in row["embedding"][:5])
+    text = _printed(encoder, "rain fell", "rain fell ||| rain fell")
+    assert text == (
+        f"rain fell\n  32 numbers: {first} ...\n\n"
+        "rain fell ||| rain fell\n  1.0000\n\n"
+    )
+
+
+def test_a_fine_tuned_model_answers_its_task_whatever_it_was(tmp_path):
+    model = serving_client.golden_classifier(tmp_path / "run")
+    other = serving_client.golden_sentence_encoder(tmp_path / "encoder")
+    (model / "modules.json").write_bytes((other / "modules.json").read_bytes())
+    (row,) = _ask(model, "it rained")
+    assert row["label"] in {"0", "1"}
 
 
 # --------------------------------------------------------------- Masked words
