@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support import documented_commands as documented
-from tests.support import toy_swag
+from tests.support import serving_client, toy_swag
 
 _GOLDEN = documented.ROOT / "tests" / "golden"
 _LINKED = ("modeling", "recipes", "tests", "vocab")
@@ -238,6 +238,9 @@ def _write_models(folder):
         "--input=bert/bert_model.ckpt --output=data/all-MiniLM-L6-v2",
         "bert",
     )
+    encoder = serving_client.golden_sentence_encoder(folder / "encoder")
+    for name in ("modules.json", "1_Pooling"):
+        (encoder / name).rename(folder / "data/all-MiniLM-L6-v2" / name)
 
 
 def _write_quickstart(folder):

@@ -7,7 +7,7 @@ For example:
 `--model_dir` is the folder of a training run, which states the task, casing,
 lengths and labels. docs/serving.md lists the inputs and outputs of the models.
 A model that was not fine-tuned, or any other with --layers, is exported as an
-encoder.
+encoder; one of sentence-transformers with the embedding that it states.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-r"""Predicts classes, scores, choices, answers, tags or masked words of texts.
+r"""Predicts labels, choices, answers, tags, masks or embeddings of texts.
 
 For example:
 
@@ -6,6 +6,7 @@ For example:
   python -m tools.predict --model=squad --context_file=paragraph.txt
   python -m tools.predict --model=ner --input_file=lines.txt --format=json
   python -m tools.predict --model=$BERT "The capital of France is [MASK]."
+  python -m tools.predict --model=$ENCODER "It rained. ||| There was rain."
 
 `--model` is the --output_dir of a script, or the folder of a released or
 Hugging Face model. ` ||| ` separates the two texts of a pair; a question and
