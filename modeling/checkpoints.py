@@ -192,7 +192,24 @@ def variables_by_name(model: "keras.Model") -> "dict[str, keras.Variable]":
 def load(
     model: "keras.Model", path: str, *, new: Sequence[str] = ()
 ) -> LoadReport:
-    """Loads a checkpoint into a model, by name.
+    """Loads a checkpoint into a model, by name; see `load_from`.
+
+    Args:
+        model, new: as for `load_from`.
+        path: any path that `find` accepts.
+
+    Raises:
+        FileNotFoundError: the checkpoint or one of its files is missing.
+        ValueError: as `load_from`.
+    """
+    with opened(path) as source:
+        return load_from(model, source, new=new)
+
+
+def load_from(
+    model: "keras.Model", source: Source, *, new: Sequence[str] = ()
+) -> LoadReport:
+    """Loads an open checkpoint into a model, by name.
 
     Differs: the release silently leaves variables that it does not find as
     initialized. All names and shapes are checked before the first value is
@@ -200,32 +217,27 @@ def load(
 
     Args:
         model: a model of `heads`, or a `BertModel`.
-        path: any path that `find` accepts.
+        source: the open checkpoint.
         new: regular expressions. Variables whose full name matches one may be
             missing from the checkpoint.
 
     Raises:
-        FileNotFoundError: the checkpoint or one of its files is missing.
         ValueError: the checkpoint is broken, has no variable of the model or
             lacks one that is not new; a shape differs, or a type is not a
             float; or its configuration contradicts the model's.
     """
     variables = variables_by_name(model)
-    with opened(path) as source:
-        stored = source.variables
-        check(source, {n: tuple(v.shape) for n, v in variables.items()}, new)
-        if config := getattr(model, "config", None):
-            config.check_checkpoint(source.origin, source.num_attention_heads)
-        common = [name for name in variables if name in stored]
-        for name in common:
-            value = source.read(name)
-            variables[name].assign(
-                value.astype(variables[name].dtype, copy=False)
-            )
-        step = step_of(source)
+    stored = source.variables
+    check(source, {n: tuple(v.shape) for n, v in variables.items()}, new)
+    if config := getattr(model, "config", None):
+        config.check_checkpoint(source.origin, source.num_attention_heads)
+    common = [name for name in variables if name in stored]
+    for name in common:
+        value = source.read(name)
+        variables[name].assign(value.astype(variables[name].dtype, copy=False))
     return LoadReport(
         origin=source.origin,
-        step=step,
+        step=step_of(source),
         loaded=tuple(sorted(common)),
         missing=tuple(sorted(variables.keys() - stored.keys())),
         unexpected=tuple(

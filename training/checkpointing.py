@@ -20,7 +20,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, messages, paths, run_files, writing
-from modeling import checkpoint_files, checkpoints
+from modeling import checkpoint_files, checkpoints, release_format
 from modeling import config as config_lib
 
 _NAME = "model.ckpt"
@@ -148,9 +148,8 @@ def weights(model: keras.Model) -> dict[str, tf.Variable]:
 
 def load_step(prefix: str) -> int:
     """Reads the number of completed steps from the checkpoint."""
-    if "global_step" in checkpoints.list_variables(prefix):
-        return int(checkpoints.read(prefix, ["global_step"])["global_step"])
-    return step_of(prefix)
+    step = checkpoints.step_of(release_format.Reader(prefix))
+    return step_of(prefix) if step is None else step
 
 
 def load_state(prefix: str) -> dict[str, Any] | None:
@@ -208,13 +207,14 @@ def resume(
     for prefix in newest_first(output_dir):
         try:
             state = load_state(prefix)
-            checkpoints.load(model, prefix)
-            load_slots(prefix, slots)
-            step = load_step(prefix)
+            source = release_format.Reader(prefix)
+            report = checkpoints.load_from(model, source)
+            load_slots(source, slots)
         except (OSError, ValueError) as error:
             logging.warning("%s cannot be read: %s", prefix, error)
             faults.append(error)
             continue
+        step = step_of(prefix) if report.step is None else report.step
         logging.info("Resumed from %s at step %d.", prefix, step)
         return Resumed(prefix, step, state)
     if faults:
@@ -298,20 +298,21 @@ def to_evaluate(output_dir: str, *, uses_best: bool) -> str | None:
     return prefix
 
 
-def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
+def load_slots(
+    source: checkpoints.Source, slots: Mapping[str, tf.Variable]
+) -> None:
     """Fills the optimizer's moments from a checkpoint.
 
     Missing moments stay 0, with a warning: the release has none for a variable
     without a gradient, such as the pooler of a span model.
     """
-    with checkpoints.opened(prefix) as source:
-        missing = sorted(set(slots) - set(source.variables))
-        for name in set(slots) - set(missing):
-            slots[name].assign(source.read(name))
+    missing = sorted(set(slots) - set(source.variables))
+    for name in set(slots) - set(missing):
+        slots[name].assign(source.read(name))
     if missing:
         logging.warning(
             "%s lacks %d of %d optimizer moments, which start at 0: %s",
-            prefix,
+            source.origin,
             len(missing),
             len(slots),
             messages.names(missing),

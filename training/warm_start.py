@@ -92,11 +92,14 @@ def load(
     with checkpoints.opened(path) as source:
         absent = may_be_absent(model, source, new, origin, target)
         names = {*source.variables}
+        report = checkpoints.load_from(
+            model.bert if absent.has_other_outputs else model,
+            source,
+            new=absent.patterns,
+        )
     if not absent.has_other_outputs:
-        report = checkpoints.load(model, path, new=absent.patterns)
         logging.info("Initialized from %s: %s", path, report)
         return
-    report = checkpoints.load(model.bert, path, new=absent.patterns)
     head = [
         name
         for name in checkpoints.variables_by_name(model)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, checkpoints
+from modeling import bert, checkpoints, release_format
 from tests.support import toy_config
 from training import checkpointing
 
@@ -72,7 +72,8 @@ def test_saving_and_loading_need_no_memory_for_copies(tmp_path):
         checkpointing.save(str(tmp_path), 1, slots, {}, 1)
 
     def load():
-        checkpointing.load_slots(str(tmp_path / "model.ckpt-1"), slots)
+        source = release_format.Reader(str(tmp_path / "model.ckpt-1"))
+        checkpointing.load_slots(source, slots)
 
     assert _peak_growth(save) < num_bytes / 2
     assert _peak_growth(load) < num_bytes / 2
@@ -169,7 +170,7 @@ def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
 def test_moments_that_are_missing_start_at_zero(tmp_path, caplog):
     prefix = _save(tmp_path, 3)
     slots = {"w/adam_m": tf.Variable([0.0]), "w/adam_v": tf.Variable([0.0])}
-    checkpointing.load_slots(prefix, slots)
+    checkpointing.load_slots(release_format.Reader(prefix), slots)
     assert slots["w/adam_m"].numpy() == 3.0
     assert slots["w/adam_v"].numpy() == 0.0
     assert "lacks 1 of 2 optimizer moments, which start at 0: w/adam_v" in (
