@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import re
+import subprocess
 
 import pytest
 
@@ -10,6 +11,14 @@ from tests import test_import_order
 from tests.support import documented_commands as documented
 
 _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
+# Pages with commands of other versions or programs, too.
+_ALL_PAGES = [
+    *_PAGES,
+    *("CHANGELOG.md", "benchmarks/LOG.md", "paper/RESULTS.md"),
+    *("modeling/configs/README.md", "tests/golden/README.md"),
+]
+_COMMIT = re.compile(r"(?<![.\w])[0-9a-f]{7}\b")
+_OF_THE_ORIGINAL = "eedf571"
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _ROOMS = "|".join([*test_import_order._MAY_IMPORT, "tools", "benchmarks"])
@@ -32,7 +41,7 @@ def test_anchors_are_made_as_on_github():
     )
 
 
-@pytest.mark.parametrize("name", _PAGES)
+@pytest.mark.parametrize("name", _ALL_PAGES)
 def test_links_lead_somewhere(name):
     page = documented.ROOT / name
     wrong = []
@@ -48,6 +57,49 @@ def test_links_lead_somewhere(name):
         ):
             wrong.append(f"{target}: no such heading")
     assert wrong == []
+
+
+def _git(*arguments):
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=documented.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("name", _ALL_PAGES)
+def test_commits_that_pages_cite_exist(name):
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("needs the history of the repository")
+    cited = {
+        commit
+        for commit in _COMMIT.findall(_text(documented.ROOT / name))
+        if commit != _OF_THE_ORIGINAL
+    }
+    assert [c for c in cited if _git("cat-file", "-t", c) != "commit"] == []
+
+
+def test_the_original_is_defined_on_the_first_page_alone():
+    defining = re.compile(r'[Tt]he\s+original"')
+    pages = [p for p in _PAGES if defining.search(_text(documented.ROOT / p))]
+    assert pages == ["README.md"]
+
+
+def test_the_original_has_no_other_name_in_the_manual_and_in_help():
+    texts = {
+        name: _text(documented.ROOT / name)
+        for name in _PAGES
+        if name != "CONTRIBUTING.md"  # It says how comments call it.
+    }
+    for name in documented.programs():
+        module = documented.module(name)
+        fields = dataclasses.fields(module.Options)
+        helps = [field.metadata["flag"].help for field in fields]
+        texts[name] = "\n".join([module.__doc__, *helps])
+    other = re.compile(r"\bthe release('s)?\b|\bas released\b", re.IGNORECASE)
+    assert [name for name, text in texts.items() if other.search(text)] == []
 
 
 def test_readme_leads_to_every_page():
