@@ -13,7 +13,7 @@ from tests.support import documented_commands as documented
 _ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
 _OTHER_MODULES = {"benchmarks.memory", "pytest", "tests.mutation.run"}
 # Files that are run, without flags of this project.
-_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
+_SCRIPTS = {".ci/manual.py", "./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())
 
 
