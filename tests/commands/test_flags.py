@@ -65,6 +65,41 @@ def test_lists_have_parts_of_their_type():
         programs.parse(_Lists, sizes="1.5")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Preset:
+    size: int = Group.TRAINING.flag(1, "Size.")
+    rate: float = Group.TRAINING.flag(0.5, "Rate.")
+
+    @classmethod
+    def presets(cls, chosen):
+        return {"size": 7, "rate": 0.25} if chosen["size"] != 3 else {}
+
+
+def test_a_preset_changes_only_flags_that_the_command_does_not_give():
+    values = flags.FlagValues()
+    flags_lib.define(_Preset, values)
+    values([""])
+    assert flags_lib.read(_Preset, values) == _Preset(size=7, rate=0.25)
+    # Also where the command repeats the default.
+    values(["", "--size=1"])
+    assert flags_lib.read(_Preset, values) == _Preset(size=1, rate=0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_value"),
+    [
+        ("size", 3, True),
+        ("size", True, False),
+        ("size", 3.0, False),
+        ("rate", 3, True),
+        ("rate", False, False),
+        ("rate", "3", False),
+    ],
+)
+def test_a_value_of_a_flag_has_its_type(name, value, is_value):
+    assert flags_lib.is_value(_Preset, name, value) is is_value
+
+
 def test_all_required_flags_that_are_missing_or_empty_are_named():
     values = flags.FlagValues()
     flags_lib.define(_Required, values)

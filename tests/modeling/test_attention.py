@@ -43,6 +43,16 @@ def test_causal_bias_hides_the_future_more_than_padding():
     )
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_texts_of_one_row_do_not_see_each_other(causal):
+    texts = np.array([[1, 1, 2, 2, 2, 0]])
+    bias = bert.attention_bias_between(texts, causal=causal).numpy()[0, 0]
+    for query, key in np.ndindex(6, 6):
+        is_seen = texts[0, query] == texts[0, key]
+        is_seen &= key <= query or not causal
+        assert (bias[query, key] == 0) == is_seen, (query, key)
+
+
 def _formula(layer, hidden, bias, seed):
     """Vaswani et al. 2017, equation 1, which TensorFlow differentiates."""
     query, key, value = (
