@@ -7,11 +7,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from absl import logging
 
 from files import json_text, paths
+
+if TYPE_CHECKING:
+    from matplotlib import figure as figure_lib
 
 # A full disk, an exceeded quota, and a file above the size limit.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -210,7 +213,7 @@ def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
     logging.info("Wrote %s.", names)
 
 
-def write_png(path: str, figure: Any) -> None:
+def write_png(path: str, figure: "figure_lib.Figure") -> None:
     """Writes a matplotlib figure atomically."""
     with whole_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=120)

@@ -252,7 +252,7 @@ class Plan:
         """Returns the flags of each phase of pre-training by its last step."""
         scale = self.scale
         ends = list(itertools.accumulate(p.num_steps for p in scale.phases))
-        found: dict[int, running.Flags] = {}
+        flags_by_end: dict[int, running.Flags] = {}
         for phase, end in zip(scale.phases, ends, strict=True):
             flags: dict[str, running.Value] = {
                 "input_file": self.records(phase, masking),
@@ -284,8 +284,8 @@ class Plan:
             ):
                 # Figure 5 needs their checkpoints.
                 flags["keep_checkpoint_every_n_steps"] = scale.keep_every
-            found[end] = {**flags, **scale.training_flags}
-        return found
+            flags_by_end[end] = {**flags, **scale.training_flags}
+        return flags_by_end
 
     def records(
         self, phase: scales.Phase, masking: str, *, is_held_out: bool = False

@@ -122,7 +122,7 @@ def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:
 
 def measure(table: tables.Table, folders: running.Folders) -> _Measured:
     """Returns each cell with its results; None where no command is done."""
-    found: _Measured = []
+    measured: _Measured = []
     for cell in table.cells:
         trials = [
             trial
@@ -131,13 +131,13 @@ def measure(table: tables.Table, folders: running.Folders) -> _Measured:
             for trial in read_trials(folders.fill(command.output), cell)
         ]
         is_loss = _is_loss(cell.column.metric)
-        found.append(
+        measured.append(
             (
                 cell,
                 summarize(trials, lower_is_better=is_loss) if trials else None,
             )
         )
-    return found
+    return measured
 
 
 def write(
@@ -154,16 +154,16 @@ def write(
     Returns:
         The path of the report.
     """
-    found = measure(table, folders)
+    measured = measure(table, folders)
     path = os.path.join(folders.work_dir, "reports", f"{name}-{scale}.md")
     title = name.replace("-", " ").capitalize()
     lines = [f"# {title}, {scale} scale: {table.title}", ""]
-    lines += [*_result_lines(found), ""]
-    if name.startswith("figure") and any(summary for _, summary in found):
-        draw(table.title, found, path.removesuffix(".md") + ".png")
+    lines += [*_result_lines(measured), ""]
+    if name.startswith("figure") and any(summary for _, summary in measured):
+        draw(table.title, measured, path.removesuffix(".md") + ".png")
         lines += [f"![{table.title}]({name}-{scale}.png)", ""]
     lines += ["## Expected rankings", ""]
-    lines += [*_claim_lines(table.claims, found), ""]
+    lines += [*_claim_lines(table.claims, measured), ""]
     lines += ["## Notes", "", *(f"- {note}" for note in table.notes)]
     lines += [
         "- ±: the standard deviation of the seeds at the learning rate with "
@@ -181,12 +181,12 @@ def write(
     return path
 
 
-def _result_lines(found: _Measured) -> Iterator[str]:
+def _result_lines(measured: _Measured) -> Iterator[str]:
     yield "| | | paper | ours | best | seeds | rate | difference |"
     yield "|---|---|---|---|---|---|---|---|"
     # The paper's numbers are of test sets where others' of dev sets are given.
-    are_of_test = any(cell.dev is not None for cell, _ in found)
-    for cell, summary in found:
+    are_of_test = any(cell.dev is not None for cell, _ in measured)
+    for cell, summary in measured:
         digits = 2 if _is_loss(cell.column.metric) else 1
         paper, target = _number(cell.paper, digits), cell.paper
         if are_of_test:
@@ -216,22 +216,22 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _claim_lines(
-    claims: Sequence[tables.Claim], found: _Measured
+    claims: Sequence[tables.Claim], measured: _Measured
 ) -> Iterator[str]:
     """Yields a line for each claim, with the margins of its columns."""
-    measured: dict[tuple[str, str], float] = {}
-    for cell, summary in found:
+    scores: dict[tuple[str, str], float] = {}
+    for cell, summary in measured:
         if summary:
             sign = -1 if _is_loss(cell.column.metric) else 1
             key = cell.row, cell.column.name
-            measured[key] = sign * summary.compared(cell)
+            scores[key] = sign * summary.compared(cell)
     for claim in claims:
         margins = []
         for column in claim.columns:
             pair = [(row, column) for row in (claim.better, claim.worse)]
             margin = "not run"
-            if measured.keys() >= {*pair}:
-                better, worse = (measured[key] for key in pair)
+            if scores.keys() >= {*pair}:
+                better, worse = (scores[key] for key in pair)
                 margin = f"{better - worse:+.2f}"
             margins.append(f"{column} {margin}")
         yield (
@@ -240,7 +240,7 @@ def _claim_lines(
         )
 
 
-def draw(title: str, found: _Measured, path: str) -> None:
+def draw(title: str, measured: _Measured, path: str) -> None:
     """Plots a figure's lines, the paper's dashed, as PNG."""
     # Imported late: it takes a second, and most calls plot nothing.
     from matplotlib import figure
@@ -249,7 +249,7 @@ def draw(title: str, found: _Measured, path: str) -> None:
     axes = drawing.add_subplot()
     # Rows are named by line and step.
     for number, (name, line) in enumerate(
-        itertools.groupby(found, lambda pair: pair[0].row.split()[0])
+        itertools.groupby(measured, lambda pair: pair[0].row.split()[0])
     ):
         points = [
             (

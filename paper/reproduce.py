@@ -98,9 +98,9 @@ def run(options: Options) -> None:
         logging.info("The report is %s", written)
 
 
-def _training_flags(given: Sequence[str]) -> running.Flags:
+def _training_flags(texts: Sequence[str]) -> running.Flags:
     """Splits `name=value`, with or without leading dashes."""
-    parted = [text.lstrip("-").partition("=") for text in given]
+    parted = [text.lstrip("-").partition("=") for text in texts]
     return {name: value if sign else True for name, sign, value in parted}
 
 

@@ -134,7 +134,7 @@ def run(commands: Iterable[Command], folders: Folders) -> None:
         FileNotFoundError: the data folder lacks what a command reads.
         RuntimeError: a command failed.
     """
-    todo = [each for each in commands if not each.is_done(folders)]
+    todo = [command for command in commands if not command.is_done(folders)]
     if missing := missing_data(todo, folders):
         raise FileNotFoundError(
             f"Missing data: {', '.join(missing)}. "

@@ -132,13 +132,13 @@ def _large_is_better(plan: recipes.Plan, *columns: str) -> list[Claim]:
     return [Claim("large", "base", columns, "section 4: on every task")]
 
 
-# In the order of `_glue_columns`.
+# The scores are in the order of `_glue_columns`.
 _TABLE_1: Mapping[str, _Numbers] = {
     "base": (84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4, None),
     "large": (86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1, None),
 }
-# Of BASE from the paper's Table 5 or Hugging Face's README (one run, cased), of
-# LARGE from ALBERT's README.
+# Source: the paper's Table 5 or Hugging Face's README (one run, cased) for the
+# first, ALBERT's README for the second.
 _TABLE_1_DEV: Mapping[str, _Numbers] = {
     "base": (84.4, 84.1, 87.5, 90.7, 92.7, 56.5, 88.5, 88.9, 65.7, None),
     "large": (86.6, None, None, 92.3, 93.2, 60.6, None, None, 70.4, None),
@@ -414,7 +414,7 @@ def table_7(plan: recipes.Plan) -> Table:
     )
 
 
-# Per cent of [MASK], unchanged and random words.
+# A key is the percentages of [MASK], unchanged and random words.
 _TABLE_8 = {
     "80,10,10": (84.2, 95.4, 94.9),
     "100,0,0": (84.3, 94.9, 94.0),

@@ -12,7 +12,6 @@ import platform
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -28,10 +27,10 @@ _LITERT_FILE = "model.tflite"
 
 def write_saved_model(
     functions: signatures.Signatures,
-    network: Any,
+    network: keras.Model,
     folder: str,
     vocab_file: str,
-    described: Mapping[str, Any],
+    described: Mapping[str, object],
 ) -> None:
     """Writes a model that takes raw text.
 
@@ -62,14 +61,14 @@ def write_saved_model(
     # An asset keeps the name of its file.
     with (
         tempfile.TemporaryDirectory() as work,
-        _written(folder, {**described, "signatures": specs}) as aside,
+        _written(folder, {**described, "signatures": specs}) as incomplete,
     ):
         path = os.path.join(work, run_files.VOCABULARY)
         folder_lib.write_vocabulary(vocab_file, path)
         root.vocabulary = tf.saved_model.Asset(path)
         tf.saved_model.save(
             root,
-            aside,
+            incomplete,
             signatures=concrete,
             # It is not trained.
             options=tf.saved_model.SaveOptions(
@@ -78,7 +77,7 @@ def write_saved_model(
         )
 
 
-def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
+def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, object]:
     return {
         name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
         for name, spec in specs.items()
@@ -87,9 +86,9 @@ def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
 
 def write_litert(
     model: models.Model,
-    network: Any,
+    network: keras.Model,
     folder: str,
-    described: Mapping[str, Any],
+    described: Mapping[str, object],
     *,
     quantize: bool = False,
 ) -> None:
@@ -125,19 +124,19 @@ def write_litert(
         "inputs": {spec.name: spec.shape.as_list() for spec in specs},
         "outputs": {k: v.shape.as_list() for k, v in outputs.items()},
     }
-    with _written(folder, {**described, **form}) as aside:
+    with _written(folder, {**described, **form}) as incomplete:
         content = converter.convert()
         folder_lib.write_vocabulary(
             model.tokenizer.vocab_file,
-            os.path.join(aside, run_files.VOCABULARY),
+            os.path.join(incomplete, run_files.VOCABULARY),
         )
-        path = os.path.join(aside, _LITERT_FILE)
+        path = os.path.join(incomplete, _LITERT_FILE)
         with writing.whole_file(path, "wb") as file:
             file.write(content)
 
 
 @contextlib.contextmanager
-def _written(folder: str, described: Mapping[str, Any]) -> Iterator[str]:
+def _written(folder: str, described: Mapping[str, object]) -> Iterator[str]:
     """Yields the folder to fill, and adds `model.json` to it."""
     check_new(folder)
     versions = {
@@ -145,14 +144,14 @@ def _written(folder: str, described: Mapping[str, Any]) -> Iterator[str]:
         "tensorflow": tf.__version__,
         "tensorflow_text": tf_text.__version__,
         "keras": keras.__version__,
-        # Of the tables in the model's tokenizer.
+        # The tables in the model's tokenizer follow this version.
         "unicode": unicodedata.unidata_version,
     }
     try:
-        with writing.whole_folder(folder) as aside, _without_notices():
-            yield aside
+        with writing.whole_folder(folder) as incomplete, _without_notices():
+            yield incomplete
             writing.write_json(
-                os.path.join(aside, _DESCRIPTION),
+                os.path.join(incomplete, _DESCRIPTION),
                 {**described, "versions": versions},
             )
     except tf.errors.OpError as error:

@@ -142,14 +142,14 @@ class GraphTokenizer(tf.Module):
 
     def _check(self) -> None:
         rows = self._splitter.tokenize(tf.constant(_PROBES))["ids"].to_list()
-        for given, probe in zip(rows, _PROBES, strict=True):
+        for ids, probe in zip(rows, _PROBES, strict=True):
             pieces = self.definition.tokenize(probe)
             expected = self.definition.convert_tokens_to_ids(pieces)
-            if given != expected:
+            if ids != expected:
                 raise ValueError(
                     f"TensorFlow Text {tf_text.__version__} must split "
                     f"{probe!r:.80} into {expected!s:.200}, as the definition "
-                    f"does; got {given!s:.200}. Install the version in "
+                    f"does; got {ids!s:.200}. Install the version in "
                     "requirements/base.txt."
                 )
 
@@ -176,8 +176,8 @@ class _Splitter:
         self._rules = rules
 
     def tokenize(self, text: tf.Tensor) -> dict[str, tf.RaggedTensor]:
-        found = split(text, self._rules)
-        words = found.words
+        parts = split(text, self._rules)
+        words = parts.words
         length = tf.strings.length(words.values, unit="UTF8_CHAR")
         # No word contains brackets.
         short = tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words.values)
@@ -193,15 +193,15 @@ class _Splitter:
         # A word that is too long was replaced.
         is_unknown = numbers.values == self._unknown
         ends = tf.where(is_unknown, tf.gather(num_bytes, word), ends.values)
-        # Of each byte of the words, its character.
-        codes = found.chars.values[:, tf.newaxis]  # [characters, 1]
+        # Offsets of bytes become those of characters.
+        codes = parts.chars.values[:, tf.newaxis]  # [characters, 1]
         is_longer = tf.cast(codes >= [0x80, 0x800, 0x10000], tf.int32)
         origins = tf.repeat(
-            found.origins.values, 1 + tf.reduce_sum(is_longer, axis=1)
+            parts.origins.values, 1 + tf.reduce_sum(is_longer, axis=1)
         )
         first = tf.gather(tf.cumsum(num_bytes, exclusive=True), word)
 
-        def by_text(values):
+        def by_text(values: tf.Tensor) -> tf.RaggedTensor:
             values = numbers.with_values(tf.cast(values, tf.int32))
             return words.with_values(values).merge_dims(1, 2)
 
@@ -311,12 +311,17 @@ def _words(parts: tf.Tensor, origins: tf.Tensor, splits: tf.Tensor) -> Words:
 
 
 class _Numbers:
-    # A number for each character, 0 unless given. Equal pages of 256 code
-    # points share their numbers.
+    """A number for each character.
 
-    def __init__(self, given: Mapping[str, int]):
+    Equal pages of 256 code points share their numbers.
+
+    Args:
+        number_of: the numbers; that of any other character is 0.
+    """
+
+    def __init__(self, number_of: Mapping[str, int]):
         numbers = np.zeros(_NUM_CODE_POINTS, np.int32)
-        numbers[list(map(ord, given))] = list(given.values())
+        numbers[list(map(ord, number_of))] = list(number_of.values())
         pages, page = np.unique(
             numbers.reshape(-1, 1 << _PAGE_BITS), axis=0, return_inverse=True
         )
@@ -333,29 +338,30 @@ class _Numbers:
 
 
 class _Replacements:
-    """The replacements of characters: themselves unless given.
+    """The replacements of characters.
 
     Args:
-        given: character -> code points of its replacement, possibly none.
+        replacement_of: character -> code points of its replacement, possibly
+            none; any other character stays itself.
         alone: characters that are words by themselves and replaced by
             themselves.
     """
 
     def __init__(
         self,
-        given: Mapping[str, tuple[int, ...]],
+        replacement_of: Mapping[str, tuple[int, ...]],
         alone: frozenset[str] = frozenset(),
     ):
-        rows = dict.fromkeys(given.values())
+        rows = dict.fromkeys(replacement_of.values())
         number = {row: 2 + place for place, row in enumerate(rows)}
         self._row_of = _Numbers(
             {
-                **{char: number[row] for char, row in given.items()},
+                **{char: number[row] for char, row in replacement_of.items()},
                 **dict.fromkeys(alone, _ITSELF_ALONE),
             }
         )
         self._parts = np.array([part for row in rows for part in row], np.int32)
-        # Of the first two rows there is one part, after all others.
+        # The first two rows have one part each, after all others.
         self._counts = np.array([1, 1, *map(len, rows)], np.int64)
         ends = np.cumsum(self._counts[2:])
         self._firsts = np.array([0, 0, *(ends - self._counts[2:])], np.int64)
@@ -364,8 +370,8 @@ class _Replacements:
         """Replaces `[C]` int32 code points: `[C, (parts)]` int32."""
         row = self._row_of(codes)
         is_itself = row <= _ITSELF_ALONE
-        own = len(self._parts) + tf.range(tf.size(codes, tf.int64))
-        first = tf.where(is_itself, own, tf.gather(self._firsts, row))
+        copy = len(self._parts) + tf.range(tf.size(codes, tf.int64))
+        first = tf.where(is_itself, copy, tf.gather(self._firsts, row))
         places = tf.ragged.range(first, first + tf.gather(self._counts, row))
         themselves = tf.where(row == _ITSELF_ALONE, codes + _ALONE, codes)
         parts = tf.concat([self._parts, themselves], 0)
@@ -397,7 +403,7 @@ def assigned_characters() -> tuple[str, ...]:
 @functools.cache
 def _replacements(rules: _Rules) -> _Replacements:
     """Returns the replacements of all characters."""
-    given, alone = {}, set()
+    replacement_of, alone = {}, set()
     # The blocks of ideographs contain unassigned code points too.
     ideographs = set(tokenization.cjk_ideographs())
     for char in sorted(ideographs.union(assigned_characters())):
@@ -407,13 +413,13 @@ def _replacements(rules: _Rules) -> _Replacements:
             for part in parts
         ]
         if parts != char:
-            given[char] = tuple(
+            replacement_of[char] = tuple(
                 ord(part) + _ALONE * is_alone
                 for part, is_alone in zip(parts, are_alone, strict=True)
             )
         elif any(are_alone):
             alone.add(char)
-    return _Replacements(given, frozenset(alone))
+    return _Replacements(replacement_of, frozenset(alone))
 
 
 # -------------------------------------------- Rules that depend on neighbors
@@ -435,11 +441,11 @@ def _sigma_effects() -> _Numbers:
 
 
 def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
-    # As `str.lower`: a sigma is final after a letter with case and not before
+    # For `str.lower`, a sigma is final after a letter with case and not before
     # one; ignored characters between them do not count.
     is_sigma = chars.values == ord(_CAPITAL_SIGMA)
 
-    def rewritten():
+    def rewritten() -> tf.Tensor:
         effects = _sigma_effects()(chars.values)
         seen = tf.where(effects != _IGNORED)[:, 0]  # [S]
         row = tf.gather(chars.value_rowids(), seen)
@@ -499,7 +505,7 @@ def _with_sorted_marks(
     """
     sortable, decomposed, order_of = _marks(rules)
 
-    def in_order():
+    def in_order() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         parts = decomposed(chars.values)  # [characters, (parts)]
         rows = tf.repeat(chars.value_rowids(), parts.row_lengths())
         order = order_of(parts.values)

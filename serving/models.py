@@ -1,10 +1,12 @@
 """Trained models that answer: their descriptions, and their networks."""
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TypeVar
 
+import keras
 import tensorflow as tf
 from absl import logging
 
@@ -22,6 +24,7 @@ from tasks.classification import labels, sentence_pairs
 from tasks.squad import squad_answers, squad_features
 from vocab import tokenization
 
+_Options = TypeVar("_Options")
 EMBEDDING = "embedding"  # A sentence encoder, or the encoder of any model.
 
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
@@ -113,17 +116,15 @@ class Model:
         encoder = self.sentence_encoder
         return encoder.similarity if encoder else sentence_encoder_lib.COSINE
 
-    def _filled(self, options: type[Any]) -> Any:
+    def _filled(self, make: Callable[..., _Options]) -> _Options:
         # A value that is not described is the default of the release.
         values = {
-            field.name: self.description.stated(field.name)
-            for field in dataclasses.fields(options)
+            name: self.description.stated(name)
+            for name in inspect.signature(make).parameters
         }
         if "max_seq_length" in values:
             values["max_seq_length"] = self.max_seq_length
-        return options(
-            **{name: v for name, v in values.items() if v is not None}
-        )
+        return make(**{name: v for name, v in values.items() if v is not None})
 
 
 def read(
@@ -240,7 +241,7 @@ def _check_served(
 # -------------------------------------------------------------------- Networks
 
 
-def load(model: Model) -> Any:
+def load(model: Model) -> keras.Model:
     """Loads the network of a model: one of `heads`, or a `bert.BertModel`.
 
     Raises:
@@ -257,7 +258,7 @@ def load(model: Model) -> Any:
         description_lib.PRETRAINING: heads.BertForPreTraining,
         EMBEDDING: bert.BertModel,
     }[model.task]
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if model.task in description_lib.WITH_LABELS:
         options = {"num_labels": model.label_set.num_outputs}
     if model.task == description_lib.PRETRAINING:
@@ -277,7 +278,7 @@ def load(model: Model) -> Any:
 
 
 def outputs_of(
-    model: Model, network: Any
+    model: Model, network: keras.Model
 ) -> Callable[..., Mapping[str, tf.Tensor]]:
     """Returns the network as a function of ids.
 
@@ -300,7 +301,9 @@ def outputs_of(
         task_lib.MULTI_LABEL: tf.nn.sigmoid,
     }.get(model.problem_type)
 
-    def compute(input_ids, input_mask, segment_ids):
+    def compute(
+        input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         outputs = network(input_ids, input_mask, segment_ids)
         if model.task == description_lib.QUESTION_ANSWERING:
             return {k: outputs[k] for k in ("start_logits", "end_logits")}
@@ -312,13 +315,13 @@ def outputs_of(
             return {"embedding": embedding}
         if model.task == EMBEDDING:
             every = outputs["all_encoder_layers"]
-            found = {
+            vectors = {
                 "sequence_output": outputs["sequence_output"],
                 "layers": tf.stack([every[i] for i in model.layers], axis=2),
             }
             if _POOLER in model.variables:
-                found["pooled_output"] = outputs["pooled_output"]
-            return found
+                vectors["pooled_output"] = outputs["pooled_output"]
+            return vectors
         if activation is None:
             return {"score": outputs["logits"][:, 0]}
         return {"probabilities": activation(outputs["logits"])}

@@ -17,15 +17,16 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any
+from typing import TypeAlias
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from files import messages, run_files
+from files import json_text, messages, run_files
 from models import description as description_lib
 from serving import embeddings, models
-from tasks import swag
+from tasks import swag, task
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, labels, ner
@@ -34,12 +35,13 @@ _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 _POSITIONS = "masked_lm_positions"
 _MOST_SHOWN = 10  # Labels of an answer.
-_NUM_CANDIDATES = 5  # Of each mask.
+_NUM_CANDIDATES = 5  # For each mask.
 _NUMBERS_SHOWN = 5  # Of an embedding.
 _OF_ONE_TEXT_OR_TWO = (description_lib.CLASSIFICATION, models.EMBEDDING)
 
-Example = Mapping[str, Any]
-Answer = dict[str, Any]
+Example: TypeAlias = json_text.Object
+Answer: TypeAlias = json_text.Object
+_Window: TypeAlias = squad_features.SquadFeatures | ner.Window
 _Outputs = Sequence[Mapping[str, np.ndarray]]
 
 
@@ -54,7 +56,7 @@ class Row:
     """
 
     ids: Mapping[str, np.ndarray]
-    source: Any = None
+    source: _Window | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -70,7 +72,7 @@ class Encoded:
     rows: Sequence[Row]
 
 
-def _row(record: Mapping[str, Any], source: Any = None) -> Row:
+def _row(record: task.Record, source: _Window | None = None) -> Row:
     names = (*models.ID_NAMES, _POSITIONS)
     return Row(
         ids={k: np.asarray(record[k], np.int32) for k in names if k in record},
@@ -195,7 +197,11 @@ def _encode_question(
 def _decode_answer(
     encoded: Encoded, outputs: _Outputs, model: models.Model
 ) -> Answer:
-    windows = [row.source for row in encoded.rows]
+    windows = [
+        row.source
+        for row in encoded.rows
+        if isinstance(row.source, squad_features.SquadFeatures)
+    ]
     logits = {
         window.unique_id: np.stack(
             [output["start_logits"], output["end_logits"]]
@@ -212,14 +218,16 @@ def _decode_answer(
     )
     text = ranked.prediction(model.threshold)
     # If "no answer" wins, "" may not be in the list.
-    shares = {each.text: each.probability for each in ranked.nbest}
+    shares = {
+        candidate.text: candidate.probability for candidate in ranked.nbest
+    }
     if not windows:
         # Differs: the release answers "empty"; exported models answer "".
         text, shares = "", {"": 1.0}
-    found = {"answer": text, "probability": shares.get(text, 0.0)}
+    answer = {"answer": text, "probability": shares.get(text, 0.0)}
     if ranked.null_odds is not None:
-        found["null_odds"] = ranked.null_odds
-    return found
+        answer["null_odds"] = ranked.null_odds
+    return answer
 
 
 def _show_answer(example: Example, answer: Answer) -> list[str]:
@@ -260,6 +268,7 @@ def _decode_tags(
     tags = [
         names[number]
         for row, output in zip(encoded.rows, outputs, strict=True)
+        if isinstance(row.source, ner.Window)
         for number in output["probabilities"][
             list(row.source.positions)
         ].argmax(axis=-1)
@@ -267,18 +276,20 @@ def _decode_tags(
     scheme = labels.of_model(names, os.path.dirname(model.checkpoint))
     marked = [
         {
-            "type": each.kind,
-            "text": " ".join(words[each.start : each.end]),
-            "start": each.start,
-            "end": each.end,
+            "type": entity.kind,
+            "text": " ".join(words[entity.start : entity.end]),
+            "start": entity.start,
+            "end": entity.end,
         }
-        for each in entities.find_entities(scheme.decode(tags))
+        for entity in entities.find_entities(scheme.decode(tags))
     ]
     return {"words": list(words), "tags": tags, "entities": marked}
 
 
 def _show_entities(example: Example, answer: Answer) -> list[str]:
-    rows = [f"  {each['type']}  {each['text']}" for each in answer["entities"]]
+    rows = [
+        f"  {entity['type']}  {entity['text']}" for entity in answer["entities"]
+    ]
     return [row.rstrip() for row in rows] or ["  (no entity)"]
 
 
@@ -334,8 +345,8 @@ def _show_words(example: Example, answer: Answer) -> list[str]:
     for place, candidates in enumerate(answer["masks"], start=1):
         rows.append(f"  [MASK] {place}")
         rows += [
-            f"    {each['probability']:8.4f}  {each['token']}"
-            for each in candidates
+            f"    {candidate['probability']:8.4f}  {candidate['token']}"
+            for candidate in candidates
         ]
     return rows
 
@@ -415,13 +426,13 @@ def example(task: str, line: str, context: str | None = None) -> Example:
         ValueError: a part is missing.
     """
     names, line = _TASKS[task].fields, line.strip()
-    parts: list[Any] = [line]
+    parts: list[str | list[str]] = [line]
     if context is not None:
         parts = [line, context]
     elif task == description_lib.MULTIPLE_CHOICE:
         first, *others = line.split(sentence_pairs.SEPARATOR)
         parts = [first, *others[:1], others[1:]]
-        if len(others) < 3:  # Of two endings or more.
+        if len(others) < 3:  # There are two endings or more.
             parts = []
     elif len(names) > 1 and sentence_pairs.SEPARATOR in line:
         parts = list(sentence_pairs.split_pair(line))
@@ -508,7 +519,7 @@ class Predictor:
             ]
 
     def _run(self, rows: Sequence[Row]) -> list[dict[str, np.ndarray]]:
-        found: list[dict[str, np.ndarray]] = [{} for _ in rows]
+        outputs_of: list[dict[str, np.ndarray]] = [{} for _ in rows]
         for batch in self._batches(rows):
             inputs = {
                 name: _stacked([rows[index].ids[name] for index in batch])
@@ -521,12 +532,12 @@ class Predictor:
             outputs = self._compute(*map(tf.constant, inputs.values()))
             for name, values in outputs.items():
                 for index, value in zip(batch, values.numpy(), strict=True):
-                    found[index][name] = value
-        return found
+                    outputs_of[index][name] = value
+        return outputs_of
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
-        # Of similar lengths.
-        def choices(index):
+        # The rows of a batch have similar lengths.
+        def choices(index: int) -> tuple[int, ...]:
             return rows[index].ids["input_ids"].shape[:-1]
 
         order = sorted(
@@ -538,12 +549,15 @@ class Predictor:
                 yield batch
 
 
-def _masked_words(network: Any) -> Callable[..., Mapping[str, tf.Tensor]]:
-    # The most probable words at positions `[R, P]`, best first.
-    def compute(*inputs):
+def _masked_words(
+    network: keras.Model,
+) -> Callable[..., Mapping[str, tf.Tensor]]:
+    """Returns a function of the best words at `[R, P]` masks, best first."""
+
+    def compute(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         logits = network(*inputs)["masked_lm_logits"]  # [R, P, V]
         most = min(_NUM_CANDIDATES, logits.shape[-1])
-        # Of equal ones, the first in the vocabulary is first.
+        # `top_k` puts the first in the vocabulary of equal ones first.
         values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
         return {"ids": ids, "probabilities": values}
 

@@ -4,8 +4,9 @@ docs/serving.md lists their inputs and outputs.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
+import keras
 import tensorflow as tf
 
 from files import run_files
@@ -23,12 +24,14 @@ from tasks.classification import predictions, sentence_pairs
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
 _TEXTS, _LISTS = [None], [None, None]  # Shapes.
 
-Signatures = dict[str, tf.types.experimental.PolymorphicFunction]
-_Network = Callable[..., Mapping[str, tf.Tensor]]
+Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
+Signatures = dict[str, Signature]
+_Tensors = Mapping[str, tf.Tensor]
+_Network = Callable[..., _Tensors]
 _Tokenizer = graph_tokenizer.GraphTokenizer
 
 
-def make(model: models.Model, network: Any) -> Signatures:
+def make(model: models.Model, network: keras.Model) -> Signatures:
     """Makes the signatures of a model.
 
     Args:
@@ -77,15 +80,15 @@ def id_specs(model: models.Model) -> list[tf.TensorSpec]:
     ]
 
 
-def text_signature(**shapes: list[None]) -> Callable[[Callable], Any]:
+def text_signature(**shapes: list[None]) -> Callable[[_Network], Signature]:
     """Makes a decorator that makes a signature of a function of texts.
 
     Args:
         **shapes: the names of the inputs, `[B]` or `[B, C]` string.
     """
 
-    def decorate(compute):
-        def run(*values):
+    def decorate(compute: _Network) -> Signature:
+        def run(*values: tf.Tensor) -> _Tensors:
             # A loaded signature accepts any shape, so it is checked here.
             checked = [
                 tf.ensure_shape(value, shape)
@@ -110,9 +113,9 @@ def text_signature(**shapes: list[None]) -> Callable[[Callable], Any]:
 
 
 def id_signature(
-    compute: Callable[[token_rows.Rows], Mapping[str, tf.Tensor]],
+    compute: Callable[[token_rows.Rows], _Tensors],
     model: models.Model,
-) -> Any:
+) -> Signature:
     """Makes a signature of rows that the client made, `[B, T]` int32.
 
     It raises an error if the shapes differ, T is too large, or a number is not
@@ -129,7 +132,7 @@ def id_signature(
         "segment_ids": model.config.type_vocab_size,
     }
 
-    def run(*ids):
+    def run(*ids: tf.Tensor) -> _Tensors:
         shape = tf.shape(ids[0])
         for name, values in zip(models.ID_NAMES, ids, strict=True):
             tf.debugging.assert_equal(
@@ -152,18 +155,16 @@ def id_signature(
     return tf.function(run, input_signature=id_specs(model), autograph=False)
 
 
-def _text_and_pair(
-    compute: Callable[..., Mapping[str, tf.Tensor]], tokenizer: _Tokenizer
-) -> Signatures:
+def _text_and_pair(compute: _Network, tokenizer: _Tokenizer) -> Signatures:
     """Makes the signatures of a text, and of a pair, of their tokens."""
 
     @text_signature(text_a=_TEXTS)
-    def single(text_a):
+    def single(text_a: tf.Tensor) -> _Tensors:
         tokens = tokenizer.tokenize(text_a)
         return compute(tokens, tokens[:, :0])
 
     @text_signature(text_a=_TEXTS, text_b=_TEXTS)
-    def pairs(text_a, text_b):
+    def pairs(text_a: tf.Tensor, text_b: tf.Tensor) -> _Tensors:
         return compute(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
 
     return {DEFAULT: single, PAIRS: pairs}
@@ -175,7 +176,7 @@ def _classifier(
     truncation = model.truncation
     names = tf.constant(model.label_set.names, tf.string)  # [K]
 
-    def answer(outputs):
+    def answer(outputs: _Tensors) -> _Tensors:
         if "score" in outputs:
             return outputs
         probabilities = outputs["probabilities"]
@@ -185,7 +186,9 @@ def _classifier(
         label = tf.gather(names, tf.argmax(probabilities, axis=-1))
         return {"label": label, "probabilities": probabilities}
 
-    def of_tokens(tokens_a, tokens_b):
+    def of_tokens(
+        tokens_a: tf.RaggedTensor, tokens_b: tf.RaggedTensor
+    ) -> _Tensors:
         rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         return answer(network(**rows))
 
@@ -200,13 +203,15 @@ def _chooser(
     # one of a longer choice is truncated.
     truncation = sentence_pairs.Truncation(max_seq_length=model.max_seq_length)
 
-    def answer(rows):
+    def answer(rows: token_rows.Rows) -> dict[str, tf.Tensor]:
         probabilities = network(**rows)["probabilities"]  # [B, C]
         best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
         return {"choice": best, "probabilities": probabilities}
 
     @text_signature(first=_TEXTS, second=_TEXTS, endings=_LISTS)
-    def choices(first, second, endings):
+    def choices(
+        first: tf.Tensor, second: tf.Tensor, endings: tf.Tensor
+    ) -> _Tensors:
         count = tf.shape(endings)[1]
         row = tf.repeat(tf.range(tf.size(first)), count)  # [B * C]
         tokens_a, begun = (
@@ -217,9 +222,9 @@ def _chooser(
         tokens_b = tf.concat([begun, ended], axis=1)
         rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         shape = [-1, count, tf.shape(rows["input_ids"])[1]]
-        found = answer({k: tf.reshape(v, shape) for k, v in rows.items()})
-        ending = tf.gather(endings, found["choice"], batch_dims=1)
-        return {**found, "ending": ending}
+        chosen = answer({k: tf.reshape(v, shape) for k, v in rows.items()})
+        ending = tf.gather(endings, chosen["choice"], batch_dims=1)
+        return {**chosen, "ending": ending}
 
     return {DEFAULT: choices, IDS: id_signature(answer, model)}
 
@@ -231,7 +236,7 @@ def _answerer(
     most_query = model.windows.max_query_length
 
     @text_signature(question=_TEXTS, context=_TEXTS)
-    def answer(question, context):
+    def answer(question: tf.Tensor, context: tf.Tensor) -> _Tensors:
         context = graph_tokenizer.drop_invalid_utf8(context)
         query = tokenizer.tokenize(question)[:, :most_query]
         pieces = tokenizer.tokenize_with_offsets(context)
@@ -269,15 +274,15 @@ def _tagger(
     names = tf.constant(model.label_set.names)  # [K]
     unknown = tokenizer.id_of("[UNK]")
 
-    def best(probabilities):
+    def best(probabilities: tf.Tensor) -> dict[str, tf.Tensor]:
         return {
             "tags": tf.gather(names, tf.argmax(probabilities, axis=-1)),
             "probabilities": tf.reduce_max(probabilities, axis=-1),
         }
 
     @text_signature(text=_TEXTS)
-    def tags(text):
-        # Of ASCII white space; invalid bytes alone are no word.
+    def tags(text: tf.Tensor) -> _Tensors:
+        # Only ASCII white space splits; invalid bytes alone are no word.
         words = tf.strings.split(graph_tokenizer.drop_invalid_utf8(text))
         pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
@@ -296,10 +301,10 @@ def _tagger(
         # The label of a word is that of its first piece, after [CLS].
         first = pieces.row_starts() - tf.gather(tokens.row_starts(), sentence)
         place = tf.stack([sentence, 1 + first], axis=1)
-        found = best(tf.gather_nd(network(**rows)["probabilities"], place))
+        labels = best(tf.gather_nd(network(**rows)["probabilities"], place))
         return {
             "words": words.to_tensor(),
-            **{k: words.with_values(v).to_tensor() for k, v in found.items()},
+            **{k: words.with_values(v).to_tensor() for k, v in labels.items()},
         }
 
     ids = id_signature(
@@ -313,17 +318,17 @@ def _sentence_encoder(
 ) -> Signatures:
     truncation = model.truncation
 
-    def embed(texts):
+    def embed(texts: tf.Tensor) -> _Tensors:
         tokens = tokenizer.tokenize(texts)
         rows = token_rows.fit(tokens, tokens[:, :0], truncation, tokenizer)
         return network(**rows)
 
     @text_signature(text_a=_TEXTS)
-    def single(text_a):
+    def single(text_a: tf.Tensor) -> _Tensors:
         return embed(text_a)
 
     @text_signature(text_a=_TEXTS, text_b=_TEXTS)
-    def pairs(text_a, text_b):
+    def pairs(text_a: tf.Tensor, text_b: tf.Tensor) -> _Tensors:
         first, second = (embed(text)["embedding"] for text in (text_a, text_b))
         similarity = embeddings.similarity(first, second, model.similarity)
         return {"similarity": similarity}
@@ -336,12 +341,15 @@ def _encoder(
     model: models.Model, network: _Network, tokenizer: _Tokenizer
 ) -> Signatures:
     truncation = model.truncation
-    known = model.tokenizer.inv_vocab
+    tokens_by_id = model.tokenizer.inv_vocab
     names = tf.constant(
-        [known.get(i, f"[id {i}]") for i in range(model.config.vocab_size)]
+        [
+            tokens_by_id.get(i, f"[id {i}]")
+            for i in range(model.config.vocab_size)
+        ]
     )
 
-    def answer(rows):
+    def answer(rows: token_rows.Rows) -> dict[str, tf.Tensor]:
         outputs = dict(network(**rows))
         is_token = tf.cast(rows["input_mask"] > 0, tf.float32)
         is_token = is_token[..., tf.newaxis]  # [B, T, 1]
@@ -357,7 +365,9 @@ def _encoder(
             "mean": tf.math.divide_no_nan(sums, counts),
         }
 
-    def of_tokens(tokens_a, tokens_b):
+    def of_tokens(
+        tokens_a: tf.RaggedTensor, tokens_b: tf.RaggedTensor
+    ) -> _Tensors:
         rows = token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         tokens = tf.gather(names, rows["input_ids"])
         tokens = tf.where(rows["input_mask"] > 0, tokens, "")

@@ -132,7 +132,8 @@ def best_spans(
         best == tf.gather(score, windows.question), windows, num_questions
     )  # [B]
 
-    def of_window(values):  # A question without windows has one more.
+    def of_window(values: tf.Tensor) -> tf.Tensor:
+        # A question without windows has one more.
         return tf.gather(tf.concat([values, [0]], 0), window)
 
     first = of_window(place // longest - windows.offset + windows.starts)  # [B]
@@ -151,18 +152,23 @@ def best_spans(
     )
 
 
-def _first(chosen: tf.Tensor, windows: Windows, num_questions) -> tf.Tensor:
-    # Of the chosen `[R]` windows, the first of each question, or R.
+def _first(
+    chosen: tf.Tensor, windows: Windows, num_questions: tf.Tensor
+) -> tf.Tensor:
+    """Returns the first of the chosen `[R]` windows of each question, or R."""
     count = tf.size(chosen, tf.int64)
     number = tf.where(chosen, tf.range(count), count)
-    found = tf.math.unsorted_segment_min(
+    first = tf.math.unsorted_segment_min(
         number, windows.question, num_questions
     )
-    return tf.minimum(found, count)
+    return tf.minimum(first, count)
 
 
 def _has_most_context(
-    windows: Windows, num_pieces: tf.Tensor, piece, is_inside
+    windows: Windows,
+    num_pieces: tf.Tensor,
+    piece: tf.Tensor,
+    is_inside: tf.Tensor,
 ) -> tf.Tensor:
     # The positions `[R, T]` whose piece no window shows with more context: that
     # on the shorter side, plus a hundredth of the length of the window. The
@@ -205,15 +211,15 @@ def texts(
         `answer` `[B]` string; `start` and `end` `[B]` int32, -1 for none.
     """
 
-    def character(name, piece):
+    def character(name: str, piece: tf.Tensor) -> tf.Tensor:
         values = tf.concat([pieces[name].values, [0]], 0)  # There may be none.
         place = tf.where(is_answered, pieces[name].row_starts() + piece, 0)
         return tf.where(is_answered, tf.gather(values, place), -1)
 
     start = character("starts", spans.first)
     end = character("ends", spans.last)
-    found = tf.strings.substr(
+    text = tf.strings.substr(
         context, tf.maximum(start, 0), end - start, unit="UTF8_CHAR"
     )
-    answer = tf.strings.regex_replace(found, _SPACES, " ")
+    answer = tf.strings.regex_replace(text, _SPACES, " ")
     return {"answer": answer, "start": start, "end": end}

@@ -64,7 +64,8 @@ def join(
         axis=1,
     )
     dense = ids.to_tensor()  # [R, longest]
-    # At least one position, so that a batch without rows has a first one too.
+    # There is at least one position, so that a batch without rows has a first
+    # one too.
     missing = tf.maximum(1 - tf.shape(dense)[1], 0)
     dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
     places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
@@ -94,8 +95,8 @@ def fit(
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     num_special = 2 + tf.minimum(len_b, 1)
     budget = truncation.max_seq_length - num_special  # [N]
-    # As in `sentence_pairs.truncated_lengths`: a text shorter than half of the
-    # budget stays complete; two longer ones get half each, A the odd token.
+    # A text shorter than half of the budget stays complete; two longer ones get
+    # half each, A the odd token. `sentence_pairs.truncated_lengths` agrees.
     half = (budget + 1) // 2
     kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
     kept_b = tf.minimum(len_b, budget - kept_a)
@@ -104,12 +105,12 @@ def fit(
     return join(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
 
 
-def _head(tokens, lengths):
+def _head(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     rows = tf.range(tokens.nrows())
     return slices(tokens, rows, tf.zeros_like(lengths), lengths)
 
 
-def _head_tail(tokens, lengths):
+def _head_tail(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     count = tokens.row_lengths()
     head = tf.where(
         count > lengths,

@@ -7,12 +7,11 @@ followed by that ending.
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from commands import flags
-from tasks import tables
+from tasks import tables, task
 from tasks.classification import labels, predictions, sentence_pairs
 from vocab import tokenization
 
@@ -99,7 +98,7 @@ def example_record(
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
     counts: sentence_pairs.TruncationCounts | None = None,
-) -> dict[str, Any]:
+) -> task.Record:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
     Long sequences are truncated at the end of their longer text.
@@ -116,7 +115,7 @@ def example_record(
     """
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
-    # Equal to the pieces of both texts joined by a space.
+    # These are the pieces of both texts joined by a space.
     pairs = [
         (first, second + tokenizer.tokenize(ending))
         for ending in example.endings
@@ -131,7 +130,7 @@ def records(
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
     name: str,
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[task.Record]]:
     """Yields the one record of each example; logs how many were cut.
 
     `name` is that of the data set.

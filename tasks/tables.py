@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from absl import logging
 
@@ -15,7 +15,9 @@ ENDINGS = (".tsv", ".csv", ".jsonl")
 # A column: its index (0 is the first, -1 the last) or its name in the header.
 Column = int | str
 _Value = TypeVar("_Value")
-_Numbered = tuple[int, Any]  # The first line of a row, from 1, and its cells.
+_Texts = tuple[
+    int, list[str]
+]  # The first line of a row, from 1, and its cells.
 
 # The default limit of the csv module is 131,072 characters per field; a field
 # here may be a complete document.
@@ -36,32 +38,33 @@ class Row:
 
     path: str
     line: int
-    cells: list[Any] | dict[str, Any]
+    cells: Sequence[object] | dict[str, object]
     header: Sequence[str] | None = None
 
-    def cell(self, column: Column) -> Any:
+    def cell(self, column: Column) -> object:
         """Returns a cell.
 
         Raises:
             ValueError: the row does not have the column.
         """
-        cells: Any = self.cells
-        place: Any = column
+        place = column
         if self.header is not None and isinstance(column, str):
             place = self.header.index(column)
-        try:
-            return cells[place]
-        except (IndexError, KeyError, TypeError):
-            pass
-        has = f"{len(self.cells)} column(s), counted from 0"
         if isinstance(self.cells, dict):
+            if isinstance(place, str) and place in self.cells:
+                return self.cells[place]
             has = f"the keys {messages.listed(self.cells)}"
+        else:
+            count = len(self.cells)
+            if isinstance(place, int) and -count <= place < count:
+                return self.cells[place]
+            has = f"{count} column(s), counted from 0"
         raise ValueError(
             f"{self.path}, line {self.line}, column {column!r}: missing; the "
             f"row has {has}."
         )
 
-    def read(self, column: Column, parse: Callable[[Any], _Value]) -> _Value:
+    def read(self, column: Column, parse: Callable[[object], _Value]) -> _Value:
         """Returns the parsed value of a cell.
 
         Raises:
@@ -77,7 +80,7 @@ class Row:
             ) from error
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Checks that a cell is text, since JSON has other types.
 
     Raises:
@@ -118,15 +121,13 @@ def read_rows(
             have a name exactly once, or a row is invalid; names the file and
             the line.
     """
-    readers = {".tsv": _tsv_rows, ".csv": _csv_rows, ".jsonl": _json_rows}
     ending = os.path.splitext(path)[1].lower()
-    if ending not in readers:
+    if ending not in ENDINGS:
         raise ValueError(f"{path}: must end in {' or '.join(ENDINGS)}.")
-    rows = readers[ending](path)
     if ending == ".jsonl":
-        for line, cells in rows:
-            yield Row(path=path, line=line, cells=cells)
+        yield from _json_rows(path)
         return
+    rows = _csv_rows(path) if ending == ".csv" else _tsv_rows(path)
     header = None
     if has_header:
         _, header = next(rows, (1, None))
@@ -177,13 +178,13 @@ def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _tsv_rows(path: str) -> Iterator[_Numbered]:
+def _tsv_rows(path: str) -> Iterator[_Texts]:
     # As released: literal quotes, so the line is only split at tabs.
     for number, line in _clean_lines(path):
         yield number, line.split("\t")
 
 
-def _csv_rows(path: str) -> Iterator[_Numbered]:
+def _csv_rows(path: str) -> Iterator[_Texts]:
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     text = (line + "\n" for _, line in _clean_lines(path))
     reader = csv.reader(text, strict=True)
@@ -207,7 +208,7 @@ def _log_blank(path: str, num_blank: int) -> None:
         logging.warning("%s: skipped %d blank line(s)", path, num_blank)
 
 
-def _json_rows(path: str) -> Iterator[_Numbered]:
+def _json_rows(path: str) -> Iterator[Row]:
     num_blank = 0
     for number, line in _clean_lines(path):
         if not line.strip():
@@ -219,5 +220,5 @@ def _json_rows(path: str) -> Iterator[_Numbered]:
                 f"{path}, line {number}: each line must be a JSON object or "
                 f"array; got {line[:40]!r}."
             )
-        yield number, cells
+        yield Row(path=path, line=number, cells=cells)
     _log_blank(path, num_blank)

@@ -8,13 +8,15 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from models import description as description_lib
 from models import folder as folder_lib
+from vocab import tokenization
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy import typing as npt
 
 TRAIN, EVAL, PREDICT = "train", "eval", "predict"
 # What a labeled example has: one class, several or none, or a score.
@@ -23,9 +25,11 @@ REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The logit of padding that was removed, below that of any token.
 PADDING_LOGIT = -1e9
-# Of the names of result files.
+# Names of result files begin with these.
 RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
 
+# The arrays of a record, by feature.
+Record: TypeAlias = "Mapping[str, npt.ArrayLike]"
 # What a task keeps of its data for evaluating and writing answers.
 Content = TypeVar("Content")
 Answers = TypeVar("Answers")
@@ -56,9 +60,9 @@ class DataSet(Generic[Content]):
     suffix: str = ""
     name: str = ""
     kind: str
-    made_from: Mapping[str, Any]
+    made_from: Mapping[str, object]
     features: Sequence[Any]
-    examples: Callable[[], Iterable[Sequence[Any]]]
+    examples: Callable[[], Iterable[Sequence[Record]]]
     has_labels: bool = True
     content: Content = None  # type: ignore[assignment]
     counts_examples: bool = False
@@ -91,12 +95,13 @@ class Records(Generic[Content]):
         return self.source.values("label_ids")[first]
 
 
+# `Any` stands for what `training` defines, which this package cannot import.
 class Task(abc.ABC, Generic[Content, Answers]):
     """A fine-tuning task: its data, model, answers and scores.
 
     Args:
         options: `training.flags.FineTuningOptions` of the run.
-        tokenizer: the `vocab.tokenization.FullTokenizer` of the model.
+        tokenizer: of the model.
         trained: the model, if it is not trained now; its description has what
             it was trained with, such as the labels.
 
@@ -112,7 +117,7 @@ class Task(abc.ABC, Generic[Content, Answers]):
     def __init__(
         self,
         options: Any,
-        tokenizer: Any,
+        tokenizer: tokenization.FullTokenizer,
         trained: folder_lib.ModelFolder | None = None,
     ):
         self.options, self.tokenizer = options, tokenizer

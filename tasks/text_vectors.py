@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -194,7 +194,7 @@ def json_line(vectors: Vectors, layers: Sequence[int]) -> str:
     # Exact, and so rounded as `round` does: the product has at most 44 bits.
     numbers = np.rint(vectors.values.astype(np.float64) * _SCALE) / _SCALE
 
-    def of_layers(rows: np.ndarray) -> list[dict[str, Any]]:
+    def of_layers(rows: np.ndarray) -> list[dict[str, object]]:
         if np.isnan(rows).all():
             return []
         return [
@@ -202,7 +202,7 @@ def json_line(vectors: Vectors, layers: Sequence[int]) -> str:
             for index, values in zip(layers, rows.tolist(), strict=True)
         ]
 
-    content: dict[str, Any] = {"linex_index": vectors.index}
+    content: dict[str, object] = {"linex_index": vectors.index}
     if vectors.names is None:
         content["layers"] = of_layers(numbers)
     else:

@@ -140,21 +140,23 @@ def convert(options: Options) -> None:
     for name, value in variables.items():
         if value.dtype.name in ("float16", "bfloat16"):
             variables[name] = value.astype(np.float32)
-    with writing.whole_folder(options.output) as made:
-        os.makedirs(made)
+    with writing.whole_folder(options.output) as folder:
+        os.makedirs(folder)
         if options.output_format == _RELEASE:
-            checkpoints.save(os.path.join(made, _WEIGHTS), variables)
+            checkpoints.save(os.path.join(folder, _WEIGHTS), variables)
             # The name is that of an `output_dir`, so that scripts can use the
             # folder as one.
-            with writing.whole_file(os.path.join(made, "checkpoint")) as out:
+            with writing.whole_file(os.path.join(folder, "checkpoint")) as out:
                 out.write(f'model_checkpoint_path: "{_WEIGHTS}"\n')
         else:
-            _write_huggingface(made, variables, config, description, entries)
+            _write_huggingface(folder, variables, config, description, entries)
             name = os.path.basename(os.path.abspath(options.output))
             card = model_card.model_card(name, description, model.path, step)
-            with writing.whole_file(os.path.join(made, model_card.FILE)) as out:
+            with writing.whole_file(
+                os.path.join(folder, model_card.FILE)
+            ) as out:
                 out.write(card)
-        folder_lib.write(made, config, description, vocab_file)
+        folder_lib.write(folder, config, description, vocab_file)
     logging.info(
         "Wrote %s: %d variables of %s (%s format).",
         options.output,

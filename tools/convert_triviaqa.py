@@ -14,14 +14,14 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TypedDict
 
 from absl import logging
 
 from commands import flags, program
 from files import json_text, lines, writing
 
-# Source: Devlin et al. 2019, §4.2. The kind of tokens is not given; here words.
+# Source: Devlin et al. 2019, §4.2, which speaks of tokens; these are words.
 _MAX_WORDS = 400
 _FIRST_WORDS = re.compile(rf"\S+(?:\s+\S+){{0,{_MAX_WORDS - 1}}}")
 
@@ -39,6 +39,34 @@ class Options:
     output_file: flags.Path = flags.Group.FILES.required(
         "SQuAD 1.1 file to write."
     )
+
+
+class _Answer(TypedDict):
+    text: str
+    answer_start: int
+
+
+class _Question(TypedDict):
+    id: str
+    question: str
+    answers: list[_Answer]
+
+
+class _Paragraph(TypedDict):
+    context: str
+    qas: list[_Question]
+
+
+class _Page(TypedDict):
+    title: str
+    paragraphs: list[_Paragraph]
+
+
+class SquadFile(TypedDict):
+    """The content of a SQuAD file."""
+
+    version: str
+    data: list[_Page]
 
 
 def run(options: Options) -> None:
@@ -59,7 +87,7 @@ def run(options: Options) -> None:
     )
 
 
-def convert(path: str, evidence_dir: str) -> dict[str, Any]:
+def convert(path: str, evidence_dir: str) -> SquadFile:
     """Converts a TriviaQA-Wiki file to the content of a SQuAD 1.1 file.
 
     Each page of evidence becomes one paragraph with every question that it
@@ -79,7 +107,7 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
         OSError: `path` cannot be opened.
         ValueError: it is not JSON or has another format; no page has an answer.
     """
-    pages: dict[str, dict[str, Any] | None] = {}
+    pages: dict[str, _Paragraph | None] = {}
     num_unanswered = 0
     for question_id, question, answers, names in _questions(path):
         for name in names:
@@ -92,12 +120,13 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
             if match is None:
                 num_unanswered += 1
                 continue
-            found = {"text": match.group(), "answer_start": match.start()}
             paragraph["qas"].append(
                 {
                     "id": f"{question_id}--{name}",
                     "question": question,
-                    "answers": [found],
+                    "answers": [
+                        {"text": match.group(), "answer_start": match.start()}
+                    ],
                 }
             )
     logging.info(
@@ -106,7 +135,7 @@ def convert(path: str, evidence_dir: str) -> dict[str, Any]:
         len(pages),
         num_unanswered,
     )
-    data = [
+    data: list[_Page] = [
         {"title": os.path.splitext(name)[0], "paragraphs": [page]}
         for name, page in pages.items()
         if page and page["qas"]
@@ -147,12 +176,12 @@ def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
         (r"\s+".join(map(re.escape, w)) for w in words),
         key=lambda text: (-len(text), text),
     )
-    # Without texts, it must match nothing.
+    # The search for no texts must match nothing.
     pattern = "|".join(patterns) or r"(?!)"
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
-def _paragraph(file: str) -> dict[str, Any] | None:
+def _paragraph(file: str) -> _Paragraph | None:
     """Reads a page as a paragraph without questions; None if it is missing."""
     if not os.path.isfile(file):
         return None

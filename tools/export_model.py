@@ -94,10 +94,12 @@ def run(options: Options) -> str:
     elif model.task == models.EMBEDDING:
         described["layers"] = list(model.layers)
     if options.format == _SAVED_MODEL:
-        made = signatures.make(model, network)
-        vocab_file = model.tokenizer.vocab_file
         exporting.write_saved_model(
-            made, network, target, vocab_file, described
+            signatures.make(model, network),
+            network,
+            target,
+            model.tokenizer.vocab_file,
+            described,
         )
     else:
         exporting.write_litert(

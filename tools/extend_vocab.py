@@ -132,14 +132,14 @@ def _write_model(
             ids = tokenizer.convert_tokens_to_ids(pieces)
             tensors[name][place] = before[ids].mean(axis=0)
     folder, name = os.path.split(target)
-    with writing.whole_folder(folder) as made:
-        checkpoints.save(os.path.join(made, name), tensors)
-        vocab_file = os.path.join(made, run_files.VOCABULARY)
+    with writing.whole_folder(folder) as copy:
+        checkpoints.save(os.path.join(copy, name), tensors)
+        vocab_file = os.path.join(copy, run_files.VOCABULARY)
         with writing.whole_file(vocab_file) as file:
             file.write(vocabulary)
         vocab = tokenization.load_vocab(vocab_file)
         folder_lib.write(
-            made,
+            copy,
             config,
             dataclasses.replace(
                 model.description, vocab_sha256=sidecars.vocab_sha256(vocab)

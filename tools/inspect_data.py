@@ -92,8 +92,8 @@ def describe_text(
             words = tokenizer.basic_tokenizer.tokenize(sentence)
             pieces = [wordpiece.tokenize(word) for word in words]
             num_words += len(words)
-            for word, found in zip(words, pieces, strict=True):
-                if found == [wordpiece.unk_token]:
+            for word, pieces_of_word in zip(words, pieces, strict=True):
+                if pieces_of_word == [wordpiece.unk_token]:
                     unknown[word] += 1
             if words:
                 lengths.append(sum(map(len, pieces)))
@@ -206,22 +206,24 @@ def _read_records(names: Sequence[str], most: int) -> tuple[list[_Record], int]:
     files = record_files.RecordFiles(names)
     count = min(most, len(files))
     places = np.linspace(0, len(files) - 1, count, dtype=np.int64).tolist()
-    found: list[_Record] = []
+    records: list[_Record] = []
     for place, content in zip(places, files.read(places), strict=True):
-        held = tf.train.Example.FromString(content).features.feature
-        missing = {"input_ids", "input_mask"} - set(held)
+        features = tf.train.Example.FromString(content).features.feature
+        missing = {"input_ids", "input_mask"} - set(features)
         if missing:
             raise ValueError(
                 f"{files.name(place)} must be a sequence of word ids; it lacks "
                 f"{', '.join(sorted(missing))}."
             )
-        found.append(
+        records.append(
             {
-                name: np.array(each.int64_list.value or each.float_list.value)
-                for name, each in held.items()
+                name: np.array(
+                    feature.int64_list.value or feature.float_list.value
+                )
+                for name, feature in features.items()
             }
         )
-    return found, len(files)
+    return records, len(files)
 
 
 def run(options: Options) -> None:
@@ -250,8 +252,10 @@ def run(options: Options) -> None:
         documents = encoded_corpus.read_documents(names)
         kept = list(itertools.islice(documents, _MAX_DOCUMENTS))
         title = f"TEXT {options.input_file} ({len(kept):,} documents)"
-        rows, found = describe_text(kept, tokenizer, options.max_seq_length)
-        warnings += found
+        rows, text_warnings = describe_text(
+            kept, tokenizer, options.max_seq_length
+        )
+        warnings += text_warnings
     else:
         records, total = _read_records(names, _MAX_RECORDS)
         title = f"RECORDS {options.record_file} ({len(records):,} of {total:,})"
@@ -261,7 +265,7 @@ def run(options: Options) -> None:
         text = as_text(record, tokenizer.inv_vocab)
         sys.stdout.write(f"  {number}. {text}\n\n")
     sys.stdout.write("WARNINGS\n")
-    for text in [f"! {each}" for each in warnings] or ["none"]:
+    for text in [f"! {warning}" for warning in warnings] or ["none"]:
         sys.stdout.write(f"{messages.wrapped(f'  {text}', 79, '    ')}\n")
 
 

@@ -14,7 +14,7 @@ sums to 1.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from absl import logging
@@ -27,9 +27,12 @@ from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
+if TYPE_CHECKING:
+    from matplotlib import figure as figure_lib
+
 _PANEL_INCHES = 2.0
 _MOST_FIGURE_INCHES = 40.0
-# With a higher one, a few squares set the scale and all others look white.
+# A higher one lets a few squares set the scale, and all others look white.
 _DARKEST_PERCENTILE = 99.5
 
 
@@ -43,15 +46,12 @@ class Options(training_flags.ModelOptions):
     )
 
 
-def draw(probs: np.ndarray, tokens: Sequence[str]) -> Any:
+def draw(probs: np.ndarray, tokens: Sequence[str]) -> "figure_lib.Figure":
     """Draws a panel for each head.
 
     Args:
         probs: `[L, N, T, S]`.
         tokens: `[T]`, the labels of the panels, unless there are too many.
-
-    Returns:
-        A `matplotlib.figure.Figure`.
     """
     from matplotlib.figure import Figure
 
@@ -67,7 +67,7 @@ def draw(probs: np.ndarray, tokens: Sequence[str]) -> Any:
     )
     darkest = float(np.percentile(probs, _DARKEST_PERCENTILE))
     for row, column in np.ndindex(num_layers, num_heads):
-        axis: Any = panels[row, column]
+        axis = panels.item(row, column)
         image = axis.imshow(
             probs[row, column], cmap="Blues", vmin=0, vmax=darkest
         )

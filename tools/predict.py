@@ -89,7 +89,7 @@ def run(
             for _, line in _decoded(standard_input, "input"):
                 session.answer([session.read(line)], standard_output)
             return
-        # From standard input, answers do not wait for more than a batch.
+        # Lines of standard input are answered after each batch.
         size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
         examples = (
             session.read(line, where)

@@ -83,7 +83,8 @@ def run(options: Options) -> None:
     total = preparation.Prepared()
     with (
         locks.lock_outputs(output_paths),
-        # After an error too: otherwise the worker processes may never end.
+        # Closed after an error too: otherwise the worker processes may never
+        # end.
         contextlib.closing(
             _texts(input_paths, rules, options.num_workers, total)
         ) as texts,

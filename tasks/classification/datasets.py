@@ -6,7 +6,6 @@ import functools
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from absl import logging
 
@@ -96,7 +95,7 @@ class TextFile:
     dev_fraction: float = 0.0
     is_held_out: bool = False
 
-    def origin(self) -> dict[str, Any]:
+    def origin(self) -> dict[str, object]:
         """Returns what its examples depend on."""
         return {
             "data_sha256": paths.sha256(self.path),
@@ -131,31 +130,31 @@ class TextFile:
         return examples
 
 
-def held_out(found: Sequence[labels.Label], fraction: float) -> set[int]:
+def held_out(label_of: Sequence[labels.Label], fraction: float) -> set[int]:
     """Draws a share of examples, stratified by label; returns their places.
 
     Raises:
         ValueError: none would be held out, or none would be left.
     """
-    order = list(range(len(found)))
+    order = list(range(len(label_of)))
     random.Random(_SPLIT_SEED).shuffle(order)
-    order.sort(key=lambda place: _in_order(found[place]))
+    order.sort(key=lambda place: _sort_key(label_of[place]))
     ends = [int(number * fraction + 0.5) for number in range(len(order) + 1)]
     drawn = {
         place
         for number, place in enumerate(order)
         if ends[number] < ends[number + 1]
     }
-    if not 0 < len(drawn) < len(found):
+    if not 0 < len(drawn) < len(label_of):
         raise ValueError(
             "--dev_fraction must leave rows to train on and rows to evaluate "
-            f"on; {fraction:g} of {len(found)} rows are {len(drawn)}."
+            f"on; {fraction:g} of {len(label_of)} rows are {len(drawn)}."
         )
     return drawn
 
 
-def _in_order(label: labels.Label) -> Any:
-    return tuple(sorted(label)) if isinstance(label, tuple) else label
+def _sort_key(label: labels.Label) -> tuple[str | float, ...]:
+    return tuple(sorted(label)) if isinstance(label, tuple) else (label,)
 
 
 def find_files(
@@ -174,7 +173,7 @@ def find_files(
         FileNotFoundError: the file of the release is missing.
     """
     is_held_out = dev_fraction > 0 and split == task.EVAL
-    found = []
+    files = []
     for part in info.splits[task.TRAIN if is_held_out else split]:
         path = find_file(data_dir, info.name, part.files)
         if path is None:
@@ -192,7 +191,7 @@ def find_files(
                 f"{data_dir!r}, or in a folder {info.name} there."
                 + (_HELD_OUT if is_held_out else "")
             )
-        found.append(
+        files.append(
             TextFile(
                 split=part,
                 path=path,
@@ -201,7 +200,7 @@ def find_files(
                 is_held_out=is_held_out,
             )
         )
-    return found
+    return files
 
 
 def find_file(
@@ -296,12 +295,12 @@ def discover_labels(
         ValueError: there is no label column, a row is invalid, or there are
             too few classes; names the file.
     """
-    column: Any = layout.label
     names_of = functools.partial(labels.class_names, problem_type=problem_type)
     counts: collections.Counter[str] = collections.Counter()
     num_rows = 0
     for _, row in _rows(path, layout, with_labels=True):
-        counts.update(row.read(column, names_of))
+        if layout.label is not None:
+            counts.update(row.read(layout.label, names_of))
         num_rows += 1
     try:
         names = labels.in_order(counts)

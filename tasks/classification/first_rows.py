@@ -7,7 +7,6 @@ files of GLUE and XNLI have that of their authors. Nothing in a file says so.
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from absl import logging
 
@@ -59,7 +58,7 @@ def check(file: datasets.TextFile, *, with_labels: bool) -> None:
                 *(file.path, messages.listed(header)),
             )
         return
-    cells = [list(row.cells) for row in rows]
+    cells = [[*map(str, row.cells)] for row in rows]
     if is_header(cells, layout, label, file.label_set):
         logging.warning(
             "%s, line 1: %s looks like the names of the columns, but is read "
@@ -113,11 +112,10 @@ def is_example(
     )
 
 
-def _cell(row: Sequence[str], column: Any) -> str:
-    try:
+def _cell(row: Sequence[str], column: tables.Column | None) -> str:
+    if isinstance(column, int) and -len(row) <= column < len(row):
         return row[column]
-    except (IndexError, TypeError):
-        return ""  # The row is refused when it is read.
+    return ""  # The row is refused when it is read.
 
 
 def _are_names(row: Sequence[str]) -> bool:

@@ -213,7 +213,7 @@ def _xnli_split(name: str, language: str, mode: str) -> _Split:
     return _Split(files=(file, f"XNLI-1.0/{file}"), layout=layout)
 
 
-# By name; XNLI as in the release.
+# The keys are the names; the files of XNLI are those of the release.
 DATASETS = {info.name: info for info in (*_glue(), xnli())}
 
 

@@ -5,7 +5,6 @@ import functools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ class LabelSet:
             return 0.0
         return () if self.problem_type == task.MULTI_LABEL else self.names[0]
 
-    def parse(self, value: Any) -> Label:
+    def parse(self, value: object) -> Label:
         """Parses the label of a cell.
 
         Raises:
@@ -83,19 +82,19 @@ class LabelSet:
         """
         if self.problem_type == task.REGRESSION:
             return _parse_score(value)
-        found = tuple(
+        names = tuple(
             self.aliases.get(name, name)
             for name in class_names(value, self.problem_type)
         )
-        for name in found:
+        for name in names:
             if name not in self.ids:
                 raise ValueError(
                     f"unknown label {messages.short(name)}; allowed: "
                     f"{messages.listed(self.names)}."
                 )
-        return found if self.problem_type == task.MULTI_LABEL else found[0]
+        return names if self.problem_type == task.MULTI_LABEL else names[0]
 
-    def is_missing(self, value: Any) -> bool:
+    def is_missing(self, value: object) -> bool:
         """Returns whether a cell says that its row has no label.
 
         Such as `-` in SNLI, unless it is a label of this set.
@@ -118,7 +117,7 @@ class LabelSet:
         return self.ids[label]
 
 
-def _spelled(value: Any) -> str:
+def _spelled(value: object) -> str:
     is_text = isinstance(value, str | int | float)
     return str(value).strip() if is_text else repr(value)
 
@@ -141,7 +140,7 @@ def suspicious_names(names: Collection[str]) -> list[str]:
     ]
 
 
-def class_names(value: Any, problem_type: str) -> list[str]:
+def class_names(value: object, problem_type: str) -> list[str]:
     """Lists the class names in a cell.
 
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
@@ -160,7 +159,7 @@ def class_names(value: Any, problem_type: str) -> list[str]:
     return list(dict.fromkeys(map(_class_name, value)))
 
 
-def _class_name(value: Any) -> str:
+def _class_name(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int):
@@ -177,8 +176,10 @@ def _class_name(value: Any) -> str:
     return name
 
 
-def _parse_score(value: Any) -> float:
+def _parse_score(value: object) -> float:
     try:
+        if not isinstance(value, str | int | float):
+            raise TypeError
         score = float(value)
         # Records are float32. Python reads 1_0.
         if "_" in str(value) or not json_text.is_number(score):
@@ -215,7 +216,7 @@ def _sort_key(name: str) -> tuple[bool, int, str]:
 
 
 def class_weights(
-    given: Sequence[str], label_set: LabelSet, found: Iterable[Label]
+    weights: Sequence[str], label_set: LabelSet, examples: Iterable[Label]
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss.
 
@@ -226,9 +227,9 @@ def class_weights(
     and negative examples the same total weight.
 
     Args:
-        given: "balanced", or a number for each label.
+        weights: "balanced", or a number for each label.
         label_set: the labels.
-        found: labels of the examples to train on, read for "balanced".
+        examples: labels of the examples to train on, read for "balanced".
 
     Raises:
         ValueError: there is not one positive number for each label; or a label
@@ -236,26 +237,26 @@ def class_weights(
     """
     if label_set.problem_type == task.REGRESSION:
         raise ValueError("--class_weights is for labels; got regression.")
-    if tuple(given) == BALANCED_WEIGHTS:
-        return _balanced_weights(list(found), label_set)
+    if tuple(weights) == BALANCED_WEIGHTS:
+        return _balanced_weights(list(examples), label_set)
     try:
-        weights = tuple(map(float, given))
+        numbers = tuple(map(float, weights))
     except ValueError:
-        weights = ()
-    is_right = all(0 < weight < math.inf for weight in weights)
-    if len(weights) != len(label_set.names) or not is_right:
+        numbers = ()
+    is_right = all(0 < number < math.inf for number in numbers)
+    if len(numbers) != len(label_set.names) or not is_right:
         raise ValueError(
             "--class_weights must be balanced, or a positive number for each "
             f"label, in the order {messages.listed(label_set.names)}; got "
-            f"{messages.listed(given)}."
+            f"{messages.listed(weights)}."
         )
-    return weights
+    return numbers
 
 
 def _balanced_weights(
-    found: Sequence[Label], label_set: LabelSet
+    examples: Sequence[Label], label_set: LabelSet
 ) -> tuple[float, ...]:
-    ids = np.array([label_set.encode(label) for label in found])
+    ids = np.array([label_set.encode(label) for label in examples])
     if label_set.problem_type == task.MULTI_LABEL:
         counts = ids.sum(axis=0)
         weighed = len(ids) - counts

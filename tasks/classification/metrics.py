@@ -109,7 +109,7 @@ def _correlation(
 ) -> float:
     from scipy import stats
 
-    # In float64, so that constants stay constant and large sums are exact.
+    # Constants stay constant in float64, and large sums are exact.
     targets = np.asarray(targets, np.float64)
     decisions = np.asarray(decisions, np.float64)
     if np.ptp(targets) == 0 or np.ptp(decisions) == 0:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ def prediction_lines(
 
 def named_answers(
     label_set: labels.LabelSet, outputs: np.ndarray
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """Yields the answer for each example as JSON.
 
     It has `label` and `probabilities` by name, or `labels` and `probabilities`,
@@ -122,6 +121,6 @@ def named_answers(
         }
 
 
-def shortest(value: Any) -> float:
+def shortest(value: float | np.floating) -> float:
     """Rounds a float32 to its shortest form: 0.1, not 0.10000000149011612."""
     return float(str(np.float32(value)))

@@ -13,7 +13,7 @@ many instances at once. An instance takes about 210 bytes.
 import array
 import bisect
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tasks.masked_lm import encoded_corpus, fast_random, instance_options
 # A sentence, or part of a text: its first token in the corpus and one past its
 # last.
 _Span = tuple[int, int]
+_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
@@ -139,8 +140,8 @@ class Instances:
             "masked_lm_weights": weights,
         }
 
-    def _tokens(self, rows: np.ndarray):
-        # The ids, mask and segments before masking, each `[B, T]`.
+    def _tokens(self, rows: np.ndarray) -> _Arrays:
+        """Returns the ids, mask and segments before masking, each `[B, T]`."""
         column = np.arange(self._options.max_seq_length, dtype=np.int32)
         begin_a, end_a, begin_b, end_b = (
             rows[:, number, np.newaxis]
@@ -164,8 +165,8 @@ class Instances:
             (is_after_a & is_token).view(np.uint8),
         )
 
-    def _masked(self, rows: np.ndarray):
-        # Positions, in order, replacements and weights, each `[B, P]`.
+    def _masked(self, rows: np.ndarray) -> _Arrays:
+        """Returns positions, in order, replacements and weights, `[B, P]`."""
         begin_a, end_a, begin, end = (
             rows[:, number, np.newaxis]
             for number in (_BEGIN_A, _END_A, _BEGIN, _END)
@@ -174,7 +175,7 @@ class Instances:
         is_masked = column < end - begin  # [B, P]
         source = np.where(is_masked, begin + column, 0)
         places = np.frombuffer(self._places, np.int32)[source]
-        # Offset by [CLS], and in B also by the first [SEP].
+        # [CLS] shifts all of them, and the first [SEP] those of B.
         places = places + 1 + (places >= end_a - begin_a)
         replacements = np.frombuffer(self._replacements, np.int32)[source]
         places = np.where(is_masked, places, self._options.max_seq_length)
@@ -222,7 +223,14 @@ def create_instances(
 class _Creator:
     """The instances of `[D]` shuffled documents, by random draws."""
 
-    def __init__(self, corpus, vocab, options, rng, order):
+    def __init__(
+        self,
+        corpus: encoded_corpus.Corpus,
+        vocab: Mapping[str, int],
+        options: instance_options.InstanceOptions,
+        rng: random.Random,
+        order: Sequence[int],
+    ):
         self.instances = Instances(corpus, vocab, options)
         self._options = options
         self._rng = rng
@@ -236,7 +244,7 @@ class _Creator:
         self._max_num_tokens = (
             options.max_seq_length - instance_options.NUM_SPECIAL_TOKENS
         )
-        # By the number of tokens of A and B, precomputed.
+        # The index of the second list is the number of tokens of A and B.
         self._places = list(range(self._max_num_tokens))
         self._num_predictions = [
             options.num_predictions(count + instance_options.NUM_SPECIAL_TOKENS)
@@ -343,11 +351,11 @@ class _Creator:
 
 
 def _continuations(vocab: Mapping[str, int]) -> np.ndarray:
-    # Whether the token of each id continues a word, `[max id + 1]` bool.
-    found = np.zeros(max(vocab.values()) + 1, bool)
+    """Tells which ids continue a word, `[max id + 1]` bool."""
+    continues = np.zeros(max(vocab.values()) + 1, bool)
     for token, index in vocab.items():
-        found[index] = token.startswith("##")
-    return found
+        continues[index] = token.startswith("##")
+    return continues
 
 
 def truncate_pair_at_random_ends(
