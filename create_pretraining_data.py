@@ -30,7 +30,7 @@ from corpus import (
 from files import locks, paths, processes, progress, writing
 from models import following
 from tasks.masked_lm import instance_options
-from training import flags as training_flags
+from training import options as training_options
 from training import pretraining_records, sidecars
 from vocab import casing, tokenization
 
@@ -42,7 +42,7 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 class Options(
     instance_options.InstanceOptions,
     preparation.RawTextOptions,
-    training_flags.TokenizerOptions,
+    training_options.TokenizerOptions,
 ):
     """The flags of this script; see --help."""
 

@@ -26,7 +26,7 @@ from modeling import config as config_lib
 from models import command_models
 from tasks import text_vectors
 from tasks.classification import sentence_pairs
-from training import flags as training_flags
+from training import options as training_options
 from training import workers
 from vocab import tokenization
 
@@ -42,7 +42,7 @@ _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.TpuOptions, training_flags.ModelOptions):
+class Options(training_options.TpuOptions, training_options.ModelOptions):
     """The flags of this script; see --help."""
 
     input_file: flags.Path = flags.Group.FILES.required(
@@ -75,7 +75,7 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
         choices=("none", "word", "mean", "cls", "max"),
     )
     precision: str = flags.redeclare(
-        training_flags.TrainingOptions, "precision"
+        training_options.TrainingOptions, "precision"
     )
     batch_size: int = flags.Group.SPEED.count(
         32, "Global batch size, in lines."

@@ -43,14 +43,14 @@ from tasks.classification import (
 )
 from tasks.classification import options as options_lib
 from training import fine_tuning, records
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    training_flags.AblationOptions,
-    training_flags.SequenceOptions,
+    training_options.AblationOptions,
+    training_options.SequenceOptions,
     options_lib.SentenceOptions,
 ):
     """The flags of this script; see --help."""

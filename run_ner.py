@@ -29,7 +29,7 @@ from models import folder as folder_lib
 from tasks import task
 from tasks.tagging import conll, entities, labels, ner, tag_schemes
 from training import fine_tuning, records
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    training_flags.AblationOptions,
-    training_flags.TaggingOptions,
+    training_options.AblationOptions,
+    training_options.TaggingOptions,
     ner.NerOptions,
 ):
     """The flags of this script; see --help."""

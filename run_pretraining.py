@@ -23,10 +23,10 @@ from commands import flags, program
 from files import paths, writing
 from modeling import config as config_lib
 from models import command_models, following
-from training import flags as training_flags
+from training import options as training_options
 from training import run_record
 
-Options = training_flags.PretrainingOptions
+Options = training_options.PretrainingOptions
 
 
 def run(options: Options) -> None:

@@ -40,7 +40,7 @@ from tasks.squad import (
     squad_results,
 )
 from training import fine_tuning, records
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
 _Ranked = Sequence[squad_answers.RankedAnswers]
@@ -48,8 +48,8 @@ _Ranked = Sequence[squad_answers.RankedAnswers]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    training_flags.AblationOptions,
-    training_flags.FineTuningOptions,
+    training_options.AblationOptions,
+    training_options.FineTuningOptions,
     squad_options.SquadOptions,
 ):
     """The flags of this script; see --help."""

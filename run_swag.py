@@ -26,12 +26,12 @@ from models import folder as folder_lib
 from tasks import swag, task
 from tasks.classification import labeled_task, predictions, sentence_pairs
 from training import fine_tuning, records
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.SequenceOptions, swag.Columns):
+class Options(training_options.SequenceOptions, swag.Columns):
     """The flags of this script; see --help.
 
     Source: Devlin et al. 2019, section 4.4; the release has no such script.
@@ -48,10 +48,10 @@ class Options(training_flags.SequenceOptions, swag.Columns):
         "test.csv", "File to predict in --data_dir: .csv, .tsv or .jsonl."
     )
     train_batch_size: int = flags.redeclare(
-        training_flags.SequenceOptions, "train_batch_size", 16
+        training_options.SequenceOptions, "train_batch_size", 16
     )
     learning_rate: float = flags.redeclare(
-        training_flags.SequenceOptions, "learning_rate", 2e-5
+        training_options.SequenceOptions, "learning_rate", 2e-5
     )
 
 

@@ -1,7 +1,7 @@
 """The interface of a fine-tuning task.
 
 A script defines a `Task`; `training.fine_tuning.run` trains, evaluates and
-predicts with it according to the flags of `training.flags`.
+predicts with it according to the flags of `training.options`.
 """
 
 import abc
@@ -100,7 +100,7 @@ class Task(abc.ABC, Generic[Content, Answers]):
     """A fine-tuning task: its data, model, answers and scores.
 
     Args:
-        options: `training.flags.FineTuningOptions` of the run.
+        options: `training.options.FineTuningOptions` of the run.
         tokenizer: of the model.
         trained: the model, if it is not trained now; its description has what
             it was trained with, such as the labels.

@@ -32,7 +32,7 @@ from models import description as description_lib
 from models import folder as folder_lib
 from tasks import task as task_lib
 from tasks.classification import glue
-from training import flags as training_flags
+from training import options as training_options
 from training import sidecars
 from vocab import casing, tokenization
 
@@ -283,7 +283,7 @@ def _write_huggingface(
     entries: Sequence[str] | None,
 ) -> None:
     """Writes weights, `config.json` and `tokenizer_config.json`."""
-    if description.attention == training_flags.CAUSAL or any(
+    if description.attention == training_options.CAUSAL or any(
         name.startswith(_BILSTM) for name in variables
     ):
         raise ValueError(

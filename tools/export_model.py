@@ -19,13 +19,13 @@ from commands import flags, program
 from files import paths
 from models import description as description_lib
 from tasks import text_vectors
-from training import flags as training_flags
+from training import options as training_options
 
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.RunOptions):
+class Options(training_options.RunOptions):
     """The flags of this tool; see --help."""
 
     model_dir: flags.Path = flags.Group.FILES.required(

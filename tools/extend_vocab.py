@@ -29,7 +29,7 @@ from modeling import config as config_lib
 from models import compatibility, following
 from models import description as description_lib
 from models import folder as folder_lib
-from training import flags as training_flags
+from training import options as training_options
 from training import sidecars
 from vocab import learning, tokenization
 
@@ -40,7 +40,7 @@ _FREE = re.compile(r"\[unused\d+\]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.TokenizerOptions):
+class Options(training_options.TokenizerOptions):
     """The flags of this tool; see --help."""
 
     vocab_file: flags.Path = flags.Group.FILES.flag(

@@ -23,7 +23,7 @@ from commands import flags, program
 from files import messages, paths
 from models import following
 from tasks.masked_lm import encoded_corpus
-from training import flags as training_flags
+from training import options as training_options
 from training import record_files
 from vocab import casing, tokenization
 
@@ -50,7 +50,7 @@ _Record = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.TokenizerOptions):
+class Options(training_options.TokenizerOptions):
     """The flags of this tool; see --help."""
 
     input_file: flags.Path | None = flags.Group.FILES.optional(
@@ -60,7 +60,7 @@ class Options(training_flags.TokenizerOptions):
         "TFRecords to inspect: comma-separated paths or globs."
     )
     max_seq_length: int = flags.redeclare(
-        training_flags.PretrainingOptions, "max_seq_length"
+        training_options.PretrainingOptions, "max_seq_length"
     )
 
 

@@ -24,7 +24,7 @@ from files import writing
 from modeling import config as config_lib
 from models import command_models
 from tasks.classification import sentence_pairs
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _DARKEST_PERCENTILE = 99.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.ModelOptions):
+class Options(training_options.ModelOptions):
     """The flags of this tool; see --help."""
 
     text: str = flags.Group.FILES.required("Text or pair.")

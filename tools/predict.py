@@ -27,7 +27,7 @@ from absl import logging
 from commands import flags, program
 from files import lines, paths
 from models import description as description_lib
-from training import flags as training_flags
+from training import options as training_options
 
 if TYPE_CHECKING:
     from serving import predicting
@@ -42,7 +42,7 @@ _BATCHES, _BATCH_SIZE = 32, 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.RunOptions):
+class Options(training_options.RunOptions):
     """The flags of this tool; see --help."""
 
     model: flags.Path = flags.Group.FILES.required(

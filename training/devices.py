@@ -14,7 +14,7 @@ from absl import logging
 
 from commands import flags
 from modeling import compilation
-from training import flags as training_flags
+from training import options as training_options
 from training import workers
 
 AUTO = "auto"
@@ -40,7 +40,7 @@ _AMPERE = (8, 0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceOptions(training_flags.TpuOptions):
+class DeviceOptions(training_options.TpuOptions):
     """The devices and precision of a run; see the flags of these names."""
 
     distribution_strategy: str = AUTO

@@ -13,10 +13,10 @@ from absl import logging
 from commands import flags
 from models import description as description_lib
 from models import folder as folder_lib
-from training import flags as training_flags
 from training import input_pipeline, objectives, steps, workers
+from training import options as training_options
 
-Options = TypeVar("Options", bound=training_flags.TrainingOptions)
+Options = TypeVar("Options", bound=training_options.TrainingOptions)
 Objective = TypeVar("Objective", bound=objectives.Objective)
 
 

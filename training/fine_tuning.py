@@ -15,10 +15,10 @@ from models import command_models, compatibility, following
 from models import description as description_lib
 from tasks import task as task_lib
 from training import failures, run_record, trials
-from training import flags as training_flags
+from training import options as training_options
 from vocab import tokenization
 
-_Options = training_flags.FineTuningOptions
+_Options = training_options.FineTuningOptions
 
 
 def main(

@@ -23,7 +23,7 @@ from training import (
     record_order,
     records,
 )
-from training import flags as training_flags
+from training import options as training_options
 
 # Batches read in parallel, and prefetched batches.
 _READERS = 4
@@ -246,7 +246,7 @@ class TrainingBatches:
 
 def training_batches(
     source: RecordSource,
-    options: training_flags.TrainingOptions,
+    options: training_options.TrainingOptions,
     num_replicas: int,
     *,
     row_length: int = 0,
@@ -373,7 +373,7 @@ def reading_errors() -> Iterator[None]:
 
 
 def check_batch_size(
-    options: training_flags.TrainingOptions, num_replicas: int
+    options: training_options.TrainingOptions, num_replicas: int
 ) -> None:
     """Checks that a batch divides among replicas and micro-batches.
 

@@ -26,9 +26,9 @@ from training import (
     steps,
     workers,
 )
-from training import flags as training_flags
+from training import options as training_options
 
-_Options = training_flags.PretrainingOptions
+_Options = training_options.PretrainingOptions
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -143,7 +143,7 @@ def describe(
     description = description_lib.Description(
         task=description_lib.PRETRAINING,
         objective=options.objective,
-        attention=training_flags.ATTENTIONS[options.is_causal],
+        attention=training_options.ATTENTIONS[options.is_causal],
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
     )

@@ -16,14 +16,14 @@ from training import (
     records,
     sidecars,
 )
-from training import flags as training_flags
+from training import options as training_options
 
 _MOST_CHECKED = 10_240
 _RECORDS_PER_BATCH = 256
 
 
 def open_records(
-    options: training_flags.PretrainingOptions, config: config_lib.BertConfig
+    options: training_options.PretrainingOptions, config: config_lib.BertConfig
 ) -> tuple[input_pipeline.RecordSource, input_pipeline.RecordSource]:
     """Opens the records of training and evaluation.
 
@@ -75,7 +75,7 @@ def _check_first_records(source: input_pipeline.RecordSource) -> None:
 def _check_sidecar(
     path: str,
     metadata: sidecars.Metadata,
-    options: training_flags.PretrainingOptions,
+    options: training_options.PretrainingOptions,
     vocab_size: int,
 ) -> None:
     """Checks that records fit the flags and the model."""
@@ -105,7 +105,7 @@ def _check_sidecar(
 def _source(
     files: record_files.RecordFiles,
     metadata_of_files: Mapping[str, sidecars.Metadata | None],
-    options: training_flags.PretrainingOptions,
+    options: training_options.PretrainingOptions,
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
     masking = dynamic_masking.of_sidecars(metadata_of_files)

@@ -26,9 +26,9 @@ from training import (
     task_records,
     workers,
 )
-from training import flags as training_flags
+from training import options as training_options
 
-_Options = training_flags.FineTuningOptions
+_Options = training_options.FineTuningOptions
 
 
 class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
@@ -90,7 +90,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
             do_lower_case=options.do_lower_case,
             strip_accents=options.strips_accents,
             max_seq_length=options.max_seq_length,
-            attention=training_flags.ATTENTIONS[options.is_causal],
+            attention=training_options.ATTENTIONS[options.is_causal],
             bilstm_head=getattr(options, "bilstm_head", False),
         )
         if workers.is_chief():

@@ -16,10 +16,10 @@ from absl import logging
 from files import json_text, paths, run_files, writing
 from modeling import checkpoint_files
 from tasks import task as task_lib
-from training import flags as training_flags
+from training import options as training_options
 from training import workers
 
-_Options = training_flags.FineTuningOptions
+_Options = training_options.FineTuningOptions
 # Options of each trial, by the name of its folder.
 _Trials = Mapping[str, _Options]
 _Results = Mapping[str, Mapping[str, float]]

@@ -8,7 +8,7 @@ from keras import ops
 
 from modeling import ablations, bert, checkpoints, dropout, heads
 from tests.support import toy_config
-from training import flags as training_flags
+from training import options as training_options
 
 _CONFIG = toy_config.config(num_hidden_layers=4)
 _SEED = np.array([3, 5], np.int32)
@@ -156,7 +156,7 @@ def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
     ],
 )
 def test_layers_of_the_paper(choice, numbers):
-    assert choice in training_flags.FEATURE_LAYERS
+    assert choice in training_options.FEATURE_LAYERS
     assert ablations.layer_numbers(choice, 12) == numbers
 
 

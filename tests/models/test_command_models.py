@@ -6,7 +6,7 @@ import pytest
 
 from models import command_models
 from tests.models import toy_folders
-from training import flags as training_flags
+from training import options as training_options
 
 
 def _open(folder, start=None, **options):
@@ -66,7 +66,7 @@ def test_weights_that_are_needed_must_exist(tmp_path):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Options(training_flags.ModelOptions):
+class _Options(training_options.ModelOptions):
     pass
 
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from modeling import packing
 from tests.support import toy_pretraining as toy
-from training import flags as training_flags
 from training import input_pipeline, record_files, record_order, records
+from training import options as training_options
 
 _FEATURES = records.pretraining_features(10, 2)
 
@@ -101,7 +101,7 @@ def test_replicas_share_the_rows_of_each_batch(source):
     ],
 )
 def test_a_batch_must_divide_among_the_replicas(num_replicas, options, got):
-    flags = training_flags.TrainingOptions(
+    flags = training_options.TrainingOptions(
         output_dir="out", bert_config_file="x", **{"do_train": True} | options
     )
     if not got:

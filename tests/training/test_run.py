@@ -18,7 +18,6 @@ from training import (
     evaluation,
     experiment,
     failures,
-    flags,
     input_pipeline,
     pretraining,
     reporting,
@@ -26,6 +25,7 @@ from training import (
     steps,
     workers,
 )
+from training import options as training_options
 
 _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
@@ -174,7 +174,7 @@ def _run(folder, options=None, **changes):
         "save_checkpoints_steps": 100,
         **(options or {}),
     }
-    made.results = run.run(made, flags.TrainingOptions(**values))
+    made.results = run.run(made, training_options.TrainingOptions(**values))
     return made
 
 

@@ -10,7 +10,7 @@ import pytest
 from modeling import config
 from tasks import task
 from training import failures, task_experiment
-from training import flags as training_flags
+from training import options as training_options
 
 
 class _Toy(task.Task):
@@ -32,7 +32,7 @@ def _options(folder, **changes):
         "max_seq_length": 5,
         **changes,
     }
-    return training_flags.SequenceOptions(**values)
+    return training_options.SequenceOptions(**values)
 
 
 def _experiment(folder, **changes):

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from tasks import task
-from training import flags as training_flags
+from training import options as training_options
 from training import (
     record_files,
     record_frames,
@@ -31,7 +31,7 @@ class _Toy(task.Task):
 
 
 def _toy(folder, vocab=_TOKENIZER.vocab, **changes):
-    options = training_flags.SequenceOptions(
+    options = training_options.SequenceOptions(
         output_dir=str(folder),
         bert_config_file="config.json",
         vocab_file="words.txt",

@@ -7,12 +7,12 @@ import pytest
 
 from tasks.classification import report
 from tests.support import programs, toy_sentences
-from training import flags as training_flags
+from training import options as training_options
 from training import reporting, trials
 
 
 def _options(**changes):
-    return training_flags.FineTuningOptions(
+    return training_options.FineTuningOptions(
         **{
             "output_dir": "out",
             "bert_config_file": "config.json",

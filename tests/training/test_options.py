@@ -5,7 +5,7 @@ import run_pretraining
 from commands import flags as flags_lib
 from tasks import task
 from tests.support import programs
-from training import flags as training_flags
+from training import options as training_options
 
 # Source: run_pretraining.py of the release.
 _RELEASED_DEFAULTS = {
@@ -48,7 +48,7 @@ def test_defaults_are_those_of_the_release():
     ],
 )
 def test_held_out_data_are_read_where_they_are_scored(given, expected):
-    options = training_flags.FineTuningOptions(
+    options = training_options.FineTuningOptions(
         output_dir="out",
         bert_config_file="config.json",
         vocab_file="vocab.txt",
@@ -86,14 +86,14 @@ def test_flags_that_change_the_weights_are_marked_where_declared():
 def test_values_that_no_training_has_are_refused(changed, message):
     named = {"output_dir": "out", "bert_config_file": "config.json"}
     with pytest.raises(ValueError, match=message):
-        training_flags.TrainingOptions(**named, **changed)
+        training_options.TrainingOptions(**named, **changed)
     at_the_limit = {"adam_beta_1": 0.0, "profile_steps": (1, 1)}
-    training_flags.TrainingOptions(**named, **at_the_limit)
+    training_options.TrainingOptions(**named, **at_the_limit)
 
 
 def test_runs_of_a_grid_with_one_batch_size_share_their_steps():
     def options(**changes):
-        return training_flags.FineTuningOptions(
+        return training_options.FineTuningOptions(
             output_dir="out",
             bert_config_file="config.json",
             vocab_file="vocab.txt",
