@@ -18,7 +18,7 @@ _ALL_PAGES = [
     *("modeling/configs/README.md", "tests/golden/README.md"),
 ]
 # A "revision" is one of a model of the hub, and `eedf571` the original.
-_COMMIT = re.compile(r"(?<![.\w])(?<!revision )(?!eedf571)[0-9a-f]{7}\b")
+_COMMIT = re.compile(r"(?<![.\w])(?<!revision )(?!eedf571)[0-9a-f]{7,8}\b")
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _ROOMS = "|".join([*test_import_order._MAY_IMPORT, "tools", "benchmarks"])
