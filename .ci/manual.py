@@ -34,6 +34,8 @@ API = {
     "tasks": ("task",),
 }
 _ROW = re.compile(r"^\| ([^|]+) \| (\[.+\)) \|$", re.MULTILINE)
+# A badge of the repository's own address on GitHub.
+_BADGE = re.compile(r"^\[!\[.+\]\(\.\./\.\./.+\n", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
 
 
@@ -118,6 +120,7 @@ def write_pages(folder: pathlib.Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if name.endswith(".md"):
             text = (_ROOT / name).read_text(encoding="utf-8")
+            text = _BADGE.sub("", text)
             target.write_text(text.replace(".github/", "github/"))
         else:
             shutil.copyfile(_ROOT / name, target)
