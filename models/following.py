@@ -38,9 +38,10 @@ def complete(
 ) -> _Options:
     """Takes the flags of a command that are not given from a model's folder.
 
-    A training takes the files of the model that it starts from, and the casing
-    of its text. Other programs also take the flags with which the model was
-    trained, such as the length: those that are declared with `of_model`.
+    A training takes the files of the model that it starts from, the casing of
+    its text, and its number of positions if the default length is longer. Other
+    programs also take the flags with which the model was trained, such as the
+    length: those that are declared with `of_model`.
 
     Args:
         options: of the command.
@@ -67,6 +68,8 @@ def complete(
                 _warn_of_contradiction(model, name, flag, value)
             elif _fits_casing(options, model, name, flags_given):
                 taken[name] = _Taken(value, model.sources[name])
+        if is_training and "max_seq_length" not in flags_given:
+            taken.update(_limit(options, model))
     if model is not None and taken:
         logging.info(
             "Flags not given, from %s: %s",
@@ -147,6 +150,18 @@ def _entries(
                 f"got {value!r:.60}."
             )
         yield name, value
+
+
+def _limit(
+    options: "DataclassInstance", model: folder_lib.ModelFolder
+) -> Iterator[tuple[str, _Taken]]:
+    """Yields the length of the network, if the default is a longer one."""
+    name = "max_seq_length"
+    length, config = getattr(options, name, None), model.config
+    if length is not None and config is not None and model.config_file:
+        positions = config.max_position_embeddings
+        if length == _default(options, name) and length > positions:
+            yield name, _Taken(positions, os.path.basename(model.config_file))
 
 
 def _default(options: "DataclassInstance", name: str) -> object:

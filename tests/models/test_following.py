@@ -61,8 +61,21 @@ def test_a_list_is_followed_as_that_of_its_flag(tmp_path, caplog):
 def test_a_training_follows_the_text_alone(tmp_path):
     options = _complete(toy_folders.trained(tmp_path), is_training=True)
     assert options == _Options(
-        **_FILES, do_lower_case=False, strip_accents=False
+        **_FILES, do_lower_case=False, strip_accents=False, max_seq_length=160
     )
+
+
+def test_a_training_is_no_longer_than_the_network(tmp_path):
+    # 160 positions, and a default of 512.
+    model = toy_folders.trained(tmp_path)
+    for given, values, want in (
+        ((), {}, 160),
+        (("max_seq_length",), {}, 512),
+        ((), {"max_seq_length": 200}, 200),
+        ((), {"max_seq_length": 64}, 64),
+    ):
+        options = _complete(model, given, is_training=True, **values)
+        assert options.max_seq_length == want
 
 
 def test_the_files_of_the_folder_are_used(tmp_path, caplog):
@@ -153,6 +166,7 @@ def test_a_vocabulary_may_be_named_by_its_model(tmp_path):
         bert_config_file="c.json",
         do_lower_case=False,
         strip_accents=False,
+        max_seq_length=160,
     )
     # A file is what it always was: its casing is that of the flags.
     options = _Options(**_FILES | {"vocab_file": f"{tmp_path}/vocab.txt"})
