@@ -4,7 +4,7 @@ r"""The largest batches of fine-tuning, computed from XLA's buffer assignments.
 
 XLA assigns the buffers of a training step when it compiles it, on any machine.
 For each size of BERT the program compiles the forward and backward pass of a
-span model (SQuAD) with few layers and small batches, and extrapolates: the
+span model (SQuAD) with few layers, and extrapolates: the
 bytes of weights, and those of a row, are a constant and a term for each layer;
 those of a row have a part that is proportional to its length and one that is
 proportional to the square. It prints the tables of docs/performance.md.
@@ -27,14 +27,15 @@ from benchmarks import contenders
 _MEMORIES = (8, 12, 16, 24, 80)  # GB.
 _UNUSED = 0.1
 _LENGTHS = (128, 256, 384, 512)
-# Layers, rows and length of the passes that are compiled.
+# Layers, rows and length of the passes that are compiled: enough rows that
+# their memory, not that of the gradient of the words, is the peak.
 _COMPILED = (
-    (2, 8, 128),
-    (4, 8, 128),
-    (2, 16, 128),
-    (4, 16, 128),
-    (2, 8, 512),
-    (4, 8, 512),
+    (2, 64, 128),
+    (4, 64, 128),
+    (2, 128, 128),
+    (4, 128, 128),
+    (2, 32, 512),
+    (4, 32, 512),
 )
 _SIZES = {
     "BERT-Base": {
