@@ -10,6 +10,7 @@ import pytest
 
 import run_ner
 from modeling import checkpoints
+from models import folder as folder_lib
 from serving import models, predicting
 from tasks.tagging import conll, entities
 from tests.support import programs
@@ -296,6 +297,14 @@ def test_columns_and_scheme_are_those_of_the_model(learned, folder, caplog):
     assert written[0].startswith("Ann B-PER ")
 
 
+def _task(options):
+    trained = None
+    if not options.do_train:
+        trained = folder_lib.ModelFolder.open(options.output_dir)
+    tokenizer = tokenization.open_tokenizer(options)
+    return run_ner.Tagging(options, tokenizer, trained)
+
+
 def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):
     train = tmp_path / "train.txt"
     train.write_text("Ann X X B-PER\nMoss X X I-PER\n")
@@ -305,8 +314,7 @@ def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):
         options = toy.parse(
             toy.flags_of(data, **{**_SHORT, **stages, **changes})
         )
-        task = run_ner.Tagging(options, tokenization.open_tokenizer(options))
-        (data_set,) = task.data_sets("eval")
+        (data_set,) = _task(options).data_sets("eval")
         return json.dumps(data_set.made_from, sort_keys=True)
 
     described = made_from()
@@ -328,7 +336,7 @@ def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):
 def _tags_of(data, **changes):
     """Reads the files of a run; returns the tags in IOB2 by split."""
     options = toy.parse(toy.flags_of(data, **{**_SHORT, **changes}))
-    task = run_ner.Tagging(options, tokenization.open_tokenizer(options))
+    task = _task(options)
     return {
         split: task.data_sets(split)[0].content.tags
         for split in options.needed_splits
