@@ -25,6 +25,42 @@ def test_a_byte_order_mark_is_allowed():
     assert json_text.parse(b'\xef\xbb\xbf{"a": [1]}', "x") == {"a": [1]}
 
 
+@pytest.mark.parametrize(
+    ("value", "is_number"),
+    [
+        (0, True),
+        (-2.5, True),
+        (3.4028234e38, True),
+        (3.5e38, False),
+        (float("nan"), False),
+        (True, False),
+        ("1", False),
+        (None, False),
+    ],
+)
+def test_a_number_is_finite_in_float32_and_no_truth_value(value, is_number):
+    assert json_text.is_number(value) is is_number
+    record = {"a": value}
+    if is_number:
+        assert json_text.field(record, "a", (float, int), "x") == value
+        return
+    with pytest.raises(
+        ValueError, match=r"x\.a must be a number or a whole number"
+    ):
+        json_text.field(record, "a", (float, int), "x")
+
+
+def test_numbers_that_json_lacks_become_null():
+    inf, nan = float("inf"), float("nan")
+    value = {"a": [1.5, inf, (-inf, "b")], "c": nan, "d": 2, "e": None}
+    assert json_text.finite(value) == {
+        "a": [1.5, None, [None, "b"]],
+        "c": None,
+        "d": 2,
+        "e": None,
+    }
+
+
 def test_damaged_lines_of_a_log_are_skipped(tmp_path):
     path = tmp_path / "log.jsonl"
     lines = [b'{"a": 1}', b"", b"\xff{", b"[1]", b'{"b"', b'{"c": 2}', b'{"d']

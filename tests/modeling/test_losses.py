@@ -59,6 +59,15 @@ def test_several_labels_are_averaged():
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+def test_several_labels_are_averaged_by_their_weights():
+    logits = np.array([[0.0, math.log(3)]], np.float32)
+    labels = np.array([[1.0, 0.0]], np.float32)
+    weights = np.array([[3.0, 1.0]], np.float32)
+    got = losses.several_labels_cross_entropy(logits, labels, weights)
+    want = [(3 * math.log(2) + math.log(4)) / 4]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_span_loss_is_the_mean_of_start_and_end():
     got = losses.span_cross_entropy(
         (_LOGITS[:1], _LOGITS[1:]), (np.array([2]), np.array([0]))

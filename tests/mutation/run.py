@@ -40,9 +40,11 @@ def read_mutants(path: pathlib.Path = _LIST) -> Iterator[tuple[str, str, str]]:
             yield file, before, after
 
 
-def fault_of(file: str, before: str, after: str) -> str | None:
-    """Says why a mutant does not apply to this clone, None if it does."""
-    path = _ROOT / file
+def fault_of(
+    file: str, before: str, after: str, root: pathlib.Path = _ROOT
+) -> str | None:
+    """Says why a mutant does not apply to a clone, None if it does."""
+    path = root / file
     if not path.is_file():
         return "there is no such file"
     text = path.read_text(encoding="utf-8")
@@ -55,9 +57,34 @@ def fault_of(file: str, before: str, after: str) -> str | None:
     return None
 
 
-def tests_of(file: str, root: pathlib.Path = _ROOT) -> list[str]:
-    """Lists the test files that import a module, or name a program."""
-    name = ".".join(pathlib.Path(file).with_suffix("").parts)
+def tests_of(
+    file: str, root: pathlib.Path = _ROOT, *, indirect: bool = False
+) -> list[str]:
+    """Lists the test files that import a module, or name a program.
+
+    Args:
+        file: of the module.
+        root: the clone.
+        indirect: whether the tests of modules that import it follow.
+    """
+    files = _direct_tests(file, root)
+    if indirect:
+        name = _module(file)
+        for path in sorted(root.rglob("*.py")):
+            other = path.relative_to(root)
+            if other.parts[0].startswith((".", "tests")):
+                continue
+            if name in _names(path):
+                files += _direct_tests(str(other), root)
+    return list(dict.fromkeys(files))
+
+
+def _module(file: str) -> str:
+    return ".".join(pathlib.Path(file).with_suffix("").parts)
+
+
+def _direct_tests(file: str, root: pathlib.Path) -> list[str]:
+    name = _module(file)
     mirror = pathlib.Path("tests", file).with_name(
         f"test_{pathlib.Path(file).name}"
     )
@@ -147,6 +174,11 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="See the docstring.")
     parser.add_argument("--list", type=pathlib.Path, default=_LIST)
     parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument(
+        "--indirect",
+        action="store_true",
+        help="run the tests of modules that import the changed one too",
+    )
     parser.add_argument("--seconds", type=int, default=600, help="per mutant")
     options = parser.parse_args(words[:split])
     arguments = words[split + 1 :] or ["--fast"]
@@ -164,7 +196,7 @@ def main(words: Sequence[str]) -> int:
         for file, before, after in read_mutants(options.list):
             if options.only not in file:
                 continue
-            if fault := fault_of(file, before, after):
+            if fault := fault_of(file, before, after, folder):
                 sys.stdout.write(
                     f"skipped           {file}: {fault}: {before!r}\n"
                 )
@@ -173,9 +205,8 @@ def main(words: Sequence[str]) -> int:
             original = path.read_text(encoding="utf-8")
             path.write_text(original.replace(before, after), encoding="utf-8")
             start = time.monotonic()
-            outcome = _outcome(
-                folder, tests_of(file), arguments, options.seconds
-            )
+            files = tests_of(file, folder, indirect=options.indirect)
+            outcome = _outcome(folder, files, arguments, options.seconds)
             path.write_text(original, encoding="utf-8")
             counts[outcome] += 1
             sys.stdout.write(
