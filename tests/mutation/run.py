@@ -14,6 +14,7 @@ or a simpler line of code.
 import argparse
 import ast
 import collections
+import functools
 import importlib
 import os
 import pathlib
@@ -104,6 +105,7 @@ def _direct_tests(file: str, root: pathlib.Path) -> list[str]:
     return [str(path) for path in paths]
 
 
+@functools.cache
 def _names(path: pathlib.Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = set()
