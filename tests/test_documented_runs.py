@@ -47,6 +47,8 @@ _NOT_RUN = {
     "tools.download --output_dir=data": "needs the network",
     "create_pretraining_data.py --runner=DirectRunner": "needs Apache Beam, "
     "which requirements/dev.txt has not; tests/corpus runs it where it is",
+    "paper.published_scores": "needs the weights and the sets; "
+    "tests/paper/test_published_scores.py runs its parts",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
     "hf": "needs the network",
