@@ -204,7 +204,17 @@ def _check_same_weights(folder, other):
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    "make", [_classifier, _trials, _squad, _swag, _tagger, _feature_tagger]
+    "make",
+    [
+        _classifier,
+        _squad,
+        _tagger,
+        *(
+            # The same work, shared out in the same way.
+            pytest.param(make, marks=pytest.mark.slow)
+            for make in (_trials, _swag, _feature_tagger)
+        ),
+    ],
 )
 def test_two_workers_answer_as_one_does_and_one_of_them_writes(tmp_path, make):
     _finish(tmp_path / "one", make, 1)
