@@ -79,6 +79,14 @@ def test_what_a_bert_states_is_read(tmp_path):
     }
 
 
+@pytest.mark.parametrize("length", [int(1e30), 1e30, 10**9, 0, -1, None, "1"])
+def test_a_length_that_is_no_limit_is_not_stated(tmp_path, length):
+    """As transformers writes it for a tokenizer without a limit."""
+    folder = _folder(tmp_path, config={"model_max_length": length})
+    stated = huggingface_tokenizer.read(folder)
+    assert stated == huggingface_tokenizer.Stated()
+
+
 def test_a_folder_without_a_tokenizer_states_nothing(tmp_path):
     assert huggingface_tokenizer.read(str(tmp_path)) == (
         huggingface_tokenizer.Stated()
