@@ -163,7 +163,7 @@ def _write_text(folder):
     )
     plain = "\n\n".join("\n".join(lines) for lines in _documents(40, 4))
     (folder / "text").mkdir()
-    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt"):
+    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt", "sw.txt"):
         (folder / name).write_text(f"{plain}\n")
     (folder / "sentences.txt").write_text("\n".join(_sentences(5, 5)) + "\n")
 
@@ -218,7 +218,8 @@ def _write_models(folder):
     (bert / "task.json").write_text(
         json.dumps({"task": "pretraining", "do_lower_case": True})
     )
-    shutil.copytree(bert, folder / "data/uncased_L-12_H-768_A-12")
+    for name in ("uncased_L-12_H-768_A-12", "uncased_L-4_H-256_A-4"):
+        shutil.copytree(bert, folder / "data" / name)
     shutil.copy(bert / "vocab.txt", folder)
     sizes = json.loads((bert / "bert_config.json").read_text())
     (folder / "bert_config.json").write_text(
