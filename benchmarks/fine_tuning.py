@@ -40,8 +40,6 @@ def _rows(path, tokenizer):
 def main() -> None:
     """Trains, predicts and prints one line."""
     start = time.perf_counter()
-    import transformers
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--data_dir", required=True)
@@ -49,6 +47,8 @@ def main() -> None:
     parser.add_argument("--learning_rate", type=float, default=5e-5)
     parser.add_argument("--bf16", action="store_true")
     given = parser.parse_args()
+    import transformers
+
     transformers.set_seed(given.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.model)
     train, dev = (
