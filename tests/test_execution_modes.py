@@ -57,11 +57,12 @@ def _choose(folder, **changes):
             toy_sentences.run,
             {**_SHORT, "packing": True, "num_accumulation_steps": 2},
         ),
-        (
+        pytest.param(
             toy_sentences.run,
             {**_SHORT, "bilstm_head": True, "packing": True},
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             toy_sentences.run,
             {
                 **_SHORT,
@@ -69,9 +70,14 @@ def _choose(folder, **changes):
                 "max_seq_length": 5,
                 "recompute": True,
             },
+            marks=pytest.mark.slow,
         ),
         (toy_squad.run, {**_STAGES, "num_train_epochs": 1, "packing": True}),
-        (_choose, {**_STAGES, "num_train_epochs": 1, "packing": True}),
+        pytest.param(
+            _choose,
+            {**_STAGES, "num_train_epochs": 1, "packing": True},
+            marks=pytest.mark.slow,
+        ),
         (_tag, {**_SHORT, "packing": True}),
         (_tag, {**_SHORT, "features": "last"}),
     ],

@@ -148,7 +148,6 @@ def _outcome(
 
     child = os.fork()
     if child == 0:
-        signal.alarm(seconds)
         os.chdir(folder)
         sys.path[0] = str(folder)
         for name in [*sys.modules]:
@@ -161,10 +160,14 @@ def _outcome(
             ["-q", "-x", "-p", "no:cacheprovider", *arguments, *files]
         )
         os._exit(int(code))
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code == -signal.SIGALRM:
-        return _TIMED_OUT
+    deadline = time.monotonic() + seconds
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return _TIMED_OUT
+        time.sleep(0.1)
+    code = os.waitstatus_to_exitcode(ended[1])
     passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     return _SURVIVED if code in passed else _KILLED
 
