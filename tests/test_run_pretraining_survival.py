@@ -35,7 +35,7 @@ def _check_no_file_is_partial(out):
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
     unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
     assert toy.start(unbroken, **_LONG).wait() == 0

@@ -184,6 +184,11 @@ def main(words: Sequence[str]) -> int:
         action="store_true",
         help="run the tests of modules that import the changed one too",
     )
+    parser.add_argument(
+        "--baseline",
+        action="store_true",
+        help="run the tests without faults; all must survive",
+    )
     parser.add_argument("--seconds", type=int, default=600, help="per mutant")
     options = parser.parse_args(words[:split])
     arguments = words[split + 1 :] or ["--fast"]
@@ -198,17 +203,22 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         _copy(folder)
-        for file, before, after in read_mutants(options.list):
+        mutants = [*read_mutants(options.list)]
+        if options.baseline:
+            mutants = [(file, "", "") for file in {m[0]: 0 for m in mutants}]
+        for file, before, after in mutants:
             if options.only not in file:
                 continue
-            if fault := fault_of(file, before, after, folder):
+            if before and (fault := fault_of(file, before, after, folder)):
                 sys.stdout.write(
                     f"skipped           {file}: {fault}: {before!r}\n"
                 )
                 continue
             path = folder / file
             original = path.read_text(encoding="utf-8")
-            path.write_text(original.replace(before, after), encoding="utf-8")
+            if before:
+                mutated = original.replace(before, after)
+                path.write_text(mutated, encoding="utf-8")
             start = time.monotonic()
             files = tests_of(file, folder, indirect=options.indirect)
             outcome = _outcome(folder, files, arguments, options.seconds)
