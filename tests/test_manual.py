@@ -106,6 +106,20 @@ def test_readme_leads_to_every_page():
     assert pages - linked == set()
 
 
+def test_pages_print_the_output_of_one_run():
+    readme = (documented.ROOT / "README.md").read_text()
+    (probability,) = re.findall(
+        r"^  (0\.\d{4})  1\n  0\.\d{4}  0$", readme, re.M
+    )
+    serving = (documented.ROOT / "docs/serving.md").read_text()
+    printed = re.findall(r'"1": (0\.\d+)|, (0\.\d+)\]\], "label"', serving)
+    assert f"  {probability}  1\n" in serving
+    assert [f"{float(a or b):.4f}" for a, b in printed] == [probability] * 2
+    (accuracy,) = re.findall(r"eval_accuracy = (0\.7\d+)", readme)
+    report = (documented.ROOT / "docs/classification.md").read_text()
+    assert re.search(rf"^ +accuracy +{float(accuracy):.4f} ", report, re.M)
+
+
 def test_the_readme_is_short():
     assert len((documented.ROOT / "README.md").read_text().split()) <= 1100
 
