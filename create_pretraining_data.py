@@ -16,7 +16,6 @@ grow with the text and all cores are used. Run the same command again to resume.
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from absl import logging
 
@@ -74,7 +73,7 @@ class Options(
         "its options follow after --."
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.output_files:
             raise ValueError("output_file must name one or more files.")
@@ -90,7 +89,7 @@ class Options(
             )
 
     @classmethod
-    def presets(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+    def presets(cls, values: Mapping[str, object]) -> dict[str, object]:
         """Returns 1 for `dupe_factor` with dynamic masking."""
         return {"dupe_factor": 1} if values["dynamic_masking"] else {}
 
@@ -99,7 +98,7 @@ class Options(
         """Paths listed in `output_file`."""
         return tuple(filter(None, map(str.strip, self.output_file.split(","))))
 
-    def made_with(self) -> dict[str, Any]:
+    def made_with(self) -> dict[str, object]:
         """Returns the options that determine the records, for the sidecars."""
         values = dataclasses.asdict(self)
         values["masking"] = self.masking_rates

@@ -84,7 +84,7 @@ class Options(training_options.TpuOptions, training_options.ModelOptions):
         "Accepted as in the original's commands; has no effect."
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _ = self.layer_numbers  # The property checks the value.
 
     @property

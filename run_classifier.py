@@ -20,7 +20,7 @@ again: training resumes from the last checkpoint.
 import dataclasses
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from commands import flags
 from files import writing
@@ -46,6 +46,9 @@ from training import fine_tuning, records
 from training import options as training_options
 from vocab import tokenization
 
+if TYPE_CHECKING:
+    from training import objectives
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
@@ -65,6 +68,8 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     """
 
     kind = description_lib.CLASSIFICATION
+
+    options: Options
 
     def __init__(
         self,
@@ -95,13 +100,13 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         self._class_weights: tuple[float, ...] = ()
         if options.do_train and options.class_weights:
             # Read only for balanced weights.
-            found = (
+            train_labels = (
                 example.label
                 for file in self._files[task.TRAIN]
                 for example in file.examples(with_labels=True)
             )
             self._class_weights = labels.class_weights(
-                options.class_weights, self.label_set, found
+                options.class_weights, self.label_set, train_labels
             )
 
     @property
@@ -158,14 +163,17 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             content=file,
         )
 
-    def make_objective(self, config: config_lib.BertConfig) -> Any:
+    def make_objective(
+        self, config: config_lib.BertConfig
+    ) -> "objectives.Classification":
         from modeling import heads
         from training import objectives
 
         model = heads.BertForSequenceClassification(
             config,
             num_labels=self.label_set.num_outputs,
-            **self.options.head_arguments,
+            causal=self.options.is_causal,
+            bilstm_head=self.options.bilstm_head,
         )
         return objectives.Classification(
             model, self.label_set.problem_type, self._class_weights

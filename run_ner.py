@@ -46,7 +46,7 @@ class Options(
 ):
     """The flags of this script; see --help."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.features and self.bilstm_head:
             raise ValueError(
@@ -154,7 +154,8 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             config,
             num_labels=len(self._labels.names),
             features=self.options.features,
-            **self.options.head_arguments,
+            causal=self.options.is_causal,
+            bilstm_head=self.options.bilstm_head,
         )
         return objectives.Tagging(model)
 

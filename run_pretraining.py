@@ -45,7 +45,7 @@ def run(options: Options) -> None:
     config = check(options)
     models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
-    # After the checks, because TensorFlow takes seconds to import.
+    # Imported after the checks, because TensorFlow takes seconds.
     from training import pretraining
     from training import run as run_lib
 

@@ -20,7 +20,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from absl import logging
@@ -43,6 +43,9 @@ from training import fine_tuning, records
 from training import options as training_options
 from vocab import tokenization
 
+if TYPE_CHECKING:
+    from training import objectives
+
 _Ranked = Sequence[squad_answers.RankedAnswers]
 
 
@@ -54,7 +57,7 @@ class Options(
 ):
     """The flags of this script; see --help."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _ = self.windows  # The constructor checks the values.
         super().__post_init__()
 
@@ -69,6 +72,8 @@ class QuestionAnswering(task.Task[None, _Ranked]):
 
     kind = description_lib.QUESTION_ANSWERING
     metric = "f1"  # Reported for both versions.
+
+    options: Options
 
     def __init__(
         self,
@@ -130,7 +135,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         options, is_training = self.options, split == task.TRAIN
-        made_from: dict[str, Any] = {
+        made_from: dict[str, object] = {
             "version_2_with_negative": options.version_2_with_negative,
             **dataclasses.asdict(options.windows),
         }
@@ -168,17 +173,21 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             )
         ]
 
-    def make_objective(self, config: config_lib.BertConfig) -> Any:
+    def make_objective(
+        self, config: config_lib.BertConfig
+    ) -> "objectives.SpanExtraction":
         from modeling import heads
         from training import objectives
 
         model = heads.BertForQuestionAnswering(
-            config, **self.options.head_arguments
+            config,
+            causal=self.options.is_causal,
+            bilstm_head=self.options.bilstm_head,
         )
         return objectives.SpanExtraction(model)
 
     def decode(
-        self, data: task.Records[None], outputs: Mapping[str, Any]
+        self, data: task.Records[None], outputs: Mapping[str, np.ndarray]
     ) -> _Ranked:
         logits = {}
         if outputs:  # All paragraphs may be empty.

@@ -16,7 +16,7 @@ checkpoint.
 
 import dataclasses
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from commands import flags
 from files import paths, writing
@@ -28,6 +28,9 @@ from tasks.classification import labeled_task, predictions, sentence_pairs
 from training import fine_tuning, records
 from training import options as training_options
 from vocab import tokenization
+
+if TYPE_CHECKING:
+    from training import objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,6 +68,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
     kind = description_lib.MULTIPLE_CHOICE
     metric_names = ("accuracy",)
 
+    options: Options
+
     def __init__(
         self,
         options: Options,
@@ -80,7 +85,7 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     @property
     def description(self) -> description_lib.Description:
-        # Without labels: the model scores any number of choices.
+        # There are no labels: the model scores any number of choices.
         return description_lib.Description(
             ending_columns=self._columns.ending_columns
         )
@@ -111,7 +116,9 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
             )
         ]
 
-    def make_objective(self, config: config_lib.BertConfig) -> Any:
+    def make_objective(
+        self, config: config_lib.BertConfig
+    ) -> "objectives.Classification":
         from modeling import heads
         from training import objectives
 

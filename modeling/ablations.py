@@ -1,11 +1,13 @@
 """Recurrent layers of the ablated models: Devlin et al. 2019, §5.1 and §5.3."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from modeling import config as config_lib
 from modeling import dropout, layers
-from modeling.tensor_types import Tensor
+from modeling.tensor_types import Shape, Tensor
 
 _NUM_LSTM_LAYERS = 2
 
@@ -97,7 +99,7 @@ class WordLstm(layers.BertLayer):
             for number in range(_NUM_LSTM_LAYERS)
         ]
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         width = self.config.hidden_size
         num_layers = len(self.numbers)
         if self.is_sum:
@@ -111,7 +113,12 @@ class WordLstm(layers.BertLayer):
             lstm.build((None, None, width))
             width = 2 * self.config.hidden_size
 
-    def call(self, hidden, word_mask, dropout_seed=None):
+    def call(
+        self,
+        hidden: Sequence[Tensor],
+        word_mask: Tensor,
+        dropout_seed: Tensor | None = None,
+    ) -> Tensor:
         words = self._features([hidden[number] for number in self.numbers])
         mask = ops.cast(word_mask, "bool")
         for number, lstm in enumerate(self.stack):
@@ -123,7 +130,7 @@ class WordLstm(layers.BertLayer):
             words = lstm(ops.cast(words, self.compute_dtype), mask=mask)
         return words
 
-    def _features(self, chosen) -> Tensor:
+    def _features(self, chosen: Sequence[Tensor]) -> Tensor:
         if not self.is_sum:
             return ops.concatenate(chosen, axis=-1)  # [B, T, L * D]
         stacked = ops.cast(ops.stack(chosen, axis=2), "float32")

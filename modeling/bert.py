@@ -1,15 +1,17 @@
 """BERT: a bidirectional Transformer encoder over word pieces."""
 
 import functools
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 import keras
 import tensorflow as tf
 from keras import ops
 
+from files import json_text
 from modeling import config as config_lib
 from modeling import dropout, layers, name_tables, packing
-from modeling.tensor_types import Policy, Tensor
+from modeling.tensor_types import Policy, Shape, Tensor
 
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
@@ -48,7 +50,7 @@ class Embeddings(layers.BertLayer):
         self.config = config
         self.norm = layers.LayerNorm(config.hidden_size)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         for name, num_rows in (
             ("word", self.config.vocab_size),
             ("token_type", self.config.type_vocab_size),
@@ -63,7 +65,13 @@ class Embeddings(layers.BertLayer):
             setattr(self, f"{name}_embeddings", table)
         self.norm.build()
 
-    def call(self, input_ids, segment_ids, dropout_seed=None, positions=None):
+    def call(
+        self,
+        input_ids: Tensor,
+        segment_ids: Tensor,
+        dropout_seed: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         config = self.config
         length = input_ids.shape[1]
         if length is not None and length > config.max_position_embeddings:
@@ -128,7 +136,7 @@ def attention_bias_between(texts: Tensor, *, causal: bool) -> Tensor:
     return tf.where(is_hidden, _HIDDEN_SCORE, 0.0)[:, None]  # [B, 1, T, S]
 
 
-def _is_future(length):
+def _is_future(length: int | Tensor) -> Tensor:
     positions = tf.range(length)
     return positions[None, :] > positions[:, None]  # [T, S]
 
@@ -161,7 +169,13 @@ class SelfAttention(layers.BertLayer):
             for name in ("query", "key", "value")
         )
 
-    def call(self, hidden, attention_bias, dropout_seed=None, queries=None):
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        dropout_seed: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Tensor:
         # Source: Vaswani et al. 2017, equation 1.
         probs = self.probs(hidden, attention_bias, queries)
         # As released: dropout hides whole tokens from a position.
@@ -173,7 +187,12 @@ class SelfAttention(layers.BertLayer):
         value = self._split(self.value, hidden, attention_bias[:, 0, 0])
         return layers.join_heads(tf.matmul(probs, value))  # [B * T, D]
 
-    def probs(self, hidden, attention_bias, queries=None):
+    def probs(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        queries: Tensor | None = None,
+    ) -> Tensor:
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
         places = attention_bias[:, 0, 0]  # [B, S]
         key = self._split(self.key, hidden, places)
@@ -188,7 +207,9 @@ class SelfAttention(layers.BertLayer):
         scores = tf.matmul(query, key, transpose_b=True)  # [B, N, T, S]
         return layers.softmax(scores, attention_bias)
 
-    def _split(self, dense, x, places, scale=1.0):
+    def _split(
+        self, dense: layers.Dense, x: Tensor, places: Tensor, scale: float = 1.0
+    ) -> Tensor:
         return layers.split_heads(
             dense(x),
             dense.bias,
@@ -221,7 +242,9 @@ class BlockOutput(layers.BertLayer):
         self.dense = layers.Dense(sizes, config.initializer_range)
         self.norm = layers.LayerNorm(config.hidden_size)
 
-    def call(self, x, residual, dropout_seed=None):
+    def call(
+        self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None
+    ) -> Tensor:
         return layers.block_end(
             self.dense(x),
             self.dense.bias,
@@ -249,7 +272,13 @@ class Attention(layers.BertLayer):
         self.self_attention = SelfAttention(config, site)
         self.block_output = BlockOutput(config, config.hidden_size, site + 1)
 
-    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        dropout_seed: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         residual, queries = hidden, None
         shares_rows = attention_bias.shape[2] != 1
         if wanted is not None:
@@ -286,7 +315,13 @@ class TransformerLayer(layers.BertLayer):
             config, config.intermediate_size, site + 2
         )
 
-    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        dropout_seed: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         hidden = self.attention(
             hidden, attention_bias, dropout_seed=dropout_seed, wanted=wanted
         )
@@ -320,10 +355,16 @@ class Encoder(layers.BertLayer):
             for index in range(config.num_hidden_layers)
         ]
 
-    def call(self, hidden, attention_bias, dropout_seed=None, wanted=None):
+    def call(
+        self,
+        hidden: Tensor,
+        attention_bias: Tensor,
+        dropout_seed: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> list[Tensor]:
         outputs = []
         for layer in self.stack:
-            call: Any = layer
+            call: Callable[..., Tensor] = layer
             if self.recompute:
                 call = functools.partial(_recomputed, layer)
             hidden = call(
@@ -360,7 +401,7 @@ def _recomputed(
     # TensorFlow makes the second call depend on the upstream gradient; without
     # a dependency of the data, XLA would merge it with the first.
     @tf.recompute_grad
-    def call(hidden, *weights):
+    def call(hidden: Tensor, *weights: Tensor) -> Tensor:
         result, _ = layer.stateless_call(
             weights, layer.non_trainable_variables, hidden, **others
         )
@@ -411,7 +452,7 @@ class Network(keras.Model):
         finally:
             keras.config.set_dtype_policy(before)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             "config": self.config.to_dict(),
             "causal": self.causal,
@@ -420,12 +461,14 @@ class Network(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects=None) -> Self:
+    def from_config(
+        cls, config: json_text.Object, custom_objects: object = None
+    ) -> Self:
         sizes = config_lib.BertConfig.from_dict(config["config"])
         dtype = keras.dtype_policies.deserialize(config["dtype"])
         return cls(**{**config, "config": sizes, "dtype": dtype})
 
-    def build_from_config(self, config: dict[str, Any]) -> None:
+    def build_from_config(self, config: json_text.Object) -> None:
         """Does nothing: the constructor has created the variables."""
 
 
@@ -463,7 +506,7 @@ class BertModel(Network):
     # The hidden layers do not depend on it.
     optional_variables = (name_tables.POOLER,)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         config = self.config
         self.embeddings = Embeddings(config)
         self.encoder = Encoder(config)
@@ -475,13 +518,13 @@ class BertModel(Network):
 
     def call(
         self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        first_only=False,
-        packed=None,
-    ):
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        dropout_seed: Tensor | None = None,
+        first_only: bool = False,
+        packed: Tensor | None = None,
+    ) -> dict[str, Tensor | list[Tensor]]:
         batch, length = ops.shape(input_ids)
         if segment_ids is None:
             segment_ids = tf.zeros_like(input_ids)
@@ -509,7 +552,7 @@ class BertModel(Network):
             wanted=firsts if first_only else None,
         )
 
-        def texts_of(hidden):
+        def texts_of(hidden: Tensor) -> Tensor:
             if packed is not None:
                 return rows.unpacked(hidden)
             return tf.reshape(hidden, [batch, length, width])

@@ -303,7 +303,9 @@ def check(
         raise ValueError(f"{origin} has another size than the model: {sizes}")
 
 
-def _other_sizes(shapes) -> str:
+def _other_sizes(
+    shapes: Mapping[str, tuple[Sequence[int], Sequence[int]]],
+) -> str:
     causes = [
         f"{field} is {ours} in the model and {theirs} in the checkpoint"
         for name, pair in shapes.items()

@@ -5,13 +5,12 @@ import dataclasses
 import logging
 import math
 import os
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 from files import json_text, messages, paths
 from modeling import huggingface_config, name_tables
 
-# In the folder of a checkpoint.
+# The file in the folder of a checkpoint.
 FILE = "bert_config.json"
 # "gelu" is the tanh form, as released. "gelu_exact" is a name of this project
 # alone, so that the release rejects it instead of computing the tanh form.
@@ -68,7 +67,7 @@ class BertConfig:
     initializer_range: float = 0.02
     classifier_dropout_prob: float = CLASSIFIER_DROPOUT_PROB
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             name, value = field.name, getattr(self, field.name)
             if field.type is int and (type(value) is not int or value < 1):
@@ -95,7 +94,7 @@ class BertConfig:
         activation(self.hidden_act)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], origin: str = "") -> Self:
+    def from_dict(cls, values: json_text.Object, origin: str = "") -> Self:
         """Builds a config from the keys of a `bert_config.json`.
 
         Differs: the release fills a missing key with its default and keeps
@@ -201,26 +200,26 @@ class BertConfig:
             ValueError: the number of attention heads differs, which changes
                 the computation with the same weights.
         """
-        held = None
+        stored = None
         with contextlib.suppress(FileNotFoundError):
-            held = BertConfig.from_checkpoint(checkpoint)
-        heads = num_attention_heads or (held and held.num_attention_heads)
+            stored = BertConfig.from_checkpoint(checkpoint)
+        heads = num_attention_heads or (stored and stored.num_attention_heads)
         if heads not in (None, self.num_attention_heads):
             raise ValueError(
                 "num_attention_heads must be that of the checkpoint; it is "
                 f"{self.num_attention_heads} in the model and {heads} in "
                 f"{checkpoint}. Pass a configuration with {heads}."
             )
-        if held is None:
+        if stored is None:
             return
-        here, there = (
+        ours, theirs = (
             {
                 "hidden_act": activation(config.hidden_act),
                 "num_hidden_layers": config.num_hidden_layers,
             }
-            for config in (self, held)
+            for config in (self, stored)
         )
-        for change in messages.changes(there, here).values():
+        for change in messages.changes(theirs, ours).values():
             _logger.warning("%s: %s in the model.", checkpoint, change)
 
     def check_length(self, max_seq_length: int) -> None:
@@ -275,7 +274,7 @@ class BertConfig:
             shapes[name] = tuple(getattr(self, field) for field in fields)
         return shapes
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> json_text.Object:
         """Returns the fields of a `bert_config.json` by name."""
         values = dataclasses.asdict(self)
         if self.classifier_dropout_prob == CLASSIFIER_DROPOUT_PROB:

@@ -38,7 +38,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
 
 
 @compilation.fused
-def _dropout(x, seed, *, rate):
+def _dropout(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
     return tf.cast(dropped(tf.cast(x, tf.float32), seed, rate), x.dtype)
 
 
@@ -75,7 +75,7 @@ def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
     return tf.concat([tf.cast(seed, tf.int32), [site]], axis=0)
 
 
-def _random_words(shape, seed):
+def _random_words(shape: tuple[int, ...], seed: Tensor) -> Tensor:
     # A hash of position and seed takes half the time of a pass over memory.
     # Philox takes longer than all other operations at the end of a block.
     width = shape[-1] if len(shape) else 1
@@ -90,7 +90,7 @@ def _random_words(shape, seed):
     return tf.reshape(words, shape)
 
 
-def _keys(seed):
+def _keys(seed: Tensor) -> Tensor:
     """Hashes `[n]` int32 into one word for each of `_KEY_STARTS`."""
     seed = tf.cast(seed, tf.uint32)
     keys = tf.constant(_KEY_STARTS, tf.uint32)
@@ -99,7 +99,7 @@ def _keys(seed):
     return keys
 
 
-def _mixed(words):
+def _mixed(words: Tensor) -> Tensor:
     """Maps 32 bits to 32 bits, one to one; each bit depends on all others."""
     for shift, factor in _MIX:
         shifted = tf.bitwise.right_shift(words, tf.constant(shift, tf.uint32))

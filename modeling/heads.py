@@ -1,6 +1,6 @@
 """BERT models with output layers for pre-training and fine-tuning."""
 
-from typing import Any
+from typing import TypedDict, Unpack
 
 import keras
 import tensorflow as tf
@@ -9,9 +9,24 @@ from keras import ops
 from files import messages
 from modeling import ablations, bert, dropout, layers, losses, name_tables
 from modeling import config as config_lib
-from modeling.tensor_types import Tensor
+from modeling.tensor_types import Policy, Shape, Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
+
+
+class _NetworkOptions(TypedDict, total=False):
+    """The arguments of `bert.Network` besides the sizes."""
+
+    causal: bool
+    name: str | None
+    dtype: Policy
+
+
+class _Options(_NetworkOptions, total=False):
+    """The arguments of `BertWithHead` besides the sizes."""
+
+    num_labels: int
+    bilstm_head: bool
 
 
 class MaskedLanguageModel(layers.BertLayer):
@@ -40,7 +55,7 @@ class MaskedLanguageModel(layers.BertLayer):
             config, config.hidden_size, name="transform", has_norm=True
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         self.transform.build()
         self.output_bias = layers.add_variable(
             self, "output_bias", (self.config.vocab_size,), "zeros"
@@ -48,12 +63,12 @@ class MaskedLanguageModel(layers.BertLayer):
 
     def call(
         self,
-        sequence_output,
-        positions,
-        word_embeddings,
-        ids=None,
-        is_training=False,
-    ):
+        sequence_output: Tensor,
+        positions: Tensor,
+        word_embeddings: Tensor,
+        ids: Tensor | None = None,
+        is_training: bool = False,
+    ) -> dict[str, Tensor]:
         gathered = tf.gather(sequence_output, positions, batch_dims=1)
         hidden = self.transform(
             tf.reshape(gathered, [-1, self.config.hidden_size])
@@ -110,13 +125,13 @@ class BertWithHead(bert.Network):
         *,
         num_labels: int,
         bilstm_head: bool = False,
-        **options: Any,
+        **options: Unpack[_NetworkOptions],
     ):
         self.num_labels = num_labels
         self.bilstm_head = bilstm_head
         super().__init__(config, **options)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         self.bert = bert.BertModel(self.config, causal=self.causal)
         width = self.config.hidden_size
         if self.bilstm_head:
@@ -143,7 +158,12 @@ class BertWithHead(bert.Network):
         """Computes the output layer: `[..., K]` float32."""
         return layers.linear(x, self.output_weights, self.output_bias)
 
-    def sequence_output(self, input_ids, input_mask, **others) -> Tensor:
+    def sequence_output(
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor | None,
+        **others: Tensor | None,
+    ) -> Tensor:
         """Returns the encoder's last layer, or the BiLSTM's outputs."""
         outputs = self.bert(input_ids, input_mask, **others)
         if not self.bilstm_head:
@@ -153,7 +173,12 @@ class BertWithHead(bert.Network):
             input_mask = tf.ones_like(input_ids)
         return self.bilstm(hidden, mask=tf.cast(input_mask, tf.bool))
 
-    def dropped(self, x: Tensor, dropout_seed=None, **_) -> Tensor:
+    def dropped(
+        self,
+        x: Tensor,
+        dropout_seed: Tensor | None = None,
+        **_: Tensor | None,
+    ) -> Tensor:
         """Applies the dropout before an output layer."""
         site = bert.num_dropout_sites(self.config)
         return dropout.dropout(
@@ -162,7 +187,7 @@ class BertWithHead(bert.Network):
             dropout.site_seed(dropout_seed, site),
         )
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "num_labels": self.num_labels,
@@ -202,7 +227,7 @@ class BertForPreTraining(BertWithHead):
         config: config_lib.BertConfig,
         *,
         objective: str = "mlm_nsp",
-        **options: Any,
+        **options: Unpack[_Options],
     ):
         messages.check_choice("objective", objective, OBJECTIVES)
         self.objective = objective
@@ -211,10 +236,10 @@ class BertForPreTraining(BertWithHead):
                 name_tables.POOLER,
                 name_tables.NEXT_SENTENCE,
             )
-        fixed = {"num_labels": 2, "causal": objective == "ltr"}
-        super().__init__(config, **{**options, **fixed})
+        options["num_labels"], options["causal"] = 2, objective == "ltr"
+        super().__init__(config, **options)
 
-    def build_head(self, width):
+    def build_head(self, width: int) -> None:
         self.predictions = MaskedLanguageModel(self.config)
         self.seq_relationship = layers.OutputLayer(
             width,
@@ -226,13 +251,13 @@ class BertForPreTraining(BertWithHead):
 
     def call(
         self,
-        input_ids,
-        input_mask,
-        segment_ids,
-        masked_lm_positions,
-        masked_lm_ids=None,
-        **others,
-    ):
+        input_ids: Tensor,
+        input_mask: Tensor,
+        segment_ids: Tensor,
+        masked_lm_positions: Tensor,
+        masked_lm_ids: Tensor | None = None,
+        **others: Tensor | None,
+    ) -> dict[str, Tensor]:
         outputs = self.bert(input_ids, input_mask, segment_ids, **others)
         words = self.predictions(
             outputs["sequence_output"],
@@ -244,7 +269,7 @@ class BertForPreTraining(BertWithHead):
         pairs = self.seq_relationship(outputs["pooled_output"])
         return {**words, "next_sentence_logits": pairs}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "objective": self.objective}
 
 
@@ -267,7 +292,13 @@ class BertForSequenceClassification(BertWithHead):
 
     default_name = "classification"
 
-    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
+    def call(
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        **others: Tensor | None,
+    ) -> dict[str, Tensor]:
         inputs = {"segment_ids": segment_ids, **others}
         if self.causal or self.bilstm_head:
             hidden = self.sequence_output(input_ids, input_mask, **inputs)
@@ -281,7 +312,7 @@ class BertForSequenceClassification(BertWithHead):
             pooled = outputs["pooled_output"]
         return {"logits": self.logits(self.dropped(pooled, **others))}
 
-    def _last(self, hidden, input_mask):
+    def _last(self, hidden: Tensor, input_mask: Tensor) -> Tensor:
         if not self.bilstm_head:
             return self.bert.pooler(last_token(hidden, input_mask))  # [B, D]
         size = self.config.hidden_size
@@ -332,14 +363,14 @@ class BertForTokenClassification(BertWithHead):
         config: config_lib.BertConfig,
         *,
         features: str | None = None,
-        **options: Any,
+        **options: Unpack[_Options],
     ):
         self.features = features
         if features:
             self.frozen_variables = ("bert/.*",)
         super().__init__(config, **options)
 
-    def build_head(self, width):
+    def build_head(self, width: int) -> None:
         if self.features:
             site = bert.num_dropout_sites(self.config) + 1
             self.words = ablations.WordLstm(self.config, self.features, site)
@@ -349,15 +380,17 @@ class BertForTokenClassification(BertWithHead):
 
     def call(
         self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        label_mask=None,
-        **others,
-    ):
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        label_mask: Tensor | None = None,
+        **others: Tensor | None,
+    ) -> dict[str, Tensor]:
         others["segment_ids"] = segment_ids
         seed = others.get("dropout_seed")
         if self.features:
+            if label_mask is None:
+                raise ValueError("A model with features needs label_mask.")
             others.pop("dropout_seed", None)
             outputs = self.bert(input_ids, input_mask, **others)
             embedded = outputs["embedding_output"]
@@ -370,7 +403,7 @@ class BertForTokenClassification(BertWithHead):
             hidden = self.sequence_output(input_ids, input_mask, **others)
         return {"logits": self.logits(self.dropped(hidden, seed))}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "features": self.features}
 
 
@@ -389,11 +422,14 @@ class BertForQuestionAnswering(BertWithHead):
     default_name = "question_answering"
     optional_variables = (name_tables.POOLER,)
 
-    def __init__(self, config: config_lib.BertConfig, **options: Any):
-        super().__init__(config, **{**options, "num_labels": 2})
+    def __init__(
+        self, config: config_lib.BertConfig, **options: Unpack[_Options]
+    ):
+        options["num_labels"] = 2
+        super().__init__(config, **options)
 
-    def build_head(self, width):
-        # With a BiLSTM or causal attention the names are a classifier's.
+    def build_head(self, width: int) -> None:
+        # The names of a BiLSTM or causal attention are a classifier's.
         if self.causal or self.bilstm_head:
             super().build_head(width)
             self.span = self.logits
@@ -401,7 +437,13 @@ class BertForQuestionAnswering(BertWithHead):
         self.span = layers.OutputLayer(width, self.num_labels, name="squad")
         self.build_in_scope(self.span)
 
-    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
+    def call(
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        **others: Tensor | None,
+    ) -> dict[str, Tensor]:
         hidden = self.sequence_output(
             input_ids, input_mask, segment_ids=segment_ids, **others
         )
@@ -428,17 +470,26 @@ class BertForMultipleChoice(BertWithHead):
 
     default_name = "choice"
 
-    def __init__(self, config: config_lib.BertConfig, **options: Any):
-        super().__init__(config, **{**options, "num_labels": 1})
+    def __init__(
+        self, config: config_lib.BertConfig, **options: Unpack[_Options]
+    ):
+        options["num_labels"] = 1
+        super().__init__(config, **options)
 
-    def build_head(self, width):
-        # Without a bias, which would shift the scores of all choices equally.
+    def build_head(self, width: int) -> None:
+        # There is no bias, which would shift the scores of all choices equally.
         self.score = layers.OutputLayer(
             width, self.num_labels, name="multiple_choice", has_bias=False
         )
         self.build_in_scope(self.score)
 
-    def call(self, input_ids, input_mask=None, segment_ids=None, **others):
+    def call(
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        **others: Tensor | None,
+    ) -> dict[str, Tensor]:
         _, num_choices, length = ops.shape(input_ids)
         texts = [
             None if x is None else tf.reshape(x, [-1, length])

@@ -29,7 +29,7 @@ WEIGHTS = "model.safetensors"
 _INDEX = ".index.json"
 _PICKLE = "pytorch_model.bin"
 INDICES = (f"{WEIGHTS}{_INDEX}", f"{_PICKLE}{_INDEX}")
-# In order of preference: a pickle is read last.
+# The order is that of preference: a pickle is read last.
 FILES = (WEIGHTS, INDICES[0], "tf_model.h5", _PICKLE, INDICES[1])
 
 _CHOICE_BIAS = "classifier.bias"
@@ -74,11 +74,11 @@ def _safetensors_weights(path: str, files: contextlib.ExitStack) -> _Weights:
             safetensors.safe_open(path, framework="numpy")
         )
         for name in file.keys():  # noqa: SIM118
-            held = file.get_slice(name)
-            dtype = held.get_dtype()
+            weight = file.get_slice(name)
+            dtype = weight.get_dtype()
             kind = dtype.rstrip("0123456789")
             dtype = _TYPES.get(kind, kind.lower()) + dtype[len(kind) :]
-            specs[name] = (tuple(held.get_shape()), dtype)
+            specs[name] = (tuple(weight.get_shape()), dtype)
     return specs, read
 
 
@@ -146,7 +146,7 @@ def _arrays_of(file: "h5py.File") -> "dict[str, h5py.Dataset]":
     """
     import h5py
 
-    found = {}
+    arrays = {}
 
     def visit(place: str, member: object) -> None:  # Follows hard links only.
         if not isinstance(member, h5py.Dataset):
@@ -160,10 +160,10 @@ def _arrays_of(file: "h5py.File") -> "dict[str, h5py.Dataset]":
             raise OSError(
                 f"{place} declares {member.nbytes} bytes; {stored} are stored"
             )
-        found[place] = member
+        arrays[place] = member
 
     file.visititems(visit)
-    return found
+    return arrays
 
 
 def _pytorch_name(place: str) -> str:
@@ -286,7 +286,7 @@ class Reader:
             name_tables.num_layers(canonical.values()), self.architectures
         )
         is_choice = name_tables.MULTIPLE_CHOICE in self.architectures
-        found: dict[str, tuple[str, bool]] = {}
+        names: dict[str, tuple[str, bool]] = {}
         for theirs, name in canonical.items():
             # Their bias of choices shifts all choices equally.
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
@@ -294,10 +294,10 @@ class Reader:
             variable = table.get(name)
             release = variable.release if variable else theirs
             transposed = bool(variable and variable.is_transposed)
-            if release in found:
-                self._check_equal(theirs, found[release][0])
-            found[release] = theirs, transposed
-        return found
+            if release in names:
+                self._check_equal(theirs, names[release][0])
+            names[release] = theirs, transposed
+        return names
 
     def _check_equal(self, one: str, other: str) -> None:
         first, second = map(self._read, (one, other))
@@ -371,5 +371,5 @@ def write(
         safetensors.numpy.save_file(stored, path, {"format": "pt"})
     except safetensors.SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from error
-    held = {variable.release for variable in table.values()}
-    return sorted(set(variables) - held)
+    written = {variable.release for variable in table.values()}
+    return sorted(set(variables) - written)

@@ -16,7 +16,7 @@ from keras import ops
 
 from modeling import compilation, dropout
 from modeling import config as config_lib
-from modeling.tensor_types import Tensor
+from modeling.tensor_types import Shape, Tensor
 
 # Source: run_classifier.py and run_squad.py of the release, which ignore the
 # config's range for the heads.
@@ -48,7 +48,12 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
-def add_variable(layer: keras.layers.Layer, name: str, shape, initializer):
+def add_variable(
+    layer: keras.layers.Layer,
+    name: str,
+    shape: tuple[int, ...],
+    initializer: keras.initializers.Initializer | str,
+) -> keras.Variable:
     """Adds a trainable float32 variable to a layer or model."""
     return layer.add_weight(
         shape=shape,
@@ -78,8 +83,8 @@ class BertLayer(keras.layers.Layer):
     def __init__(self, *, name: str):
         super().__init__(name=name, autocast=False)
 
-    def build(self, input_shape=None):
-        # In the order of their assignment.
+    def build(self, input_shape: Shape = None) -> None:
+        # Their order is that of their assignment.
         for layer in self._layers:
             layer.build()
 
@@ -111,13 +116,13 @@ class Dense(BertLayer):
         self.sizes = sizes
         self.initializer_range = initializer_range
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         self.kernel = add_variable(
             self, "kernel", self.sizes, truncated_normal(self.initializer_range)
         )
         self.bias = add_variable(self, "bias", self.sizes[1:], "zeros")
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         return tf.matmul(
             tf.cast(x, self.compute_dtype),
             tf.cast(self.kernel, self.compute_dtype),
@@ -141,11 +146,11 @@ class LayerNorm(BertLayer):
         super().__init__(name="LayerNorm")
         self.size = size
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         self.beta = add_variable(self, "beta", (self.size,), "zeros")
         self.gamma = add_variable(self, "gamma", (self.size,), "ones")
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         return layer_norm(x, self.gamma, self.beta)
 
 
@@ -182,7 +187,7 @@ class Transform(BertLayer):
         self.dense = Dense((config.hidden_size, size), config.initializer_range)
         self.norm = LayerNorm(size) if has_norm else None
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         hidden = bias_activation(
             self.dense(x), self.dense.bias, activation=self.activation
         )
@@ -220,12 +225,12 @@ class OutputLayer(BertLayer):
         self.initializer_range = initializer_range
         self.has_bias = has_bias
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape = None) -> None:
         self.output_weights, self.output_bias = output_variables(
             self, self.sizes, self.initializer_range, self.has_bias
         )
 
-    def call(self, x) -> Tensor:
+    def call(self, x: Tensor) -> Tensor:
         return linear(x, self.output_weights, self.output_bias)
 
 
@@ -286,7 +291,9 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     return _normalized(tf.cast(x, tf.float32), gamma, beta, x.dtype)
 
 
-def _normalized(rows, gamma, beta, dtype):
+def _normalized(
+    rows: Tensor, gamma: Tensor, beta: Tensor, dtype: tf.DType
+) -> Tensor:
     centered = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
     normal = centered * tf.math.rsqrt(variance + LAYER_NORM_EPSILON)
@@ -318,7 +325,13 @@ def block_end(
 
 
 @compilation.fused
-def _block_end(x, bias, residual, *norm_and_seed, rate):
+def _block_end(
+    x: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    *norm_and_seed: Tensor,
+    rate: float,
+) -> Tensor:
     gamma, beta, seed = norm_and_seed
     rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
     rows = dropout.dropped(rows, seed, rate) + tf.cast(residual, tf.float32)
@@ -340,33 +353,34 @@ def split_heads(
     Returns:
         `[B, N, T, H]`, of the type of `x`.
     """
-    # Apart, because XLA sums a matrix 20 times as fast as a transposed one.
+    # Two functions, because the gradient of the bias is a sum of rows, which
+    # XLA computes 20 times as fast for a matrix as for a transposed one.
     rows = _scaled(x, bias, scale=scale)
     return _split_heads(rows, places, num_heads=num_heads)
 
 
 @compilation.fused
-def _scaled(x, bias, *, scale):
+def _scaled(x: Tensor, bias: Tensor, *, scale: float) -> Tensor:
     rows = tf.nn.bias_add(tf.cast(x, tf.float32), bias)
     return tf.cast(rows * scale if scale != 1 else rows, x.dtype)
 
 
 @compilation.fused
-def _split_heads(rows, places, *, num_heads):
+def _split_heads(rows: Tensor, places: Tensor, *, num_heads: int) -> Tensor:
     sizes = (num_heads, rows.shape[-1] // num_heads)
     split = tf.reshape(rows, [*ops.shape(places), *sizes])  # [B, T, N, H]
     return tf.transpose(split, [0, 2, 1, 3])  # [B, N, T, H]
 
 
 @compilation.fused
-def join_heads(x):
+def join_heads(x: Tensor) -> Tensor:
     """Joins `[B, N, T, H]` to rows `[B * T, D]`."""
     batch, num_heads, length, size = ops.shape(x)
     last = tf.transpose(x, [0, 2, 1, 3])  # [B, T, N, H]
     return tf.reshape(last, [batch * length, num_heads * size])
 
 
-def _softmax_gradient(upstream, result):
+def _softmax_gradient(upstream: Tensor, result: Tensor) -> Tensor:
     probs, upstream = (tf.cast(x, tf.float32) for x in (result, upstream))
     along = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
     return tf.cast(probs * (upstream - along), result.dtype)

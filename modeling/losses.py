@@ -5,11 +5,19 @@ their average. The denominator is that of the full batch, so that the losses of
 its parts, on several replicas or in several micro-batches, add up to its loss.
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import tensorflow as tf
 from keras import ops
 
 from modeling.tensor_types import Tensor
 
+# Losses and best words, and their gradient.
+_LossesAndGradient: TypeAlias = tuple[
+    tuple[Tensor, Tensor],
+    Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+]
 # Source: run_pretraining.py of the release. It makes the loss 0 for a batch
 # without predictions, and otherwise slightly smaller than the mean.
 MASKED_LM_OFFSET = 1e-5
@@ -95,10 +103,12 @@ def several_labels_cross_entropy(
     Returns:
         `[B]` float32, nats per label.
     """
-    each = ops.binary_crossentropy(labels, logits, from_logits=True)  # [B, K]
+    label_losses = ops.binary_crossentropy(
+        labels, logits, from_logits=True
+    )  # [B, K]
     if weights is None:
-        return ops.mean(each, axis=-1)
-    return ops.sum(each * weights, axis=-1) / ops.sum(weights, axis=-1)
+        return ops.mean(label_losses, axis=-1)
+    return ops.sum(label_losses * weights, axis=-1) / ops.sum(weights, axis=-1)
 
 
 def squared_error(scores: Tensor, targets: Tensor) -> Tensor:
@@ -140,7 +150,7 @@ def tied_cross_entropy(
     else:
 
         @tf.custom_gradient
-        def compute(*tensors):
+        def compute(*tensors: Tensor) -> _LossesAndGradient:
             return _tied(*tensors, labels=labels)
 
         # Variables are read here: inside they would count as arguments too.
@@ -150,10 +160,12 @@ def tied_cross_entropy(
     return losses, tf.cast(best == labels, tf.float32)
 
 
-def _tied(hidden, table, bias, *, labels):
+def _tied(
+    hidden: Tensor, table: Tensor, bias: Tensor, *, labels: Tensor
+) -> _LossesAndGradient:
     dtype = hidden.dtype
     narrow = tf.cast(table, dtype)  # [V, D]
-    # Fused with its product, unlike "+".
+    # TensorFlow fuses `bias_add` with the product, unlike "+".
     logits = tf.nn.bias_add(
         tf.matmul(hidden, narrow, transpose_b=True), tf.cast(bias, dtype)
     )  # [M, V]
@@ -162,13 +174,13 @@ def _tied(hidden, table, bias, *, labels):
     wide = tf.cast(logits, tf.float32)
     best = tf.argmax(wide, axis=-1, output_type=tf.int32)  # [M]
 
-    def entries(matrix, columns):
+    def entries(matrix: Tensor, columns: Tensor) -> Tensor:
         return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
 
     # The log of the sum over all words, from the probability of the best.
     log_sum = entries(logits, best) - tf.math.log(entries(probs, best))
 
-    def gradient(upstream, _):
+    def gradient(upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # The gradient of the logits, (probs - one_hot) * upstream, is never
         # materialized: its terms are multiplied separately, and the second
         # needs no matrix product.
@@ -179,7 +191,7 @@ def _tied(hidden, table, bias, *, labels):
         d_table = tf.matmul(probs, weighted, transpose_a=True)  # [V, D]
         d_bias = tf.matmul(weight, probs, transpose_a=True)[0]  # [V]
 
-        def minus_labels(total, rows):
+        def minus_labels(total: Tensor, rows: Tensor) -> Tensor:
             return tf.tensor_scatter_nd_sub(
                 tf.cast(total, tf.float32),
                 labels[:, tf.newaxis],

@@ -44,8 +44,8 @@ _PREDICTIONS = (
     ("cls/predictions/transform/LayerNorm", _NORM),
 )
 _CLASSIFIER = (("", _OUTPUT),)
-# By class name, which is the same in Hugging Face. The first whose variables
-# are in a checkpoint is the checkpoint's class.
+# The keys are names of classes, here as in Hugging Face. The first whose
+# variables are in a checkpoint is the checkpoint's class.
 _HEADS = {
     "BertForPreTraining": (
         *_PREDICTIONS,
@@ -91,7 +91,7 @@ _AXES = (
     (r"", ("hidden_size", "hidden_size")),
 )
 
-# At most three digits, because names are listed for all layers up to this one.
+# Three digits at most, because names are listed for all layers up to this one.
 _LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
 
 
@@ -111,8 +111,8 @@ class Variable(NamedTuple):
 
 def num_layers(names: Iterable[str]) -> int:
     """Counts encoder layers by the highest number in names of any form."""
-    found = (_LAYER_NUMBER.search(name) for name in names)
-    return 1 + max((int(match[1]) for match in found if match), default=-1)
+    matches = (_LAYER_NUMBER.search(name) for name in names)
+    return 1 + max((int(match[1]) for match in matches if match), default=-1)
 
 
 def encoder(layers: int) -> tuple[Variable, ...]:
@@ -152,27 +152,29 @@ def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
         The members of `ARCHITECTURES` found, the checkpoint's main use first;
         `BertModel` alone if there is no head, nothing without an encoder.
     """
-    held = set(names)
-    if WORD_EMBEDDINGS not in held:
+    stored = set(names)
+    if WORD_EMBEDDINGS not in stored:
         return []
-    found = [
+    classes = [
         name
         for name in _HEADS
-        if {variable.release for variable in head(name)} <= held
+        if {variable.release for variable in head(name)} <= stored
     ]
     twins = [SEQUENCE_CLASSIFICATION, TOKEN_CLASSIFICATION]
     if hint == TOKEN_CLASSIFICATION:
         twins.reverse()
     dropped = {twins[1]}
-    if "BertForPreTraining" in found:
+    if "BertForPreTraining" in classes:
         dropped.add("BertForMaskedLM")
-    if len(found) > 1:
+    if len(classes) > 1:
         dropped.add("BertModel")
-    found = [name for name in found if name not in dropped]
-    return found or ["BertModel"]
+    classes = [name for name in classes if name not in dropped]
+    return classes or ["BertModel"]
 
 
-def _variables(modules) -> tuple[Variable, ...]:
+def _variables(
+    modules: Iterable[tuple[str, Iterable[tuple[str, str, bool]]]],
+) -> tuple[Variable, ...]:
     return tuple(
         Variable(
             release="/".join(filter(None, (module, name))),

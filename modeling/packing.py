@@ -16,7 +16,8 @@ from keras import ops
 from modeling.tensor_types import Tensor
 
 _MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
-_DEVIATIONS = 4  # Of the largest number of rows from the mean.
+# The largest number of rows is so many standard deviations above the mean.
+_DEVIATIONS = 4
 
 
 def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
@@ -74,8 +75,9 @@ def pack(
         lengths: `[B]`, the tokens of each text, at most `row_length`.
         row_length: T, of the batch and of the rows.
         num_parts: the number of micro-batches, which are packed separately.
-        row_counts: the numbers of rows that a micro-batch should have; with
-            the least that is enough, if any, the further rows are empty.
+        row_counts: the numbers of rows that a micro-batch may have. The
+            smallest sufficient one is used, and the missing rows are left
+            empty; without one, there are as many rows as needed.
 
     Returns:
         `[num_parts * R, T]` int32: for each place the index of its token in the
@@ -91,7 +93,7 @@ def pack(
     return packed.reshape(-1, row_length)
 
 
-def _pack(lengths, row_length):
+def _pack(lengths: np.ndarray, row_length: int) -> np.ndarray:
     rows = np.full((len(lengths), row_length), -1, np.int32)
     space = np.full(len(lengths), row_length)
     for text in np.argsort(-lengths, kind="stable"):

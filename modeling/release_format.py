@@ -19,7 +19,7 @@ from modeling.name_tables import Spec
 if TYPE_CHECKING:
     from modeling.tensor_types import Tensor
 
-# Of the files written, in the order of renaming.
+# The endings of the files, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
 
 

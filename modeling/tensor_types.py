@@ -1,10 +1,14 @@
 """Type aliases for annotations."""
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import keras
+import tensorflow as tf
 
-# A tensor, a Keras variable or a NumPy array, which have no common type.
-Tensor: TypeAlias = Any
+# NumPy arrays are accepted too, as everywhere in TensorFlow.
+Tensor: TypeAlias = tf.Tensor | keras.Variable
+# The shape of the input that Keras passes to `build`.
+Shape: TypeAlias = Sequence[int | None] | None
 # A Keras policy or its name; None for the global one.
 Policy: TypeAlias = str | keras.DTypePolicy | None

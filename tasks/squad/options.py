@@ -17,7 +17,7 @@ class _Threshold(absl_flags.FloatParser):
 
     syntactic_help = f"a number or {AUTO}"
 
-    def convert(self, argument: Any) -> Any:
+    def convert(self, argument: str | float) -> Any:
         return argument if argument == AUTO else super().convert(argument)
 
 

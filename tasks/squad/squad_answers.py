@@ -115,9 +115,9 @@ def ranked_spans(
     can_end = np.zeros(logits[:, 0].shape, bool)  # [W, T]
     can_start = np.zeros_like(can_end)  # [W, T]
     for row, feature in enumerate(features):
-        here = slice(len(feature.tokens))
-        can_end[row, here] = feature.token_to_orig_map >= 0
-        can_start[row, here] = feature.token_is_max_context
+        tokens = slice(len(feature.tokens))
+        can_end[row, tokens] = feature.token_to_orig_map >= 0
+        can_start[row, tokens] = feature.token_is_max_context
     # Stable, so that the first of equal logits wins.
     best = np.argsort(-logits, axis=-1, kind="stable")
     best = best[..., : options.n_best_size]  # [W, 2, n]
@@ -257,7 +257,8 @@ def _rank(
     options: AnswerOptions,
     basic_tokenizer: tokenization.BasicTokenizer,
 ) -> RankedAnswers:
-    entries: dict[str, tuple[str, float, float]] = {}  # By text, "" for null.
+    # The keys are the texts, "" for "no answer".
+    entries: dict[str, tuple[str, float, float]] = {}
     for window, start, end in ranked_spans(windows, logits, options):
         text = ""
         if start > 0:

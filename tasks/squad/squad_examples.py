@@ -8,8 +8,7 @@ import dataclasses
 import functools
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from absl import logging
 
@@ -42,7 +41,7 @@ class _Question:
     qas_id: str
     text: str
     context: str
-    record: Mapping[str, Any]
+    record: json_text.Object
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

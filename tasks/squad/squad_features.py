@@ -252,7 +252,7 @@ def _windows(
 ) -> Iterator[SquadFeatures]:
     query, answer = question.query, question.answer
     num_pieces, num_query_tokens = len(paragraph.pieces), len(query)
-    offset = num_query_tokens + 2  # Of the paragraph.
+    offset = num_query_tokens + 2  # The place of the paragraph.
     begin = _ids(["[CLS]", *query, "[SEP]"], tokenizer)
     spans = document_spans(
         num_pieces,
@@ -262,15 +262,15 @@ def _windows(
     best_span = max_context_spans(spans, num_pieces)
     for index, (start, length) in enumerate(spans):
         part = slice(start, start + length)
-        here = slice(offset, offset + length)
+        places = slice(offset, offset + length)
         input_ids = np.zeros(options.max_seq_length, np.int32)
         input_ids[:offset] = begin
-        input_ids[here] = paragraph.ids[part]
+        input_ids[places] = paragraph.ids[part]
         input_ids[offset + length] = begin[-1]
         token_to_orig_map = np.full(offset + length + 1, -1, np.int32)
-        token_to_orig_map[here] = paragraph.word_of_piece[part]
+        token_to_orig_map[places] = paragraph.word_of_piece[part]
         is_max_context = np.zeros(offset + length + 1, bool)
-        is_max_context[here] = best_span[part] == index
+        is_max_context[places] = best_span[part] == index
         positions: tuple[int | None, int | None] = (None, None)
         if answer is not None:
             positions = (0, 0)
@@ -351,8 +351,8 @@ def max_context_spans(
     for index, (start, length) in enumerate(spans):
         left = np.arange(length)
         score = np.minimum(left, length - 1 - left) + 0.01 * length
-        here = slice(start, start + length)
-        better = score > best_score[here]
-        best_span[here][better] = index
-        best_score[here][better] = score[better]
+        part = slice(start, start + length)
+        better = score > best_score[part]
+        best_span[part][better] = index
+        best_score[part][better] = score[better]
     return best_span

@@ -62,8 +62,8 @@ def evaluate_v2(
         ids = [i for i, answers in gold.items() if bool(answers) is has_answer]
         if ids:
             for metric, values in ("exact", exact), ("f1", f1):
-                own = {qas_id: values[qas_id] for qas_id in ids}
-                result[f"{name}_{metric}"] = _percent(own)
+                scores = {qas_id: values[qas_id] for qas_id in ids}
+                result[f"{name}_{metric}"] = _percent(scores)
             result[f"{name}_total"] = len(ids)
     if null_odds is not None:
         for name, values in ("exact", exact), ("f1", f1):
@@ -129,7 +129,7 @@ def best_null_threshold(
     best = totals.index(max(totals))
     bounds = [min(gains) - 2, *gains, max(gains) + 2]
     middle = (bounds[best] + bounds[best + 1]) / 2
-    # As results are printed: the shortest decimal of a float32.
+    # Results are printed with the shortest decimal of a float32.
     return float(str(np.float32(middle)))
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from files import json_text, messages, paths, writing
 from tasks.squad import squad_answers, squad_metrics
@@ -74,7 +73,7 @@ def write(
     As released: indented by 4, ASCII, in the order of the questions;
     null_odds.json in version 2 only.
     """
-    files: dict[str, Mapping[str, Any]] = {
+    files: dict[str, Mapping[str, object]] = {
         PREDICTIONS: decisions.texts,
         _NBEST: {
             answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
@@ -104,7 +103,7 @@ def read(path: str, *, version_2_with_negative: bool) -> Decisions:
     return Decisions(texts=texts, null_odds=null_odds)
 
 
-def _by_id(path: str, kind: type | tuple[type, ...]) -> dict[str, Any]:
+def _by_id(path: str, kind: type | tuple[type, ...]) -> json_text.Object:
     values = json_text.read_object(path)
     return {
         qas_id: json_text.field(values, qas_id, kind, path) for qas_id in values

@@ -71,14 +71,14 @@ def parse_columns(text: str) -> Columns:
         ValueError: the text has another format.
     """
     parts = [_COLUMNS.fullmatch(part.strip()) for part in text.split(",")]
-    found = {match[1]: int(match[2]) for match in parts if match}
-    is_complete = len(found) == len(parts) and "word" in found
-    if not is_complete or found["word"] == found.get("tag"):
+    numbers = {match[1]: int(match[2]) for match in parts if match}
+    is_complete = len(numbers) == len(parts) and "word" in numbers
+    if not is_complete or numbers["word"] == numbers.get("tag"):
         raise ValueError(
             "--columns must give the columns of word and tag, as in "
             f"word:0,tag:-1 (0 is the first, -1 the last); got {text!r}."
         )
-    return found["word"], found.get("tag")
+    return numbers["word"], numbers.get("tag")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,16 +26,16 @@ class Entity:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Numbers of gold, found and correct entities."""
+    """Numbers of gold, predicted and correct entities."""
 
     gold: int = 0
-    found: int = 0
+    predicted: int = 0
     correct: int = 0
 
     @property
     def precision(self) -> float:
-        """Precision in percent; 0 if nothing was found."""
-        return _percent(self.correct, self.found)
+        """Precision in percent; 0 if nothing was predicted."""
+        return _percent(self.correct, self.predicted)
 
     @property
     def recall(self) -> float:
@@ -68,7 +68,7 @@ class Scores:
         """Total counts of all types."""
         return Counts(
             gold=sum(counts.gold for counts in self.by_type.values()),
-            found=sum(counts.found for counts in self.by_type.values()),
+            predicted=sum(counts.predicted for counts in self.by_type.values()),
             correct=sum(counts.correct for counts in self.by_type.values()),
         )
 
@@ -85,10 +85,10 @@ class Scores:
         """
         counts = {"": self.overall}
         if by_type:
-            counts |= {f"_{kind}": own for kind, own in self.by_type.items()}
+            counts |= {f"_{kind}": c for kind, c in self.by_type.items()}
         return {"accuracy": self.accuracy / 100} | {
-            name + ending: getattr(own, name) / 100
-            for ending, own in counts.items()
+            name + ending: getattr(entities, name) / 100
+            for ending, entities in counts.items()
             for name in ("f1", "precision", "recall")
         }
 
@@ -97,11 +97,11 @@ class Scores:
         overall = self.overall
         lines = [
             f"processed {self.num_words} tokens with {overall.gold} phrases; "
-            f"found: {overall.found} phrases; correct: {overall.correct}.",
+            f"found: {overall.predicted} phrases; correct: {overall.correct}.",
             f"accuracy: {self.accuracy:6.2f}%; {_rates(overall)}",
         ]
         lines += [
-            f"{kind:>17}: {_rates(counts)}  {counts.found}"
+            f"{kind:>17}: {_rates(counts)}  {counts.predicted}"
             for kind, counts in self.by_type.items()
         ]
         return "".join(f"{line}\n" for line in lines)
@@ -144,30 +144,36 @@ def score(
     Raises:
         ValueError: the numbers differ.
     """
-    golds, founds, corrects = (collections.Counter[str]() for _ in range(3))
+    golds, predictions, corrects = (
+        collections.Counter[str]() for _ in range(3)
+    )
     num_words = num_correct = 0
     for right, guessed in zip(gold, predicted, strict=True):
-        there = set(find_entities(right))
-        found = set(find_entities(guessed))
-        golds.update(entity.kind for entity in there)
-        founds.update(entity.kind for entity in found)
-        corrects.update(entity.kind for entity in there & found)
+        right_entities = set(find_entities(right))
+        guessed_entities = set(find_entities(guessed))
+        golds.update(entity.kind for entity in right_entities)
+        predictions.update(entity.kind for entity in guessed_entities)
+        corrects.update(
+            entity.kind for entity in right_entities & guessed_entities
+        )
         num_words += len(right)
         num_correct += sum(a == b for a, b in zip(right, guessed, strict=True))
     return Scores(
         by_type={
             kind: Counts(
-                gold=golds[kind], found=founds[kind], correct=corrects[kind]
+                gold=golds[kind],
+                predicted=predictions[kind],
+                correct=corrects[kind],
             )
-            for kind in sorted(golds.keys() | founds.keys())
+            for kind in sorted(golds.keys() | predictions.keys())
         },
         num_words=num_words,
         num_correct_words=num_correct,
     )
 
 
-def _percent(part: int, whole: int) -> float:
-    return 100 * part / whole if whole else 0.0
+def _percent(part: int, total: int) -> float:
+    return 100 * part / total if total else 0.0
 
 
 def _rates(counts: Counts) -> str:

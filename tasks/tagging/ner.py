@@ -8,7 +8,7 @@ import bisect
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import logging
@@ -80,9 +80,9 @@ def find_file(options: NerOptions, name: str) -> str:
     Raises:
         ValueError: neither its flag nor `data_dir` gives it.
     """
-    given = getattr(options, f"{name}_file")
-    if given:
-        return given
+    file_of_flag = getattr(options, f"{name}_file")
+    if file_of_flag:
+        return file_of_flag
     if not options.data_dir:
         raise ValueError(f"Pass --{name}_file or --data_dir; got neither.")
     for file in _NAMES[name]:
@@ -244,7 +244,11 @@ def _parts(
         first = stop
 
 
-def _log_odd_words(sentences, pieces_of, room: int) -> None:
+def _log_odd_words(
+    sentences: Sequence[conll.Sentence],
+    pieces_of: Mapping[str, Sequence[str]],
+    room: int,
+) -> None:
     lengths = [len(pieces_of[word]) for s in sentences for word in s.words]
     if empty := lengths.count(0):
         logging.warning(

@@ -106,6 +106,11 @@ def test_a_frozen_encoder_has_no_dropout():
     )
 
 
+def test_features_without_a_label_mask_are_refused():
+    with pytest.raises(ValueError, match="needs label_mask"):
+        _model()(_IDS)
+
+
 def test_variables_of_the_head_have_names_and_gradients():
     model = _model()
     head = {

@@ -46,7 +46,7 @@ def _score(gold, predicted):
 
 def _counts(scores):
     return {
-        kind: (own.gold, own.found, own.correct)
+        kind: (own.gold, own.predicted, own.correct)
         for kind, own in scores.by_type.items()
     }
 
@@ -80,7 +80,7 @@ def test_scores_and_report_by_hand():
     )
     assert _counts(scores) == {"A": (2, 2, 1), "B": (1, 2, 1)}
     overall = scores.overall
-    assert (overall.gold, overall.found, overall.correct) == (3, 4, 2)
+    assert (overall.gold, overall.predicted, overall.correct) == (3, 4, 2)
     assert overall.precision == pytest.approx(50)
     assert overall.recall == pytest.approx(200 / 3)
     assert overall.f1 == pytest.approx(2 * 2 / (3 + 4) * 100)
