@@ -35,9 +35,9 @@ def describe(
     """Describes a model whose training starts, or compares the description.
 
     If the folder has a checkpoint of a training, it must be of the same model.
-    Otherwise the weights to start from must fit. Without training, only a
-    folder that another program wrote is described: this run says what it
-    cannot say.
+    Otherwise the weights to start from must fit. A run without training
+    describes only a folder that another program wrote, because that program's
+    files do not say everything.
 
     Args:
         folder: of the run or the trial, created if missing.

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -41,12 +41,12 @@ class RunState:
         loss_scale: that of float16; empty for other precisions.
     """
 
-    flags: Mapping[str, Any]
-    data: Mapping[str, Any]
+    flags: Mapping[str, object]
+    data: Mapping[str, object]
     execution: Mapping[str, str]
     loss_scale: Mapping[str, float]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> json_text.Object:
         """Returns the content of the file, with tuples as lists."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
@@ -86,7 +86,7 @@ def save(
     output_dir: str,
     step: int,
     variables: Mapping[str, tf.Variable],
-    state: Mapping[str, Any],
+    state: Mapping[str, object],
     keep: int,
     keep_every: int = 0,
 ) -> str:
@@ -116,8 +116,8 @@ def save(
         if not tf.io.gfile.exists(f"{prefix}.index"):
             _remove(prefix)
         raise
-    # Later checkpoints belong to a run that was set back: they are neither
-    # counted nor removed.
+    # Checkpoints of later steps exist if the user made an earlier one the
+    # latest: they are neither counted nor removed.
     steps = [saved for saved in saved_steps(output_dir) if saved <= step]
     kept = [
         saved
@@ -152,13 +152,13 @@ def load_step(prefix: str) -> int:
     return step_of(prefix) if step is None else step
 
 
-def load_state(prefix: str) -> dict[str, Any] | None:
+def load_state(prefix: str) -> json_text.Object | None:
     """Reads the state file of a checkpoint; None if there is none."""
     path = f"{prefix}.state.json"
     return json_text.read_object(path) if paths.exists(path) else None
 
 
-def latest_state(output_dir: str) -> dict[str, Any]:
+def latest_state(output_dir: str) -> json_text.Object:
     """Reads the state of the checkpoint to resume; empty if there is none.
 
     `resume` reports a file that is damaged.
@@ -184,7 +184,7 @@ class Resumed(NamedTuple):
 
     prefix: str
     step: int
-    state: Mapping[str, Any] | None
+    state: json_text.Object | None
 
 
 def resume(
@@ -264,8 +264,8 @@ def check_same_run(
 
 
 def _compared(
-    state: Mapping[str, Any], result_flags: Collection[str]
-) -> dict[str, Any]:
+    state: json_text.Object, result_flags: Collection[str]
+) -> dict[str, object]:
     """Returns the values of a state on which the result depends, by name."""
     flags = {
         name: value
@@ -323,8 +323,8 @@ def saved_steps(output_dir: str) -> list[int]:
     """Lists the steps of the checkpoints in a folder, in order."""
     if not tf.io.gfile.isdir(output_dir):
         return []
-    found = map(_SAVED.fullmatch, tf.io.gfile.listdir(output_dir))
-    return sorted(int(match[1]) for match in found if match)
+    matches = map(_SAVED.fullmatch, tf.io.gfile.listdir(output_dir))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def _remove(prefix: str) -> None:

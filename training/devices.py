@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import keras
 import numpy as np
@@ -50,7 +49,7 @@ class DeviceOptions(training_options.TpuOptions):
     deterministic: bool = False
 
 
-def prepare(options: Any) -> tf.distribute.Strategy:
+def prepare(options: object) -> tf.distribute.Strategy:
     """Chooses and logs the devices and the precision.
 
     Call it before any other TensorFlow operation.
@@ -320,7 +319,7 @@ def choose_precision(strategy: tf.distribute.Strategy) -> str:
         return BFLOAT16
     if kind == GPU:
         return BFLOAT16 if _supports_bfloat16() else FLOAT32
-    # Without oneDNN no CPU is fast in bfloat16.
+    # No CPU is fast in bfloat16 without oneDNN.
     has_onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
     return BFLOAT16 if has_onednn and _CPU_FLAGS & cpu_flags() else FLOAT32
 

@@ -7,7 +7,6 @@ this module masks a batch when it is read.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +32,7 @@ class Masking:
     vocab_size: int
     mask_id: int
 
-    def identity(self) -> list[Any]:
+    def identity(self) -> list[object]:
         """Returns the rates, and whether whole words are masked, as JSON."""
         rates = [getattr(self.options, name) for name in _RATES]
         return [*rates, *self.options.masking_rates]
@@ -109,8 +108,8 @@ class Masking:
         labels = np.take_along_axis(ids, positions, axis=1) * weights
         masked_ids = np.where(chosen, hidden, ids)
         return tuple(
-            np.asarray(each, np.int32)
-            for each in (masked_ids, positions, labels, weights)
+            np.asarray(array, np.int32)
+            for array in (masked_ids, positions, labels, weights)
         )
 
 
@@ -207,7 +206,7 @@ def of_sidecars(
 
 
 def _masking(metadata: sidecars.Metadata) -> Masking:
-    made_with: Mapping[str, Any] = metadata.flags
+    made_with = metadata.flags
     return Masking(
         options=instance_options.InstanceOptions(
             masking=",".join(map(str, made_with["masking"])),

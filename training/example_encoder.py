@@ -13,7 +13,6 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     if least >= 0:
         width = -(-int(largest).bit_length() // _BITS_PER_BYTE)
         unsigned = np.uint32 if width <= 4 else np.uint64
-        rest: np.ndarray[Any, Any] = values.astype(unsigned)  # [B, W]
+        rest: np.ndarray = values.astype(unsigned)  # [B, W]
     else:
         width = _MAX_VARINT_BYTES
         rest = values.astype(np.int64).view(np.uint64)  # [B, W]

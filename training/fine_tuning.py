@@ -108,7 +108,7 @@ def _follow_models(
         uses_best=options.use_best_checkpoint,
     )
     model = models.origin if options.do_train else models.answering
-    # Of a model of another task, only the text that it reads matters.
+    # Only the text that it reads matters of a model of another task.
     is_another = model is not None and model.description.task not in (
         None,
         kind,

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -34,7 +34,8 @@ _OF_PYTHON = re.compile(
 )
 # An error of `tf.io.parse_example` names the record.
 _OF_RECORD = re.compile(r"Name: (.+), ((?:Key|Feature): .+)")
-_SAMPLED_RECORDS = 3200  # For the numbers of packed rows.
+# The numbers of packed rows are chosen from about so many records.
+_SAMPLED_RECORDS = 3200
 _ROW_STEP = 16  # The length of packed rows is a multiple of this.
 
 
@@ -119,11 +120,13 @@ class RecordSource:
             return batch
         return _without_shared_padding(batch, self.lengths_to_pad_to)
 
-    def _check_ids(self, batch, names: tf.Tensor) -> None:
+    def _check_ids(
+        self, batch: Mapping[str, tf.Tensor], names: tf.Tensor
+    ) -> None:
         limits = self.limits()
         present = [name for name in limits if name in batch]
 
-        def check(names, *ids):
+        def check(names: np.ndarray, *ids: np.ndarray) -> None:
             record_checks.check_ids(
                 dict(zip(present, ids, strict=True)),
                 limits,
@@ -132,7 +135,7 @@ class RecordSource:
 
         tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
 
-    def _packed(self, batch):
+    def _packed(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Truncates `[B, ..., T]` features; adds the rows that pack them."""
         batch = _truncated(batch, self.packed_length)
         mask = batch["input_mask"]
@@ -203,7 +206,7 @@ class TrainingBatches:
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
-    ):
+    ) -> Iterator[dict[str, tf.Tensor]]:
         """Iterates over the batches of steps `first_step` to `num_steps - 1`.
 
         Returns:
@@ -212,7 +215,9 @@ class TrainingBatches:
             after the last step.
         """
 
-        def records_of(step, rows):
+        def records_of(
+            step: int, rows: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray]:
             numbers = step * self.batch_size + rows
             batch = self.order.batch(step, self.batch_size)
             return batch[rows], _seeds(self.seed, numbers)
@@ -317,11 +322,14 @@ def evaluation_batches(
     """
     num_records = len(source.files)
     replicas = strategy.num_replicas_in_sync
-    whole = -(-batch_size // replicas) * replicas
-    count = num_batches or -(-num_records // whole)
+    # The replicas have the same number of rows.
+    batch_size = -(-batch_size // replicas) * replicas
+    count = num_batches or -(-num_records // batch_size)
 
-    def records_of(batch, rows):
-        indices = batch * whole + rows
+    def records_of(
+        batch: int, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        indices = batch * batch_size + rows
         if num_batches:
             indices = indices % num_records
         # Rows that fill the last batch are as short as its shortest record.
@@ -330,14 +338,14 @@ def evaluation_batches(
             indices = order[indices]
         return indices, evaluation_seeds(indices)
 
-    def weights(batch, rows):
-        is_real = batch * whole + rows < num_records
+    def weights(batch: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        is_real = batch * batch_size + rows < num_records
         return tf.cast(rows >= 0 if num_batches else is_real, tf.float32)
 
     return _distributed(
         strategy,
         lambda context: _dataset(
-            context, source, whole, range(count), records_of, weights
+            context, source, batch_size, range(count), records_of, weights
         ),
     )
 
@@ -419,8 +427,13 @@ def _dataset(
     per_replica = batch_size // replicas
     num_local = replicas // context.num_input_pipelines
 
-    def rows_of(element, row_numbers):
-        """Returns the batch of an element, and its rows for one replica."""
+    def rows_of(
+        element: tf.Tensor | int, row_numbers: tf.Tensor | np.ndarray
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the batch of an element, and its rows for one replica.
+
+        They are tensors if the arguments are, else Python's and NumPy's.
+        """
         replica = context.input_pipeline_id * num_local + element % num_local
         return element // num_local, replica * per_replica + row_numbers
 
@@ -433,9 +446,9 @@ def _dataset(
         names = np.array(source.files.names(indices), dtype=object)
         return serialized, names, seeds
 
-    # Without AutoGraph, for the reason given in `steps.Trainer`.
+    # AutoGraph is switched off for the reason in `modeling.compilation`.
     @tf.autograph.experimental.do_not_convert
-    def load(element):
+    def load(element: tf.Tensor) -> dict[str, tf.Tensor]:
         serialized, names, seeds = tf.numpy_function(
             read, [element], [tf.string, tf.string, tf.int64]
         )
@@ -449,8 +462,8 @@ def _dataset(
         rows = rows_of(element, tf.range(per_replica, dtype=tf.int64))
         return {**batch, "example_weights": weights(*rows)}
 
-    # Without it: at its end a dataset may wait for its autotuning thread for as
-    # long as it was in use. There is no parameter to tune.
+    # There is no parameter to tune, and at its end a dataset may wait for its
+    # autotuning thread for as long as it was in use.
     options = tf.data.Options()
     options.autotune.enabled = False
     return (
@@ -461,14 +474,18 @@ def _dataset(
     )
 
 
-def _without_shared_padding(batch, lengths: Sequence[int]):
+def _without_shared_padding(
+    batch: Mapping[str, tf.Tensor], lengths: Sequence[int]
+) -> dict[str, tf.Tensor]:
     """Truncates `[B, ..., T]` features to the longest row, rounded up."""
     longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
     (place,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
     return _truncated(batch, tf.constant(lengths)[place])
 
 
-def _truncated(batch, length: tf.Tensor | int):
+def _truncated(
+    batch: Mapping[str, tf.Tensor], length: tf.Tensor | int
+) -> dict[str, tf.Tensor]:
     return {
         name: value[..., :length] if name in records.SEQUENCES else value
         for name, value in batch.items()

@@ -4,9 +4,18 @@ import signal
 import sys
 import threading
 import types
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 from absl import logging
+
+# What `signal.signal` takes and returns.
+_Handler = (
+    Callable[[int, types.FrameType | None], object]
+    | int
+    | signal.Handlers
+    | None
+)
 
 
 class Interruption:
@@ -22,7 +31,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.requested = 0
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, _Handler] = {}
 
     def __enter__(self) -> Self:
         # Only the main thread of a program may handle signals.

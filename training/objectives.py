@@ -264,7 +264,12 @@ class Classification(PerExample):
             return tf.gather(tf.constant(weights), labels)  # [B, 1]
         return tf.where(labels > 0, weights, tf.ones_like(labels))  # [B, K]
 
-    def _losses(self, features, logits, class_weights=None) -> tf.Tensor:
+    def _losses(
+        self,
+        features: Tensors,
+        logits: tf.Tensor,
+        class_weights: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         labels = features["label_ids"]
         if self._problem_type == task.SINGLE_LABEL:
             return losses.cross_entropy(logits, labels[:, 0])
@@ -381,7 +386,9 @@ class Tagging(FineTuning):
             "losses": tf.reduce_sum(word_losses * weights, axis=1),
         }
 
-    def _scored(self, features, dropout_seed):
+    def _scored(
+        self, features: Tensors, dropout_seed: Seed
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         logits = self.outputs(features, dropout_seed)["logits"]
         # Shared padding is removed from the model's inputs alone.
         length = tf.shape(logits)[1]

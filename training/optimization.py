@@ -183,9 +183,9 @@ class AdamWeightDecayOptimizer:
         update = _compiled_update if is_compiled else _update
         for group in [names] if as_one else [[name] for name in names]:
             update(
-                # As handles, of this replica: given variables of two devices as
-                # arguments of a compiled function, TensorFlow 2.21 reads the
-                # wrong ones.
+                # The handles of this replica: TensorFlow 2.21 reads the wrong
+                # variables if a compiled function has those of two devices as
+                # arguments.
                 [self._handles(name) for name in group],
                 [gradients[name] for name in group],
                 rates,
@@ -194,10 +194,10 @@ class AdamWeightDecayOptimizer:
                 decays=tuple(map(self.decays, group)),
             )
 
-    def _handles(self, name):
+    def _handles(self, name: str) -> list[tf.Tensor]:
         return [x.handle for x in (self.variables[name], *self._moments[name])]
 
-    def _corrections(self, step):
+    def _corrections(self, step: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns the divisors of the two moments."""
         options = self.options
         if not options.bias_correction:
@@ -242,10 +242,10 @@ def _update(
         ]
         after = _adam(before, gradient, rates, options, decay)
         if only_if is not None:
-            after = [
+            after = tuple(
                 tf.where(only_if, new, old)
                 for new, old in zip(after, before, strict=True)
-            ]
+            )
         for resource, value in zip(resources, after, strict=True):
             tf.raw_ops.AssignVariableOp(resource=resource, value=value)
 
@@ -256,7 +256,13 @@ def _update(
 _compiled_update = tf.function(_update, autograph=False, jit_compile=True)
 
 
-def _adam(before, gradient, rates, options, decay):
+def _adam(
+    before: Sequence[tf.Tensor],
+    gradient: tf.Tensor,
+    rates: tuple[tf.Tensor | float, ...],
+    options: AdamOptions,
+    decay: bool,
+) -> tuple[tf.Tensor, ...]:
     """Returns a weight and its moments after a step: float32, of one shape."""
     weight, m, v = before
     learning_rate, factor, correction_1, correction_2 = rates
@@ -273,7 +279,7 @@ def _adam(before, gradient, rates, options, decay):
     return weight - learning_rate * update, m, v
 
 
-def _trust_ratio(weight, update):
+def _trust_ratio(weight: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     """Divides the norm of a weight by that of its update; 1 if either is 0.
 
     Source: You et al. 2020, "Large Batch Optimization for Deep Learning",

@@ -6,7 +6,7 @@ A flag that the original has too keeps its name and default.
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from commands import flags
 from tasks import task
@@ -266,7 +266,7 @@ class TrainingOptions(TpuOptions):
         changes_result=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("adam_beta_1", "adam_beta_2"):
             # A moment that decays at rate 1 stays 0.
             if getattr(self, name) >= 1:
@@ -347,7 +347,7 @@ class PretrainingOptions(TrainingOptions):
         "every record exactly once.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "At least one of `do_train` or `do_eval` must be True."
@@ -361,6 +361,13 @@ class PretrainingOptions(TrainingOptions):
     @property
     def is_causal(self) -> bool:
         return self.objective == "ltr"
+
+
+class Setting(TypedDict):
+    """A setting to try: the options that it replaces."""
+
+    train_batch_size: int
+    learning_rate: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -410,7 +417,7 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
         "rate; the paper's are 16,32.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict` must be "
@@ -443,18 +450,14 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
             )
 
     @property
-    def grid(self) -> list[dict[str, Any]]:
-        """The settings to try: options by name that replace those here."""
-        tried = {
-            "train_batch_size": self.train_batch_sizes,
-            "learning_rate": self.learning_rates,
-        }
-        values = [
-            chosen or (getattr(self, name),) for name, chosen in tried.items()
-        ]
+    def grid(self) -> list[Setting]:
+        """The settings to try."""
         return [
-            dict(zip(tried, setting, strict=True))
-            for setting in itertools.product(*values)
+            Setting(train_batch_size=batch_size, learning_rate=learning_rate)
+            for batch_size, learning_rate in itertools.product(
+                self.train_batch_sizes or (self.train_batch_size,),
+                self.learning_rates or (self.learning_rate,),
+            )
         ]
 
     @property
@@ -533,7 +536,7 @@ class TaggingOptions(SequenceOptions):
         of_model=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.features and self.do_train and not self.init_checkpoint:
             raise ValueError(
@@ -542,7 +545,7 @@ class TaggingOptions(SequenceOptions):
             )
 
     @classmethod
-    def presets(cls, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    def presets(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
         """Returns the defaults that `--features` changes."""
         return FEATURE_BASED if chosen["features"] else {}
 
@@ -569,11 +572,3 @@ class AblationOptions:
         changes_result=True,
         of_model=True,
     )
-
-    @property
-    def head_arguments(self) -> dict[str, bool]:
-        """The arguments of `modeling.heads.BertWithHead`."""
-        return {
-            "causal": self.attention == CAUSAL,
-            "bilstm_head": self.bilstm_head,
-        }

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 
 import keras
@@ -17,9 +17,10 @@ from modeling import layers as layers_lib
 from tasks import task
 from training import devices, input_pipeline, objectives
 
-# With more lengths, compiling takes more time than it saves.
+# Compiling more lengths takes more time than it saves.
 _MAX_LENGTHS = 16
-# One batch uses the processor while the other is between two products.
+# While the host prepares the next product of one batch, the processor
+# multiplies those of the other.
 _BATCHES_AT_ONCE = 2
 # Batches of texts are padded to a multiple of at least this.
 _LENGTH_STEP = 8
@@ -132,7 +133,7 @@ class Predictor:
                 len(source.lengths_to_pad_to) or 1,
             )
 
-        def score(batch):
+        def score(batch: objectives.Tensors) -> dict[str, np.ndarray]:
             part = {name: value.numpy() for name, value in step(batch).items()}
             real = part.pop("example_weights") > 0
             return {name: value[real] for name, value in part.items()}
@@ -159,20 +160,22 @@ class Predictor:
         places = np.argsort(order)
         return {name: values[places] for name, values in scores.items()}
 
-    def _step(self, batch):
+    def _step(self, batch: objectives.Tensors) -> dict[str, tf.Tensor]:
         scores = self._strategy.run(self._replica_step, args=(batch,))
         return {
             name: self._strategy.gather(value, axis=0)
             for name, value in scores.items()
         }
 
-    def _replica_step(self, features):
+    def _replica_step(
+        self, features: objectives.Tensors
+    ) -> dict[str, tf.Tensor]:
         scores = self._compiled_scores(features)
         if self._strategy.num_replicas_in_sync > 1:
             scores = {name: _padded(x) for name, x in scores.items()}
         return {**scores, "example_weights": features["example_weights"]}
 
-    def _scores(self, features):
+    def _scores(self, features: objectives.Tensors) -> dict[str, tf.Tensor]:
         with self._kernels.used():
             return self._objective.predictions(features)
 
@@ -311,10 +314,14 @@ class HiddenLayers:
             : len(input_ids)
         ]
 
-    def _distributed(self, batch):
+    def _distributed(
+        self, batch: Mapping[str, np.ndarray]
+    ) -> objectives.Tensors:
         rows = self._rows_per_replica
 
-        def of_replica(context):
+        def of_replica(
+            context: tf.distribute.ValueContext,
+        ) -> dict[str, tf.Tensor]:
             start = context.replica_id_in_sync_group * rows
             return {
                 n: tf.constant(a[start : start + rows])
@@ -325,11 +332,11 @@ class HiddenLayers:
             of_replica
         )
 
-    def _step(self, batch):
+    def _step(self, batch: objectives.Tensors) -> tf.Tensor:
         values = self._strategy.run(self._compiled_layers, args=(batch,))
         return self._strategy.gather(values, axis=0)
 
-    def _chosen_layers(self, batch):
+    def _chosen_layers(self, batch: objectives.Tensors) -> tf.Tensor:
         with self._kernels.used():
             outputs = self._model(**batch)
         hidden = outputs["all_encoder_layers"]

@@ -200,7 +200,7 @@ def _sample(source: input_pipeline.RecordSource) -> np.ndarray:
     starts = np.linspace(
         0, max(total - _RECORDS_PER_BLOCK, 0), _NUM_BLOCKS, dtype=int
     )
-    # With few records the blocks overlap; each record counts once.
+    # The blocks of few records overlap; each record counts once.
     sample = np.unique(starts[:, np.newaxis] + np.arange(_RECORDS_PER_BLOCK))
     return sample[sample < total]
 

@@ -74,8 +74,8 @@ class PretrainingRecords:
         try:
             return all(
                 paths.exists(path)
-                and (held := sidecars.read_metadata(path)) is not None
-                and sidecars.is_same_data(held, wanted)
+                and (stored := sidecars.read_metadata(path)) is not None
+                and sidecars.is_same_data(stored, wanted)
                 for path in names
             )
         except ValueError as error:
@@ -115,7 +115,7 @@ class PretrainingRecords:
     ) -> sidecars.Metadata:
         flags = dict(self.made_with.flags)
         if self.is_sharded:
-            # With these flags the release creates this shard from its text.
+            # The release creates this shard from its text with these flags.
             flags["shard"] = shard
             flags["random_seed"] += shard
         return dataclasses.replace(

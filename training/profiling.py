@@ -24,7 +24,7 @@ class Profile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     @contextlib.contextmanager

@@ -52,12 +52,12 @@ class RecordFiles:
         for path in record_paths:
             if path.endswith((sidecars.ENDING, record_index.ENDING)):
                 continue
-            own = path if paths.is_remote(path) else os.path.realpath(path)
-            if own in unique:
+            target = path if paths.is_remote(path) else os.path.realpath(path)
+            if target in unique:
                 logging.warning("%s is named twice and read once.", path)
-            unique.setdefault(own, path)
+            unique.setdefault(target, path)
         self.paths = tuple(unique.values())
-        # For each file the offset of each record, then the file's size.
+        # A file has the offset of each record, then its own size.
         self._starts = [record_index.read(path) for path in self.paths]
         counts = [len(starts) - 1 for starts in self._starts]
         self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -178,7 +178,7 @@ class _LocalFile:
     def __init__(self, path: str):
         self._descriptor = os.open(path, os.O_RDONLY)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)
 
@@ -222,9 +222,9 @@ def write_batches(
                 for record in example_encoder.serialize_batch(batch)
             ]
             for turn, file in enumerate(files):
-                own = frames[(turn - total) % num_files :: num_files]
-                file.write(b"".join(own))
-                frame_sizes[turn].extend(map(len, own))
+                frames_of_file = frames[(turn - total) % num_files :: num_files]
+                file.write(b"".join(frames_of_file))
+                frame_sizes[turn].extend(map(len, frames_of_file))
             total += len(frames)
     if with_indices:
         for path, sizes in zip(record_paths, frame_sizes, strict=True):

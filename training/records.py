@@ -9,8 +9,7 @@ Importing this module does not import TensorFlow.
 import dataclasses
 import itertools
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -175,7 +174,7 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
 
 def write_records(
     path: str,
-    examples: Iterable[Mapping[str, Any]],
+    examples: Iterable[task.Record],
     features: Sequence[Feature],
 ) -> None:
     """Writes examples to a TFRecord file.
@@ -187,7 +186,7 @@ def write_records(
 
 
 def _batches(
-    examples: Iterable[Mapping[str, Any]], features: Sequence[Feature]
+    examples: Iterable[task.Record], features: Sequence[Feature]
 ) -> Iterator[dict[str, np.ndarray]]:
     remaining = iter(examples)
     while rows := list(itertools.islice(remaining, _EXAMPLES_PER_BATCH)):

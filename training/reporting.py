@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from absl import logging
 
@@ -17,6 +17,8 @@ from files import json_text, paths, progress, writing
 from training import failures
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from training import steps
 
 METRICS_FILE = "metrics.jsonl"
@@ -79,7 +81,7 @@ class Reporter(contextlib.AbstractContextManager):
         # The time of these steps, and their waits for batches. The first step
         # of the process, which includes compilation, is left out.
         self._seconds = 0.0
-        self._waits: list[Any] = []
+        self._waits: list[tf.Tensor] = []
         self._is_compiled = False
         self._started = self._lapped = time.monotonic()
         self._is_first_line_due = True
@@ -292,7 +294,7 @@ def _means(numbers: Sequence[_Numbers]) -> dict[str, float]:
     return values
 
 
-def read_metrics(path: str) -> list[dict[str, Any]]:
+def read_metrics(path: str) -> list[json_text.Object]:
     """Reads all reports; lines that are none are left out.
 
     Returns:
@@ -332,7 +334,7 @@ def remove_later_metrics(
         file.writelines(f"{json.dumps(record)}\n" for record in kept)
 
 
-def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
+def draw_curves(records: Sequence[json_text.Object], path: str) -> None:
     """Plots every metric against the step, in training and held out.
 
     Args:
@@ -341,8 +343,10 @@ def draw_curves(records: Sequence[Mapping[str, Any]], path: str) -> None:
     """
     from matplotlib.figure import Figure
 
-    found = (name.removeprefix(HELD_OUT) for each in records for name in each)
-    names = [name for name in dict.fromkeys(found) if name not in _NOT_DRAWN]
+    metrics = (
+        name.removeprefix(HELD_OUT) for record in records for name in record
+    )
+    names = [name for name in dict.fromkeys(metrics) if name not in _NOT_DRAWN]
     width, height = _PANEL_INCHES
     figure = Figure((width, height * len(names)), layout="constrained")
     axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]

@@ -274,7 +274,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             )
             if saves or communicator.agrees_at(step):
                 stopped_by = communicator.all_reduce_max(stop.requested)
-            # Before an evaluation, which may take long.
+            # An evaluation may take long, so the checkpoint comes first.
             if saves or stopped_by:
                 save()
             if length.evaluates_at(step) and not stopped_by:

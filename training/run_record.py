@@ -15,7 +15,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import ClassVar, Protocol, TypeVar
 
 from files import locks, run_files, writing
 from training import workers
@@ -28,7 +28,19 @@ _GIT = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
 _started: set[str] = set()
 
 
-def recorded(run: Callable[[Any], None]) -> Callable[[Any], None]:
+class _RunOptions(Protocol):
+    """The options of a run, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    @property
+    def output_dir(self) -> str: ...
+
+
+_Options = TypeVar("_Options", bound=_RunOptions)
+
+
+def recorded(run: Callable[[_Options], None]) -> Callable[[_Options], None]:
     """Makes a script record its outcome, and lock its folder meanwhile.
 
     Args:
@@ -37,7 +49,7 @@ def recorded(run: Callable[[Any], None]) -> Callable[[Any], None]:
     """
 
     @functools.wraps(run)
-    def run_recorded(options: Any) -> None:
+    def run_recorded(options: _Options) -> None:
         with locked(options.output_dir):
             try:
                 run(options)
@@ -62,7 +74,7 @@ def locked(folder: str) -> Iterator[None]:
         yield
 
 
-def write_start(options: Any) -> None:
+def write_start(options: _RunOptions) -> None:
     """Appends the command, flags, versions and commit of a run."""
     _started.add(options.output_dir)
     _append(
@@ -86,12 +98,12 @@ def write_end(outcome: str) -> None:
     leaves no line.
     """
     while _started:
-        # After a full disk, for example, the error of the run matters.
+        # The error of the run matters, a full disk for example.
         with contextlib.suppress(OSError):
             _append(_started.pop(), {"ended": _now(), "outcome": outcome})
 
 
-def _append(folder: str, values: dict[str, Any]) -> None:
+def _append(folder: str, values: dict[str, object]) -> None:
     if not workers.is_chief():
         return
     writing.append_json(os.path.join(folder, run_files.RECORD), values)
@@ -102,12 +114,12 @@ def _now() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in _PACKAGES:
         # TensorFlow has several packages.
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _commit() -> str | None:

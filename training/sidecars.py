@@ -6,8 +6,7 @@ The sidecar of a record file `NAME` is `NAME.meta.json`.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from files import json_text, messages, paths, writing
 
@@ -45,7 +44,7 @@ class Metadata:
     strip_accents: bool | None = None
     num_records: int
     text_sha256: str | None = None
-    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    flags: json_text.Object = dataclasses.field(default_factory=dict)
 
 
 def vocab_sha256(tokens: Iterable[str]) -> str:
@@ -100,17 +99,17 @@ def read_metadata(record_path: str) -> Metadata | None:
         ) from error
 
 
-def is_same_data(held: Metadata, wanted: Metadata) -> bool:
+def is_same_data(stored: Metadata, wanted: Metadata) -> bool:
     """Returns whether two sidecars describe records of the same data.
 
     All values must be equal except the numbers of records, which are known only
     after all records are created.
     """
 
-    def comparable(metadata: Metadata) -> dict[str, Any]:
+    def comparable(metadata: Metadata) -> json_text.Object:
         values = dataclasses.asdict(metadata)
         del values["num_records"]
         values["flags"].pop(ROWS_PER_EXAMPLE, None)
         return json.loads(json.dumps(values))
 
-    return comparable(held) == comparable(wanted)
+    return comparable(stored) == comparable(wanted)

@@ -2,8 +2,8 @@
 
 import functools
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,14 @@ _LOSS_SCALE_GROWTH_STEPS = 2000
 
 
 # A tuple, because compiled functions return it.
+_Structure = TypeVar("_Structure")  # Of tensors.
+_Iterator: TypeAlias = Iterator[objectives.Tensors]
+# The dense gradients by variable, and the outcome.
+_GradientsAndOutcome: TypeAlias = tuple[
+    dict[str, tf.Tensor], objectives.Outcome
+]
+
+
 class StepResult(NamedTuple):
     """The result of a training step: tensors, the same on every replica.
 
@@ -123,11 +131,11 @@ class Trainer:
         self.mode = mode
         self._clip_norm = clip_norm
         self._is_compiled = False
-        # Without AutoGraph, for the reason given in `modeling.compilation`.
+        # AutoGraph is switched off for the reason in `modeling.compilation`.
         self._compiled_step = tf.function(self._step, autograph=False)
-        # The sum over replicas and the update are not in it. A function in all
-        # modes, because a loop over micro-batches and the one before the loop
-        # share its trace.
+        # It computes neither the sum over replicas nor the update. It is a
+        # `tf.function` in all modes: `sum_over_parts` calls it twice, and it is
+        # traced once.
         self._compiled_gradients = mode.compiled(self._gradients)
 
     def reset(self) -> None:
@@ -137,7 +145,7 @@ class Trainer:
 
     def run(
         self,
-        iterator,
+        iterator: _Iterator,
         step: int,
         learning_rate: np.ndarray | np.floating,
         *,
@@ -174,9 +182,16 @@ class Trainer:
             self._is_compiled = True
         return result
 
-    def _step(self, iterator, step, learning_rate, seed, num_parts):
+    def _step(
+        self,
+        iterator: _Iterator,
+        step: tf.Tensor,
+        learning_rate: tf.Tensor,
+        seed: tf.Tensor,
+        num_parts: int,
+    ) -> StepResult:
         batch, input_seconds = _timed_next(iterator)
-        # Not as an argument: TPUStrategy converts each of them to a tensor.
+        # The number is no argument: TPUStrategy converts those to tensors.
         replica_step = functools.partial(
             self._replica_step, num_parts=num_parts
         )
@@ -203,7 +218,15 @@ class Trainer:
             input_seconds=input_seconds,
         )
 
-    def _replica_step(self, features, step, learning_rate, seed, *, num_parts):
+    def _replica_step(
+        self,
+        features: objectives.Tensors,
+        step: tf.Tensor,
+        learning_rate: tf.Tensor,
+        seed: tf.Tensor,
+        *,
+        num_parts: int,
+    ) -> tuple[objectives.Outcome, tf.Tensor]:
         """Makes a step on the rows of a replica.
 
         Returns:
@@ -219,7 +242,7 @@ class Trainer:
         )
         scale = tf.convert_to_tensor(self.loss_scale.scale)
 
-        def part(index):
+        def part(index: tf.Tensor) -> _GradientsAndOutcome:
             if num_parts == 1:
                 return self._compiled_gradients(
                     features, denominators, seed, scale
@@ -246,7 +269,13 @@ class Trainer:
         )
         return _sum_over_replicas(context, outcome), norm
 
-    def _gradients(self, features, denominators, seed, scale):
+    def _gradients(
+        self,
+        features: objectives.Tensors,
+        denominators: objectives.Tensors,
+        seed: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> _GradientsAndOutcome:
         """Runs the forward and backward pass over some rows of a replica.
 
         Returns:
@@ -267,7 +296,9 @@ class Trainer:
         return dense, outcome
 
 
-def sum_over_parts(part: Callable[[tf.Tensor], Any], num_parts: int) -> Any:
+def sum_over_parts(
+    part: Callable[[tf.Tensor], _Structure], num_parts: int
+) -> _Structure:
     """Sums the gradients and losses of micro-batches.
 
     The micro-batches of a replica run in turn, so that only one of them needs
@@ -290,7 +321,9 @@ def sum_over_parts(part: Callable[[tf.Tensor], Any], num_parts: int) -> Any:
     with tf.control_dependencies(tf.nest.flatten(first)):
         start = tf.constant(1)
 
-    def add_part(index, total):
+    def add_part(
+        index: tf.Tensor, total: _Structure
+    ) -> tuple[tf.Tensor, _Structure]:
         return index + 1, tf.nest.map_structure(tf.add, total, part(index))
 
     _, total = tf.while_loop(
@@ -316,7 +349,7 @@ def part_of(
         `[B / num_parts, ...]` each; B is a multiple of `num_parts`.
     """
 
-    def rows_of(value):
+    def rows_of(value: tf.Tensor) -> tf.Tensor:
         num_rows = value.shape[0]
         if num_rows is None:  # Packed rows.
             size = tf.shape(value)[0] // num_parts
@@ -349,16 +382,16 @@ class Evaluator:
         self._compiled_step = tf.function(self._step, autograph=False)
         self._compiled_outcome = mode.compiled(self._outcome)
 
-    def run(self, batch) -> objectives.Outcome:
+    def run(self, batch: objectives.Tensors) -> objectives.Outcome:
         """Returns the losses and metrics of one batch."""
         return self._compiled_step(batch)
 
-    def _step(self, batch):
+    def _step(self, batch: objectives.Tensors) -> objectives.Outcome:
         return _first_replica(
             self.strategy, self.strategy.run(self._replica_step, args=(batch,))
         )
 
-    def _replica_step(self, features):
+    def _replica_step(self, features: objectives.Tensors) -> objectives.Outcome:
         context = tf.distribute.get_replica_context()
         denominators = _sum_over_replicas(
             context, self._objective.denominators(features)
@@ -366,25 +399,31 @@ class Evaluator:
         outcome = self._compiled_outcome(features, denominators)
         return _sum_over_replicas(context, outcome)
 
-    def _outcome(self, features, denominators):
+    def _outcome(
+        self, features: objectives.Tensors, denominators: objectives.Tensors
+    ) -> objectives.Outcome:
         return self._objective.outcome(features, denominators, None)
 
 
-def _sum_over_replicas(context, values):
+def _sum_over_replicas(
+    context: tf.distribute.ReplicaContext, values: _Structure
+) -> _Structure:
     """Sums a structure of tensors over the replicas in one all-reduce."""
     if context.num_replicas_in_sync == 1 or not tf.nest.flatten(values):
         return values
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
-def _first_replica(strategy, values):
+def _first_replica(
+    strategy: tf.distribute.Strategy, values: _Structure
+) -> _Structure:
     """Returns the first replica's values, which all replicas share."""
     return tf.nest.map_structure(
         lambda value: strategy.experimental_local_results(value)[0], values
     )
 
 
-def _timed_next(iterator):
+def _timed_next(iterator: _Iterator) -> tuple[objectives.Tensors, tf.Tensor]:
     """Returns the next batch and the seconds spent waiting for it.
 
     On an accelerator the wait may overlap with the previous step: it is an

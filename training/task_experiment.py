@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from absl import logging
@@ -85,7 +84,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
         description = dataclasses.replace(
             description,
             task=self._task.kind,
-            more={**_own_flags(options), **description.more},
+            more={**_flags_of_task(options), **description.more},
             vocab_sha256=sidecars.vocab_sha256(self._task.tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             strip_accents=options.strips_accents,
@@ -140,12 +139,12 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
     ) -> dict[str, float]:
         """Writes the answers and results of `splits`."""
         results: dict[str, float] = {}
-        answers: dict[str, Any] = {}  # By data set.
+        answers: dict[str, object] = {}  # The keys are names of data sets.
         for split in self.splits:
             scores: dict[str, float] = {}
             for data in self.data[split]:
                 name = data.data_set.name
-                # Once, for evaluation and prediction.
+                # The answers serve for evaluation and prediction.
                 if name not in answers:
                     answers[name] = self._answer(data)
                 if workers.is_chief():
@@ -163,7 +162,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
             results |= scores
         return results
 
-    def _answer(self, data: task_lib.Records) -> Any:
+    def _answer(self, data: task_lib.Records) -> object:
         """Answers a data set with the current weights.
 
         Raises:
@@ -198,7 +197,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
         return self._task.decode(data, outputs)
 
 
-def _own_flags(options: _Options) -> dict[str, Any]:
+def _flags_of_task(options: _Options) -> dict[str, object]:
     """Returns the flags of a model that only its own task has, by name."""
     return {
         name: value

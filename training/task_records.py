@@ -2,8 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from absl import logging
@@ -34,8 +33,8 @@ def make(
         _write_records(path, made_from, data_set)
     communicator.barrier()
     files = record_files.RecordFiles([path], may_be_empty=True)
-    made = sidecars.read_metadata(path)
-    flags = made.flags if made else {}
+    metadata = sidecars.read_metadata(path)
+    flags = metadata.flags if metadata else {}
     counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
     is_training = data_set.split == task_lib.TRAIN
     if not counts or (is_training and not len(files)):
@@ -67,24 +66,24 @@ def _metadata(
         do_lower_case=options.do_lower_case,
         strip_accents=options.strips_accents,
         num_records=0,  # Filled in when they are written.
-        flags=data_set.made_from,
+        flags=dict(data_set.made_from),
     )
 
 
 def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
     """Returns whether a record file is whole and was made from this data."""
     try:
-        held = sidecars.read_metadata(path)
-        if held is None or not paths.exists(path):
+        stored = sidecars.read_metadata(path)
+        if stored is None or not paths.exists(path):
             return False
         files = record_files.RecordFiles([path], may_be_empty=True)
     except (OSError, ValueError) as error:
         logging.warning("%s is damaged, and is made again: %s", path, error)
         return False
-    counts = held.flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
+    counts = stored.flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
     if not (
-        sidecars.is_same_data(held, made_from)
-        and sum(counts) == len(files) == held.num_records
+        sidecars.is_same_data(stored, made_from)
+        and sum(counts) == len(files) == stored.num_records
     ):
         return False
     logging.info("%s: reusing %d records", path, len(files))
@@ -97,7 +96,7 @@ def _write_records(
     """Writes a record file, then its sidecar."""
     counts: list[int] = []
 
-    def rows() -> Iterator[Mapping[str, Any]]:
+    def rows() -> Iterator[task_lib.Record]:
         for example in data_set.examples():
             counts.append(len(example))
             yield from example

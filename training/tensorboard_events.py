@@ -4,10 +4,14 @@ Importing this module does not import TensorFlow.
 """
 
 import time
+from typing import TYPE_CHECKING
 
 from tensorboard.compat.proto import event_pb2
 from tensorboard.plugins.scalar import summary_v2
 from tensorboard.summary.writer import event_file_writer
+
+if TYPE_CHECKING:
+    from google.protobuf import message
 
 
 class EventWriter:
@@ -37,6 +41,6 @@ class EventWriter:
         """Writes all values; none can be added afterwards."""
         self._writer.close()
 
-    def _add(self, step: int, **content) -> None:
+    def _add(self, step: int, **content: "message.Message") -> None:
         event = event_pb2.Event(wall_time=time.time(), step=step, **content)
         self._writer.add_event(event)

@@ -9,7 +9,6 @@ import itertools
 import os
 import statistics
 from collections.abc import Mapping
-from typing import Any
 
 from absl import logging
 
@@ -97,7 +96,7 @@ def _has_model(folder: str) -> bool:
     return location is not None and location.is_latest
 
 
-def table(summary: Mapping[str, Any]) -> str:
+def table(summary: json_text.Object) -> str:
     """Formats the content of trials.json.
 
     It has a line for each trial, and the mean of each setting that several

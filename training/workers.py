@@ -11,21 +11,23 @@ Importing this module does not import TensorFlow.
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from files import json_text
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# In the order of their ranks.
+# The order is that of their ranks.
 _KINDS = ("chief", "worker")
 # An agreement waits for the devices of all workers; after every step, it would
 # keep the host from preparing the next ones.
 _STEPS_PER_AGREEMENT = 10
 
 
-def _config() -> dict[str, Any]:
+def _config() -> json_text.Object:
     return json.loads(os.environ.get("TF_CONFIG") or "{}")
 
 
@@ -46,10 +48,10 @@ def count() -> int:
 
 def is_chief() -> bool:
     """Returns whether this process is the chief, which writes all files."""
-    members, own = _members(), _config().get("task", {})
+    members, task = _members(), _config().get("task", {})
     return not members or members[0] == (
-        own.get("type"),
-        int(own.get("index", 0)),
+        task.get("type"),
+        int(task.get("index", 0)),
     )
 
 
@@ -85,12 +87,12 @@ class Communicator:
                 "TF_CONFIG."
             )
 
-        def gather(number):
+        def gather(number: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
             return context.all_gather(number[tf.newaxis], axis=0)  # [replicas]
 
         @tf.function(autograph=False)
-        def gathered(number):
+        def gathered(number: tf.Tensor) -> tf.Tensor:
             results = strategy.run(gather, args=(number,))
             return strategy.experimental_local_results(results)[0]
 
