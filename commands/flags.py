@@ -18,7 +18,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, Unpack
 
 from absl import flags
 
@@ -32,7 +32,7 @@ Path: TypeAlias = Annotated[str, "path"]
 
 T = typing.TypeVar("T", bound="DataclassInstance")
 _Value = typing.TypeVar("_Value")
-_DEFINE: Mapping[Any, Callable[..., Any]] = {
+_DEFINE: Mapping[object, Callable[..., object]] = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
@@ -41,6 +41,24 @@ _DEFINE: Mapping[Any, Callable[..., Any]] = {
 }
 
 
+class _CountDetails(typing.TypedDict, total=False):
+    """The attributes of the `Declaration` of a number with a lower bound."""
+
+    choices: Sequence[str]
+    upper_bound: float | None
+    parser: flags.ArgumentParser | None
+    changes_result: bool
+    of_model: bool
+
+
+class _Details(_CountDetails, total=False):
+    """The attributes of a `Declaration` besides its help and its heading."""
+
+    lower_bound: float | None
+
+
+# Methods that declare a field return `Any`, because a field is annotated with
+# the type of its value, as with `dataclasses.field`.
 @dataclasses.dataclass(frozen=True)
 class Heading:
     """A heading of --help, which declares the flags under it.
@@ -53,7 +71,12 @@ class Heading:
     title: str
     place: int = 5
 
-    def flag(self, default: Any, help: str, **details: Any) -> Any:  # noqa: A002
+    def flag(
+        self,
+        default: object,
+        help: str,  # noqa: A002
+        **details: Unpack[_Details],
+    ) -> Any:
         """Declares a field of a dataclass as a flag under this heading.
 
         Args:
@@ -66,23 +89,33 @@ class Heading:
             default=default, metadata={"flag": declaration}
         )
 
-    def required(self, help: str, **details: Any) -> Any:  # noqa: A002
+    def required(self, help: str, **details: Unpack[_Details]) -> Any:  # noqa: A002
         """Declares a field as a required flag."""
         return self.flag(dataclasses.MISSING, help, **details)
 
-    def optional(self, help: str, **details: Any) -> Any:  # noqa: A002
+    def optional(self, help: str, **details: Unpack[_Details]) -> Any:  # noqa: A002
         """Declares a field as a flag whose value is None if not given."""
         return self.flag(None, help, **details)
 
-    def switch(self, help: str, **details: Any) -> Any:  # noqa: A002
+    def switch(self, help: str, **details: Unpack[_Details]) -> Any:  # noqa: A002
         """Declares a field as a flag that is False if not given."""
         return self.flag(False, help, **details)
 
-    def count(self, default: int, help: str, **details: Any) -> Any:  # noqa: A002
+    def count(
+        self,
+        default: int,
+        help: str,  # noqa: A002
+        **details: Unpack[_CountDetails],
+    ) -> Any:
         """Declares a field as a flag that is at least 1."""
         return self.flag(default, help, lower_bound=1, **details)
 
-    def whole(self, default: int, help: str, **details: Any) -> Any:  # noqa: A002
+    def whole(
+        self,
+        default: int,
+        help: str,  # noqa: A002
+        **details: Unpack[_CountDetails],
+    ) -> Any:
         """Declares a field as a flag that is at least 0."""
         return self.flag(default, help, lower_bound=0, **details)
 
@@ -153,7 +186,7 @@ def changing_result(options: type) -> frozenset[str]:
     )
 
 
-def redeclare(options: type, name: str, default: Any = None) -> Any:
+def redeclare(options: type, name: str, default: object = None) -> Any:
     """Declares a flag of another dataclass again, with another default.
 
         batch_size: int = flags.redeclare(Base, "batch_size", default=16)
@@ -181,13 +214,15 @@ def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
 
 
 def _define(
-    field: dataclasses.Field, kind: Any, values: flags.FlagValues
+    field: dataclasses.Field, kind: object, values: flags.FlagValues
 ) -> None:
     declaration = field.metadata["flag"]
     default: Any = None if is_required(field) else field.default
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
     if declaration.parser:
-        define: Any = functools.partial(flags.DEFINE, declaration.parser)
+        define: Callable[..., object] = functools.partial(
+            flags.DEFINE, declaration.parser
+        )
         details = {"serializer": flags.ArgumentSerializer()}
     elif declaration.choices and kind is str:
         define = flags.DEFINE_enum
@@ -222,7 +257,7 @@ def _kind(options: type, field: dataclasses.Field) -> Any:
     return kind if others else first
 
 
-def of_model(options: "DataclassInstance") -> dict[str, Any]:
+def of_model(options: "DataclassInstance") -> dict[str, object]:
     """Returns the values of the flags that are declared with `of_model`."""
     return {
         field.name: getattr(options, field.name)
@@ -242,7 +277,7 @@ def is_value(options: type, name: str, value: object) -> bool:
     )
 
 
-def _is_of(value: object, kind: Any) -> bool:
+def _is_of(value: object, kind: type) -> bool:
     if typing.get_origin(kind) is tuple:
         return isinstance(value, list | tuple)
     if isinstance(value, bool):  # It is an int too.
@@ -286,14 +321,14 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
     if missing:
         raise ValueError(f"{', '.join(missing)} must be given.")
     presets = getattr(options, "presets", None)
-    changed: Mapping[str, Any] = presets(chosen) if presets else {}
+    changed: Mapping[str, object] = presets(chosen) if presets else {}
     for name, value in changed.items():
         if not values[name].present:
             chosen[name] = value
     return options(**chosen)
 
 
-def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
+def narrow(options: type[T], wider: object, **replaced: object) -> T:
     """Fills a dataclass from the attributes of the same names of another.
 
     A field without such an attribute keeps its default.
