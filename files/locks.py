@@ -32,7 +32,7 @@ def lock(path: str, purpose: str) -> Iterator[None]:
             f"{purpose} is in use by another process. Wait until it ends, or "
             "choose another."
         ) from None
-    except OSError as error:  # As on file systems without locks.
+    except OSError as error:  # Some file systems have no locks.
         logging.warning("%s is not locked: %s.", purpose, error.strerror)
     try:
         yield

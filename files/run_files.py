@@ -13,7 +13,7 @@ TASK = "task.json"  # The description of the model.
 RECORD = "run.jsonl"  # The programs that ran in the folder.
 TRIALS = "trials.json"
 BEST = "best"  # The folder of the best checkpoint.
-BEST_RECORD = "best.json"  # In the folder of the best checkpoint.
+BEST_RECORD = "best.json"  # The folder of the best checkpoint has it.
 
 
 def checkpoints_in(folder: str, *, in_trials: bool = False) -> list[str]:

@@ -85,7 +85,7 @@ def _make_remote_folder(path: str) -> None:
         tf.io.gfile.makedirs(path)
 
 
-def aside(path: str) -> str:
+def partial_path(path: str) -> str:
     """Returns the path of the incomplete file of `path`, in the same folder.
 
     The next attempt to write `path` replaces it if its process was killed.
@@ -149,7 +149,7 @@ def _replacing(path: str, mode: str) -> Iterator[IO]:
     """Opens a temporary file that replaces `path` when it is complete."""
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    partial = aside(path)
+    partial = partial_path(path)
     try:
         with _open(partial, mode) as file:
             yield file
@@ -179,7 +179,7 @@ def whole_folder(path: str) -> Iterator[str]:
         yield path
         return
     path = os.path.abspath(path)
-    partial = aside(path)
+    partial = partial_path(path)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         yield partial

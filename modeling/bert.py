@@ -112,7 +112,7 @@ def attention_bias_of(input_mask: Tensor, *, causal: bool) -> Tensor:
         `[B, 1, 1, S]`, or `[B, 1, T, S]` if causal; float32.
     """
     padding = 1.0 - tf.cast(input_mask, tf.float32)
-    # Not `[:, None, None]`: no slice of LiteRT adds axes.
+    # A slice `[:, None, None]` would not do: those of LiteRT add no axes.
     bias = ops.expand_dims(padding, (1, 2)) * PADDING_SCORE  # [B, 1, 1, S]
     if not causal:
         return bias

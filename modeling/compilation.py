@@ -21,8 +21,8 @@ _Outputs = TypeVar("_Outputs")
 # Compiling takes 0.1 to 0.6 s for each shape, and saves about a nanosecond
 # per element and call.
 _WORTH_COMPILING = 1 << 17
-# The assumed size of an unknown dimension: the tokens of a text, or those of a
-# batch in a matrix. Low numbers, because each shape that occurs is compiled.
+# The assumed sizes of unknown dimensions: the tokens of a text, and those of a
+# batch in a matrix. They are low, because each shape that occurs is compiled.
 _ASSUMED_LENGTH, _ASSUMED_ROWS = 32, 512
 
 
@@ -104,7 +104,7 @@ def fused(
             next(gradients) if x.dtype.is_floating else None for x in tensors
         ]
 
-    gradients_of.__name__ = f"{function.__name__}_gradient"  # In profiles.
+    gradients_of.__name__ = f"{function.__name__}_gradient"  # Profiles show it.
     backward = _jitted(gradient or gradients_of)
 
     @functools.wraps(function)

@@ -6,7 +6,7 @@ import zipfile
 
 from files import lines, paths
 
-# What a download leaves in place of a file.
+# A download leaves one of these in place of a file.
 _STAND_INS = {
     "a pointer of Git LFS in place of the file; run `git lfs pull`, or "
     "download the file itself": rb"version https://git-lfs\.github\.com/",

@@ -105,7 +105,7 @@ def _pytorch_weights(path: str) -> _Weights:
         )
         arrays = {}
         for name, tensor in tensors.items():
-            if tensor.dtype == torch.bfloat16:  # Which NumPy does not know.
+            if tensor.dtype == torch.bfloat16:  # NumPy lacks it.
                 bits = tensor.detach().view(torch.int16)
                 arrays[name] = bits.numpy().view("bfloat16")
             else:

@@ -89,7 +89,7 @@ def keys_by_name(
         elif name and _WORDS in full:
             architectures = (name_tables.TOKEN_CLASSIFICATION,)
         name = name or short
-        if name in keys:  # As with two encoders.
+        if name in keys:  # The model has two encoders.
             raise ValueError(
                 f"it stores {name} twice, as {keys[name]} and as {key}"
             )

@@ -108,23 +108,23 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
     if not tensors:
         raise ValueError(f"Checkpoint {prefix!r} would have no variables.")
     is_remote = paths.is_remote(prefix)
-    aside = prefix if is_remote else writing.aside(prefix)
+    partial = prefix if is_remote else writing.partial_path(prefix)
     folder = os.path.dirname(prefix)
     if folder:
         tf.io.gfile.makedirs(folder)
     try:
         tf.raw_ops.SaveV2(
-            prefix=aside,
+            prefix=partial,
             tensor_names=list(tensors),
             shape_and_slices=[""] * len(tensors),
             tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
         )
         if not is_remote:
-            _publish(aside, prefix)
+            _publish(partial, prefix)
     except BaseException as error:
         if not is_remote:
             for suffix in _SUFFIXES:
-                paths.remove(aside + suffix)
+                paths.remove(partial + suffix)
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"Checkpoint {prefix!r} could not be written: {error.message}. "
@@ -133,13 +133,13 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
         raise
 
 
-def _publish(aside: str, prefix: str) -> None:
+def _publish(partial: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
-        writing.sync(aside + suffix)
+        writing.sync(partial + suffix)
     # An old index with new data would be a broken checkpoint.
     paths.remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:
-        os.replace(aside + suffix, os.path.realpath(prefix + suffix))
+        os.replace(partial + suffix, os.path.realpath(prefix + suffix))
     writing.sync(os.path.dirname(prefix))
 
 

@@ -226,7 +226,7 @@ def _introduction(description: description_lib.Description) -> str:
 
 def _usage(name: str, description: description_lib.Description) -> list[str]:
     """Returns the section that shows how transformers runs the model."""
-    if description.vocab_sha256 is None:  # Then there is no tokenizer.
+    if description.vocab_sha256 is None:  # There is no tokenizer.
         return []
     task = description.task or ""
     if task == description_lib.QUESTION_ANSWERING:

@@ -29,7 +29,7 @@ from files import json_text, paths
 from paper import running
 
 _GROUP = flags.Group
-_SEPARATOR = " ||| "  # Of two texts in a line of extract_features.py.
+_SEPARATOR = " ||| "  # extract_features.py splits the texts of a line at it.
 _SUFFIXES = (".jsonl", ".jsonl.xz")
 
 

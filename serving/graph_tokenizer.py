@@ -36,7 +36,7 @@ _Rules = tokenization.BasicTokenizer
 
 _NUM_CODE_POINTS = sys.maxunicode + 1
 _PAGE_BITS = 8
-_UNASSIGNED = frozenset({"Cn", "Co", "Cs"})  # Also private use, surrogates.
+_UNASSIGNED = frozenset({"Cn", "Co", "Cs"})  # And private use, surrogates.
 _SPACE = ord(" ")
 _CAPITAL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c2"
 
@@ -213,7 +213,10 @@ class _Splitter:
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
-    # Those that a text can contain; others may be too long for TensorFlow Text.
+    """Lists the pieces that a text can contain.
+
+    Others may be too long for TensorFlow Text.
+    """
     chars = set().union(*vocab)
     alone = set(filter(tokenization.stands_alone, chars))
     never = {
@@ -385,7 +388,7 @@ def folded(char: str, rules: _Rules) -> str:
     """
     if tokenization.is_removed(char):
         return ""
-    if char.isspace():  # Also U+2028 and U+2029, as for `str.split`.
+    if char.isspace():  # `str.split` splits at U+2028 and U+2029 too.
         return " "
     return rules.fold(char)
 

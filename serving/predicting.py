@@ -32,11 +32,11 @@ from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, labels, ner
 
 _MASK = "[MASK]"
-_WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
+_WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # Exported models split at it.
 _POSITIONS = "masked_lm_positions"
 _MOST_SHOWN = 10  # Labels of an answer.
-_NUM_CANDIDATES = 5  # For each mask.
-_NUMBERS_SHOWN = 5  # Of an embedding.
+_NUM_CANDIDATES = 5  # Words that a mask may stand for.
+_NUMBERS_SHOWN = 5  # Elements of an embedding.
 _OF_ONE_TEXT_OR_TWO = (description_lib.CLASSIFICATION, models.EMBEDDING)
 
 Example: TypeAlias = json_text.Object

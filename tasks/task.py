@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy import typing as npt
 
 TRAIN, EVAL, PREDICT = "train", "eval", "predict"
-# What a labeled example has: one class, several or none, or a score.
+# A labeled example has one class, several or none, or a score.
 SINGLE_LABEL, MULTI_LABEL = "single_label", "multi_label"
 REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
@@ -30,7 +30,7 @@ RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
 
 # The arrays of a record, by feature.
 Record: TypeAlias = "Mapping[str, npt.ArrayLike]"
-# What a task keeps of its data for evaluating and writing answers.
+# A task keeps this of its data, for evaluating and writing answers.
 Content = TypeVar("Content")
 Answers = TypeVar("Answers")
 

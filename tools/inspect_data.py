@@ -29,7 +29,7 @@ from vocab import casing, tokenization
 
 _NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 _MOST_UNKNOWN = 10
-_MAX_DOCUMENTS = 20000  # From the start.
+_MAX_DOCUMENTS = 20000  # The first ones are read.
 _MAX_RECORDS = 10000  # Spread over the files.
 _NUM_EXAMPLES = 3  # Records that are shown as words.
 # Usual values are far below.

@@ -161,7 +161,7 @@ class _Session:
 
         model = models.read(options.model, best=options.use_best_checkpoint)
         self.task, self.format = model.task, options.format
-        self.form = predicting.form(model.task)  # Of a line.
+        self.form = predicting.form(model.task)
         self.context: str | None = None  # The paragraph of all questions.
         if options.context_file is not None:
             if model.task != description_lib.QUESTION_ANSWERING:

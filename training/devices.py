@@ -28,7 +28,7 @@ _CPU_INFO = "/proc/cpuinfo"
 _DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
 # Fewer steps do not regain the time of compiling complete steps on a CPU.
 _LONG_RUN = 300
-# Those that the log names: they decide on precision and execution mode.
+# The log names these, which decide on precision and execution mode.
 _NAMED_CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 # Parts of CUDA that XLA calls, as TensorFlow's errors name them.
 _COMPILER_PARTS = re.compile(r"ptxas|libdevice|nvlink|libnvvm", re.IGNORECASE)
@@ -336,7 +336,7 @@ def cpu_flags() -> frozenset[str]:
     """Returns the flags of the CPU; an empty set if they are not known."""
     try:
         text = pathlib.Path(_CPU_INFO).read_text(encoding="utf-8")
-    except OSError:  # Not Linux.
+    except OSError:  # The system is not Linux.
         return frozenset()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(match[1].split()) if match else frozenset()

@@ -9,7 +9,7 @@ from typing import Self
 
 from absl import logging
 
-# What `signal.signal` takes and returns.
+# `signal.signal` takes and returns a handler.
 _Handler = (
     Callable[[int, types.FrameType | None], object]
     | int

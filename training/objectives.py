@@ -22,7 +22,7 @@ PACKED = "packed"
 _NO_LOGIT = -1e30
 
 Tensors = Mapping[str, tf.Tensor]
-Seed: TypeAlias = tf.Tensor | None  # Of dropout.
+Seed: TypeAlias = tf.Tensor | None  # None: no dropout.
 
 
 # A tuple, because compiled functions and replicas return it.

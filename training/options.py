@@ -57,8 +57,8 @@ class TokenizerOptions:
     @property
     def strips_accents(self) -> bool:
         """Whether accents are stripped."""
-        given = self.strip_accents
-        return self.do_lower_case if given is None else given
+        stated = self.strip_accents
+        return self.do_lower_case if stated is None else stated
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

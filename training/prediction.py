@@ -92,7 +92,7 @@ class Predictor:
         self._mode = mode
         self._compiled_scores = mode.compiled(self._scores)
         self._kernels = CastKernels(strategy, objective.model)
-        # Once for batches of all lengths.
+        # One trace serves batches of all lengths.
         self._compiled = tf.function(
             self._step, autograph=False, reduce_retracing=True
         )
@@ -269,7 +269,7 @@ class HiddenLayers:
         self._compiled_layers = mode.compiled(self._chosen_layers)
         self._kernels = CastKernels(strategy, model)
         self._kernels.refresh()
-        # Once for batches of all lengths.
+        # One trace serves batches of all lengths.
         self._compiled = tf.function(
             self._step, autograph=False, reduce_retracing=True
         )
@@ -320,7 +320,7 @@ class HiddenLayers:
         rows = self._rows_per_replica
 
         def of_replica(
-            context: tf.distribute.ValueContext,
+            context: tf.distribute.experimental.ValueContext,
         ) -> dict[str, tf.Tensor]:
             start = context.replica_id_in_sync_group * rows
             return {

@@ -112,7 +112,7 @@ class Reporter(contextlib.AbstractContextManager):
         if len({record["step"] for record in records}) > 1:
             draw_curves(records, path)
         else:
-            paths.remove(path)  # Of an earlier run.
+            paths.remove(path)  # An earlier run has drawn it.
 
     def add(self, step: int, result: "steps.StepResult") -> None:
         """Adds the result of `Trainer.run`, of the step before `step`."""

@@ -19,7 +19,7 @@ _LOSS_SCALE_GROWTH_STEPS = 2000
 
 
 # A tuple, because compiled functions return it.
-_Structure = TypeVar("_Structure")  # Of tensors.
+_Structure = TypeVar("_Structure")  # A structure of tensors.
 _Iterator: TypeAlias = Iterator[objectives.Tensors]
 # The dense gradients by variable, and the outcome.
 _GradientsAndOutcome: TypeAlias = tuple[
@@ -354,7 +354,7 @@ def part_of(
         if num_rows is None:  # Packed rows.
             size = tf.shape(value)[0] // num_parts
             return value[index * size : (index + 1) * size]
-        # Not as `[start:end]`: XLA does not know the size of such a slice.
+        # XLA does not know the size of a slice `[start:end]`.
         size = num_rows // num_parts
         start = [index * size, *[0] * (value.shape.rank - 1)]
         return tf.slice(value, start, [size, *value.shape[1:]])

@@ -27,7 +27,7 @@ _VOCABULARY = flags.Heading("Vocabulary")
 _SPARE_SHARE = 0.15
 # Source: ids 100 to 103 of the released vocabularies.
 _UNUSED_BEFORE_UNK = 99
-_CHUNK_CHARS = 1 << 22  # Under a second of work for a process.
+_CHUNK_CHARS = 1 << 22  # A process counts so many in under a second.
 _MAX_WORDS = 4_000_000  # Distinct words in memory, about 1 kB each.
 _MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer maps longer ones to [UNK].
 

@@ -17,7 +17,7 @@ _HELD_OUT = (
     " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
     "dev file."
 )
-_SPLIT_SEED = 12345  # Of `held_out`, whatever the seed of the training.
+_SPLIT_SEED = 12345  # `held_out` does not depend on the seed of the training.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

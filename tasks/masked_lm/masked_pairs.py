@@ -27,7 +27,7 @@ _Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
 TRIES_FOR_ANOTHER_DOCUMENT = 10
-_SAME = -1  # In place of the id that a predicted token is replaced by.
+_SAME = -1  # Means that a predicted token is not replaced.
 _BATCH_INSTANCES = 512
 # The columns of `Instances`: begin and end of A and of B in the corpus, whether
 # the next is random, and begin and end of its predictions.

@@ -125,7 +125,7 @@ class _Paragraph:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Question:
     query: Sequence[str]  # Its pieces, after truncation.
-    answer: tuple[int, int] | None  # First and last piece of the paragraph.
+    answer: tuple[int, int] | None  # Its first and last piece.
     is_impossible: bool
 
 

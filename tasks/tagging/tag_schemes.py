@@ -137,7 +137,7 @@ class TagScheme:
             ValueError: a tag is not of this scheme.
         """
         converted = []
-        open_type = None  # Of an entity that may continue, or None.
+        open_type = None  # The type of an entity that may continue, if any.
         for tag in tags:
             letter, kind = self.split(tag)
             if letter == OUTSIDE:
