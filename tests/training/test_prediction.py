@@ -309,7 +309,10 @@ def test_padding_and_missing_rows_change_nothing(hidden):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("num_replicas", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize(
+    "num_replicas",
+    [2, 5, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 6, 7))],
+)
 def test_replicas_share_a_batch(num_replicas):
     """Several devices need a process of their own: they are set at start."""
     script = (
