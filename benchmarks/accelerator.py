@@ -28,7 +28,7 @@ from files import writing
 
 _GROUP = flags.Heading("Report")
 _CONFIGS = contenders.ROOT / "modeling/configs"
-# Of the run that resumes: as many layers as have a first, a middle and a last.
+# The run that resumes has as many layers as have a first, a middle and a last.
 _SMALL = {
     "vocab_size": 1000,
     "hidden_size": 128,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ROOT = pathlib.Path(__file__).parents[1]
-NUM_LABELS = 2  # Of fine-tuning and of next sentences.
+NUM_LABELS = 2  # Fine-tuning and next sentences have as many.
 _READY, _ABSENT = "ready", "absent"
 
 

@@ -1,4 +1,4 @@
-"""What a program needs to know about a model, and must be told if it is not.
+"""Needs of programs: the facts about a model without which they cannot answer.
 
 Nothing is assumed in place of an entry that is missing: the labels, their
 order, the length and the casing decide every answer.
