@@ -217,6 +217,8 @@ def test_convert_checkpoint(check, tmp_path, name, output_format):
         input=str(tmp_path / "tiny.ckpt"),
         output=str(out),
         output_format=output_format,
+        # The model has output layers of several tasks.
+        task="pretraining",
     )
     wanted = checkpoints.read(options.input)
     if output_format == "huggingface":  # Two layers, by the configuration.
