@@ -52,7 +52,8 @@ _TWICE = (
     f"{_CREATE} --input_file=te*.txt --output_file=new,./new",
     f"{_PREPARE} --output_file=new --holdout_every=2 --holdout_file=./new",
 )
-# These write into folders of their own names, or only where nothing is yet;
+# These write into folders of their own names, to standard output, or only where
+# nothing is yet;
 # of the scripts see test_data_in_the_folder_of_a_run_are_not_written_over.
 _OTHERS = {
     *("run_classifier", "run_ner", "run_pretraining", "run_squad", "run_swag"),
@@ -63,6 +64,7 @@ _OTHERS = {
         "tools.inspect_data",
         "tools.predict",
         "tools.python_docs_task",
+        "paper.published_scores",
         "paper.reproduce",
     ),
 }

@@ -364,7 +364,9 @@ def test_entities_are_those_that_the_tags_were_made_of(holds):
             tags += [f"B-{kind}", *[f"I-{kind}"] * (length - 1), *["O"] * gap]
         assert [*entities.find_entities(tags)] == expected
         counts = entities.score([tags], [tags]).overall
-        assert counts.correct == counts.found == counts.gold == len(expected)
+        assert (
+            counts.correct == counts.predicted == counts.gold == len(expected)
+        )
 
     part = strategies.tuples(
         strategies.sampled_from("XY"),
