@@ -6,14 +6,21 @@ import shutil
 
 import pytest
 
+import run_ner
+import run_squad
+import run_swag
+from models import folder as folder_lib
+from models import following
 from tests.support import (
     programs,
     toy_pretraining,
     toy_sentences,
     toy_squad,
+    toy_swag,
     toy_tagging,
 )
 from training import sidecars
+from vocab import tokenization
 
 
 def _description(folder):
@@ -107,6 +114,53 @@ def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
 
 
 # ---- Evaluation and prediction
+
+
+def _squad(folder):
+    flags = toy_squad.flags_of(folder, max_answer_length=None, doc_stride=None)
+    return run_squad.QuestionAnswering, flags
+
+
+def _tagging(folder):
+    toy_tagging.write_all(folder, num_sentences=5)
+    return run_ner.Tagging, toy_tagging.flags_of(folder)
+
+
+def _swag(folder):
+    (folder / "train.csv").write_text("label,sent1,sent2,A,B\n1,wa,,wb,wa\n")
+    flags = {"data_dir": folder, "output_dir": folder / "out"}
+    return run_swag.MultipleChoice, {**flags, **toy_swag.write_model(folder)}
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (_squad, {"doc_stride": 5, "packing": True}),
+        (_squad, {"n_best_size": 3, "max_answer_length": 6}),
+        (_squad, {"version_2_with_negative": True}),
+        (_squad, {"null_score_diff_threshold": -1.5}),
+        (_tagging, {"context": "sentence", "columns": "word:0,tag:3"}),
+        (_tagging, {"scheme": "iob", "features": "last"}),
+        (_swag, {"ending_columns": "A,B"}),
+    ],
+)
+def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
+    task, flags = make(tmp_path)
+
+    def parse(**named):
+        options = task.__annotations__["options"]
+        return programs.parse(options, **{**flags, **named})
+
+    trained = parse(do_train=True, **changes)
+    tokenizer = tokenization.open_tokenizer(trained)
+    description = task(trained, tokenizer).description
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/model.ckpt-1.index").touch()
+    (tmp_path / "out/task.json").write_text(json.dumps(description.to_json()))
+    model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
+    followed = following.complete(parse(do_predict=True), model, ())
+    for name in changes:
+        assert getattr(followed, name) == getattr(trained, name), name
 
 
 @pytest.mark.integration

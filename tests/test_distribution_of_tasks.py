@@ -1,5 +1,6 @@
 """Fine-tuning in two processes, against the same in one."""
 
+import functools
 import json
 import os
 import pathlib
@@ -202,6 +203,19 @@ def _check_same_weights(folder, other):
             )
 
 
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """Returns the folder of a run on one device, which is made once."""
+
+    @functools.cache
+    def finished(make):
+        folder = tmp_path_factory.mktemp("one") / "run"
+        _finish(folder, make, 1)
+        return folder
+
+    return finished
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "make",
@@ -216,20 +230,22 @@ def _check_same_weights(folder, other):
         ),
     ],
 )
-def test_two_workers_answer_as_one_does_and_one_of_them_writes(tmp_path, make):
-    _finish(tmp_path / "one", make, 1)
-    _finish(tmp_path / "two", make, 2)
-    _check_same_weights(tmp_path / "two", tmp_path / "one")
-    _check_same_answers(tmp_path / "two", tmp_path / "one")
-    assert _written(tmp_path / "two", 0)
-    assert _written(tmp_path / "two", 1) == set()
+def test_two_workers_answer_as_one_does_and_one_of_them_writes(
+    tmp_path, one, make
+):
+    two = tmp_path / "two"
+    _finish(two, make, 2)
+    _check_same_weights(two, one(make))
+    _check_same_answers(two, one(make))
+    assert _written(two, 0)
+    assert _written(two, 1) == set()
     ours, theirs = (
         sorted(
             path.name
-            for path in (tmp_path / each / "out").rglob("*")
+            for path in (folder / "out").rglob("*")
             if "tfevents" not in path.name
         )
-        for each in ("two", "one")
+        for folder in (two, one(make))
     )
     assert ours == theirs
 
@@ -279,12 +295,11 @@ def test_two_workers_extract_what_one_does_and_one_of_them_writes(tmp_path):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("make", [_classifier, _squad])
-def test_two_devices_answer_as_one_does(tmp_path, make):
+def test_two_devices_answer_as_one_does(tmp_path, one, make):
     # As above, each packs, or cuts the padding of, its own rows of a batch.
-    _finish(tmp_path / "one", make, 1)
     _finish(tmp_path / "two", make, 1, num_cpu_devices=2)
-    _check_same_weights(tmp_path / "two", tmp_path / "one")
-    _check_same_answers(tmp_path / "two", tmp_path / "one")
+    _check_same_weights(tmp_path / "two", one(make))
+    _check_same_answers(tmp_path / "two", one(make))
 
 
 @pytest.mark.integration
