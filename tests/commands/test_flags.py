@@ -100,6 +100,29 @@ def test_a_value_of_a_flag_has_its_type(name, value, is_value):
     assert flags_lib.is_value(_Preset, name, value) is is_value
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Bounded:
+    share: float = Group.TRAINING.flag(
+        0.5, "Share.", lower_bound=0, upper_bound=1
+    )
+    size: int = Group.SPEED.count(1, "Size.")
+    rest: int = Group.SPEED.whole(0, "Rest.")
+
+
+@pytest.mark.parametrize(
+    "named", [{"share": 1.5}, {"share": -0.5}, {"size": 0}, {"rest": -1}]
+)
+def test_numbers_have_the_bounds_of_their_flags(named):
+    at_the_bounds = {"share": 1.0, "size": 1, "rest": 0}
+    assert programs.parse(_Bounded, **at_the_bounds) == _Bounded(
+        **at_the_bounds
+    )
+    (name,) = named
+    message = f"flag --{name}="
+    with pytest.raises(flags.IllegalFlagValueError, match=message):
+        programs.parse(_Bounded, **named)
+
+
 def test_all_required_flags_that_are_missing_or_empty_are_named():
     values = flags.FlagValues()
     flags_lib.define(_Required, values)
@@ -177,8 +200,10 @@ def test_existing_names_may_have_any_character(tmp_path):
     names = ["a$b", "{c}", "~d", "'e'", "f,$g"]
     for name in names:
         (tmp_path / name).mkdir()
-    (tmp_path / "a$b" / "m$.ckpt.index").touch()
-    for path in (*names, "a$b/new", "{c}/*.txt", "a$b/m$.ckpt", "./gs:/x"):
+    for name in ("m$.ckpt.index", "m[1]$.ckpt.index"):
+        (tmp_path / "a$b" / name).touch()
+    prefixes = ("a$b/m$.ckpt", "a$b/m[1]$.ckpt")
+    for path in (*names, *prefixes, "a$b/new", "{c}/*.txt", "./gs:/x"):
         assert programs.parse(_Paths, out=path).out == path
     for path in ("-", "C:/x", "hf://a/b", "gs://bucket/x", "a{b", "x~"):
         assert programs.parse(_Paths, out=path).out == path

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import tarfile
 
 import pytest
 
@@ -72,6 +73,11 @@ def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
         (lzma.compress(b"text"), "xz"),
         (b"PK\x03\x04", "zip"),
         (b"PAR1\x15\x04", "Parquet"),
+        (b"\x28\xb5\x2f\xfdtext", "zstd"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"Rar!\x1a\x07\0", "rar"),
+        (b"%PDF-1.7", "PDF"),
+        (tarfile.TarInfo("text").tobuf(), "tar"),
     ],
 )
 def test_compressed_file_is_told_by_its_first_bytes(tmp_path, content, kind):

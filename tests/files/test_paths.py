@@ -3,6 +3,7 @@
 import glob
 import os
 import pathlib
+import threading
 
 import pytest
 
@@ -85,7 +86,21 @@ def test_errors_of_remote_files_are_those_of_the_system(tmp_path):
             use("nowhere://bucket/x")
 
 
-def test_a_pipe_is_not_hashed(tmp_path):
+def test_a_pipe_is_not_hashed_and_not_opened_before_it_is_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
+    path = str(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe must be a regular file"):
-        paths.sha256(str(tmp_path / "pipe"))
+        paths.sha256(path)
+    # To open it would wait for a writer.
+    check = threading.Thread(
+        target=paths.check_readable, args=(path,), daemon=True
+    )
+    check.start()
+    check.join(30)
+    assert not check.is_alive()
+
+
+def test_a_folder_is_no_stream_and_no_file_to_read(tmp_path):
+    assert not paths.is_stream(str(tmp_path))
+    with pytest.raises(IsADirectoryError):
+        paths.check_readable(str(tmp_path))

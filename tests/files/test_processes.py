@@ -6,7 +6,9 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent import futures
 
 import pytest
 
@@ -132,20 +134,38 @@ def test_workers_end_with_their_parent(tmp_path, users):
         time.sleep(0.05)
 
 
-def test_work_in_progress_ends_with_the_consumer(tmp_path):
+def test_work_in_progress_alone_ends_with_the_consumer(tmp_path):
     work = """
-import time
+import multiprocessing, sys, time
 from files import processes
 def work():
+    other = multiprocessing.Process(target=time.sleep, args=(60,))
+    other.start()
     results = processes.map_in_order(time.sleep, [0, 60, 60, 60], 2)
-    try:
-        next(results)
-        raise OSError("The disk is full.")
-    finally:
-        results.close()
+    next(results)
+    results.close()
+    lives = other.is_alive()
+    other.kill()
+    sys.exit(7 if lives else 1)
 """
     parent = _start(tmp_path / "work.py", work)
-    assert parent.wait(timeout=30) == 1
+    assert parent.wait(timeout=60) == 7
+
+
+def test_work_that_has_not_begun_is_dropped_with_the_consumer():
+    may_end, done = threading.Event(), []
+
+    def work(number):
+        if number:
+            may_end.wait(30)
+        done.append(number)
+
+    with futures.ThreadPoolExecutor(1) as pool:
+        results = processes.in_order(pool, work, range(5), 4)
+        next(results)
+        results.close()
+        may_end.set()
+    assert done in ([0], [0, 1])
 
 
 _WAITING = """

@@ -32,6 +32,10 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     caplog.clear()
     report("windows", 1, 5)  # A new phase begins its own clock.
     assert caplog.messages == []
+    report = progress.Progress()
+    now[0] += 9.0
+    report("words", 1, 2)  # The first began with the report.
+    assert "00:09<00:09" in caplog.text
 
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -121,3 +125,15 @@ def test_a_terminal_has_a_bar_below_the_log(script):
     assert re.search(r"training: 100%.*3/3", shown)
     assert "ERROR: broken\n" in shown
     assert shown.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [((), {"TERM": "dumb"}), (("--verbosity=-1",), {})],
+)
+def test_a_terminal_has_no_bar_where_none_is_wanted(
+    script, arguments, environment
+):
+    shown = _on_terminal(script, *arguments, **environment)
+    assert "ERROR: broken\n" in shown
+    assert "training" not in shown

@@ -346,6 +346,11 @@ def test_a_place_that_begins_or_ends_with_a_space_gives_all_words():
         assert text == "a b c"
 
 
+@pytest.mark.parametrize("words", ["", "a b"])
+def test_no_pieces_give_all_words(words):
+    assert squad_answers.final_text("", words, words) == words
+
+
 def test_pieces_join_to_words():
     pieces = ["un", "##aff", "##able", ",", "#", "[UNK]", "##s"]
     assert squad_answers.join_pieces(pieces) == "unaffable , # [UNK]s"

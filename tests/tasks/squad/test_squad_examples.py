@@ -143,9 +143,18 @@ def test_gold_answers_are_all_given_texts(tmp_path):
         )[1]
 
     assert gold(path) == {"q1": ("mill", "The mill"), "q2": ()}
+    with pytest.raises(ValueError, match=r"qas\[1\]\.answers must have an ans"):
+        gold(path, version_2=False)
     path = _write(tmp_path, [{"id": "q1", "question": "?"}])
     with pytest.raises(ValueError, match=r"qas\[0\]\.answers is missing"):
         gold(path)
+
+
+def test_a_number_is_the_id_that_predictions_have_as_their_key(tmp_path):
+    (example,) = _predict(tmp_path, _qa(7))
+    assert example.qas_id == "7"
+    with pytest.raises(ValueError, match="'7' is also the id of"):
+        _predict(tmp_path, _qa(7), _qa("7"))
 
 
 def test_prediction_refuses_one_id_for_two_questions(tmp_path):
