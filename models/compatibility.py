@@ -93,8 +93,6 @@ def check_start(
     ):
         # Hugging Face's copy of the Chinese model states the opposite.
         theirs.pop("do_lower_case", None)
-        if "strip_accents" not in start.sources:
-            theirs.pop("strip_accents", None)
     differing = _differences(theirs, ours, (*_TEXT, *_ATTENTION))
     if differing:
         raise ValueError(

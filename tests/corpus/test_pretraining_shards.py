@@ -78,6 +78,19 @@ def test_hash_of_a_text_knows_where_its_documents_end(tmp_path):
     assert len(hashes) == 5
 
 
+def test_hash_of_a_text_knows_its_titles_and_lone_surrogates(tmp_path):
+    hashes = set()
+    for line in (
+        '{"text": "the rain\\nthe long match ."}',
+        '{"title": "the rain", "text": "the rain\\nthe long match ."}',
+        '{"text": "the rain\\ud83d\\nthe long match ."}',
+    ):
+        (tmp_path / "text").write_text(f"{line}\n")
+        _run(tmp_path / "text", tmp_path / "x", input_format="jsonl")
+        hashes.add(sidecars.read_metadata(str(tmp_path / "x")).text_sha256)
+    assert len(hashes) == 3
+
+
 def test_sidecar_leaves_out_what_changes_no_record(tmp_path, text):
     _run(text, tmp_path / "x", num_workers=1)
     flags = sidecars.read_metadata(str(tmp_path / "x")).flags

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert
+from modeling import bert, heads
 from tests.support import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -191,6 +191,22 @@ def test_initial_weights_are_cut_at_two_sigma():
     words = bert.BertModel(config).embeddings.word_embeddings.numpy()
     # A normal cut at two sigma keeps 0.880 of its spread.
     assert abs(words.std() - 0.0176) < 2e-4
+
+
+def test_the_range_of_the_config_is_that_of_next_sentences_not_of_classes():
+    # As released: heads of tasks have 0.02, whatever the config says.
+    config = dataclasses.replace(_CONFIG, initializer_range=0.5)
+    pairs = heads.BertForPreTraining(config).seq_relationship
+    assert np.abs(pairs.output_weights).max() > 0.1
+    classifier = heads.BertForSequenceClassification(config, num_labels=2)
+    assert np.abs(classifier.output_weights).max() <= 0.04
+
+
+def test_a_model_of_a_policy_leaves_that_of_others():
+    before = keras.config.dtype_policy()
+    model = bert.BertModel(_CONFIG, dtype="mixed_bfloat16")
+    assert model.encoder.stack[0].compute_dtype == "bfloat16"
+    assert keras.config.dtype_policy() is before
 
 
 def test_initial_weights_are_a_function_of_the_seed():

@@ -85,6 +85,11 @@ def test_unknown_keys_are_warned_about_by_name(caplog):
         ({"attention_probs_dropout_prob": -0.1}, r"got -0.1"),
         ({"hidden_dropout_prob": "0.1"}, r"got '0.1'"),
         ({"initializer_range": float("nan")}, "initializer_range must be fin"),
+        ({"initializer_range": float("inf")}, "initializer_range must be fin"),
+        (
+            {"initializer_range": -0.1},
+            "initializer_range must be fin.*got -0.1",
+        ),
         ({"hidden_act": "swish"}, "must be one of .*; got 'swish'"),
         ({"hidden_act": 3}, "hidden_act must be one of"),
     ],
@@ -118,6 +123,13 @@ def test_file_may_be_remote(monkeypatch):
     monkeypatch.setattr(paths, "open_to_read", open_to_read)
     config = config_lib.BertConfig.from_json_file("gs://bucket/c.json")
     assert config.to_dict() == _FIELDS
+
+
+def test_a_text_has_as_many_positions_as_the_model_at_most():
+    sizes = config_lib.BertConfig(vocab_size=11, max_position_embeddings=9)
+    sizes.check_length(9)
+    with pytest.raises(ValueError, match="sequence length 10 because the BERT"):
+        sizes.check_length(10)
 
 
 def test_a_vocabulary_must_fit_the_model(caplog):

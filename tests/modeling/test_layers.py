@@ -24,6 +24,14 @@ def _all_modes(request, monkeypatch):
         yield
 
 
+def test_logits_are_products_in_float32():
+    x, weights = tf.cast(_random(4, 200), tf.bfloat16), _random(3, 200)
+    want = tf.cast(x, tf.float64).numpy() @ weights.T.astype(np.float64)
+    logits = layers.linear(x, weights, None)
+    assert logits.dtype == tf.float32
+    np.testing.assert_allclose(logits, want, atol=1e-4)
+
+
 @pytest.mark.usefixtures("_all_modes")
 def test_the_exact_gelu_is_the_erf_form():
     x, bias = np.linspace(-6, 6, 96).reshape(8, 12), _random(12)

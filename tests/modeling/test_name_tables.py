@@ -51,6 +51,13 @@ def test_shapes_of_an_encoder_are_those_of_the_model():
     }
 
 
+def test_layers_are_counted_by_their_highest_number():
+    names = ["x", "bert/encoder/layer_2/a", "bert.encoder.layer.101.b"]
+    assert name_tables.num_layers(names) == 102
+    assert name_tables.num_layers(names[:2]) == 3
+    assert name_tables.num_layers(["x", "layer_1000/a"]) == 0
+
+
 def _names(*architectures):
     return [
         variable.release

@@ -24,17 +24,29 @@ def _copy(folder):
 def test_no_index_is_beside_data_of_another_checkpoint(tmp_path, monkeypatch):
     prefix = str(tmp_path / "c")
     release_format.write(prefix, {"a": np.zeros(3)})
-    names, replace = [], os.replace
+    events, replace = [], os.replace
 
     def watch(source, target):
         # A process that dies here leaves no index of the earlier data.
         assert not os.path.exists(f"{prefix}.index")
-        names.append(os.path.basename(target))
+        events.append(f"rename to {os.path.basename(target)}")
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", watch)
+    monkeypatch.setattr(
+        writing,
+        "sync",
+        lambda path: events.append(f"sync {os.path.relpath(path, tmp_path)}"),
+    )
     release_format.write(prefix, {"b": np.ones(5)})
-    assert names == ["c.data-00000-of-00001", "c.index"]
+    # On disk before their names, and their names at the end.
+    assert events == [
+        f"sync .c.partial{_DATA}",
+        "sync .c.partial.index",
+        f"rename to c{_DATA}",
+        "rename to c.index",
+        "sync .",
+    ]
 
 
 def test_saving_again_replaces_the_earlier_one_unless_it_fails(

@@ -48,13 +48,57 @@ def test_training_in_the_folder_of_another_model_is_refused(
     assert toy_folders.described(tmp_path) == toy_folders.TAGGER.to_json()
 
 
+@pytest.mark.parametrize(
+    ("entry", "there", "here"),
+    [
+        ("strip_accents", False, True),
+        ("name", "rte", "mrpc"),
+        ("problem_type", "single_label", "multi_label"),
+        ("objective", "mlm", "ltr"),
+        ("bilstm_head", False, True),
+        ("features", "last", "sum_last_four"),
+    ],
+)
+def test_what_the_weights_depend_on_is_compared(tmp_path, entry, there, here):
+    toy_folders.trained(tmp_path, **{entry: there})
+    _describe(tmp_path, **{entry: there})
+    message = f"{entry} is {there!r} there and {here!r} here"
+    with pytest.raises(ValueError, match=message):
+        _describe(tmp_path, **{entry: here})
+
+
+def test_the_vocabulary_of_another_program_s_folder_is_compared(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["a", "b"])
+    other = toy_folders.put_entries(tmp_path / "other.txt", ["b", "a"])
+    (tmp_path / "model.ckpt-3.index").touch()
+    with pytest.raises(ValueError, match=r"must be that of the model: .*other"):
+        describing.describe(
+            _open(str(tmp_path)),
+            describing.PlannedModel(
+                config=toy_folders.CONFIG,
+                description=toy_folders.TAGGER,
+                vocab_file=other,
+            ),
+            is_training=True,
+        )
+
+
 def test_a_network_of_other_sizes_is_refused_and_other_dropout_is_not(tmp_path):
     toy_folders.trained(tmp_path)
     before = (tmp_path / "bert_config.json").read_text()
     small = dataclasses.replace(toy_folders.CONFIG, hidden_size=4)
     with pytest.raises(ValueError, match="hidden_size is 8 there and 4 here"):
         _describe(tmp_path, config=small)
-    now = dataclasses.replace(toy_folders.CONFIG, hidden_dropout_prob=0.0)
+    now = dataclasses.replace(
+        toy_folders.CONFIG,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        classifier_dropout_prob=0.0,
+        initializer_range=0.5,
+    )
+    _describe(tmp_path, config=now, is_training=False)
+    # Back, where a classifier's dropout is that of the original.
+    _describe(tmp_path, config=toy_folders.CONFIG)
     _describe(tmp_path, config=now, is_training=False)
     assert (tmp_path / "bert_config.json").read_text() == before
     _describe(tmp_path, config=now)
@@ -173,6 +217,14 @@ def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
     shutil.copyfile(_INPUTS / "vocab_cased.txt", tmp_path / "vocab.txt")
     with pytest.raises(ValueError, match="do_lower_case is False there"):
         _check_start(tmp_path, **lowered)
+
+
+def test_words_in_unused_entries_change_the_hash_and_fit(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]", "[unused0]"])
+    start = toy_folders.trained(tmp_path)
+    new = toy_folders.put_entries(tmp_path / "new.txt", ["[PAD]", "word"])
+    other = dataclasses.replace(toy_folders.TAGGER, vocab_sha256="b")
+    compatibility.check_text(start, new, other)
 
 
 def test_words_may_replace_unused_entries(tmp_path):
