@@ -130,16 +130,31 @@ def shell_text(command: Command, folders: Folders) -> str:
 def run(commands: Iterable[Command], folders: Folders) -> None:
     """Runs commands that are not done, in their order.
 
+    Commands whose data are missing are left out with a warning, and so are
+    those that read their output.
+
     Raises:
-        FileNotFoundError: the data folder lacks what a command reads.
+        FileNotFoundError: no command has its data.
         RuntimeError: a command failed.
     """
     todo = [command for command in commands if not command.is_done(folders)]
-    if missing := missing_data(todo, folders):
-        raise FileNotFoundError(
-            f"Missing data: {', '.join(missing)}. "
+    left_out: list[Command] = []
+    for command in todo:
+        needs = [other.output for other in left_out]
+        if missing_data([command], folders) or any(
+            output in word for output in needs for word in command.words
+        ):
+            left_out.append(command)
+    if left_out:
+        missing = (
+            f"Missing data: {', '.join(missing_data(left_out, folders))}. "
             "docs/reproducing_the_paper.md says how to get them."
         )
+        if left_out == todo:
+            raise FileNotFoundError(missing)
+        names = ", ".join(command.name for command in left_out)
+        logging.warning("%s Left out: %s.", missing, names)
+        todo = [command for command in todo if command not in left_out]
     for number, command in enumerate(todo, start=1):
         text = shell_text(command, folders)
         logging.info("%d of %d: %s\n%s", number, len(todo), command.name, text)

@@ -35,6 +35,7 @@ class Scale:
         num_warmup_steps: of pre-training.
         keep_every: steps between checkpoints that stay, for Figure 5.
         figure_steps: the steps of the points of Figure 5.
+        figure_task: the task of GLUE in Figure 5.
         tuning: flags of fine-tuning, by kind of task.
         num_seeds: of question answering, which has a command for each.
         num_restarts: seeds of Table 6, and of LARGE in Table 1.
@@ -54,6 +55,7 @@ class Scale:
     num_warmup_steps: int
     keep_every: int
     figure_steps: tuple[int, ...]
+    figure_task: str
     tuning: Mapping[str, running.Flags]
     num_seeds: int
     num_restarts: int
@@ -112,6 +114,7 @@ FULL = Scale(
     figure_steps=tuple(
         1000 * k for k in (30, 50, 100, 200, 400, 600, 800, 1000)
     ),
+    figure_task="MNLI",
     tuning={
         # Source: section 4.1, and appendix A.3 for the rates; the length,
         # on which it is silent, is that of the release's README.
@@ -162,6 +165,8 @@ SMALL = Scale(
     num_warmup_steps=500,
     keep_every=500,
     figure_steps=(500, 1_000, 2_000, 4_500, 6_000),
+    # MNLI has six times as many examples.
+    figure_task="SST-2",
     tuning={
         **dict.fromkeys(("glue", "swag", "ner"), _FEW),
         **dict.fromkeys(("squad-1.1", "squad-2.0"), _FEW_OF_SQUAD),

@@ -466,26 +466,27 @@ _FIGURE_5 = {
 
 
 def figure_5(plan: recipes.Plan) -> Table:
-    """MNLI accuracy after steps of pre-training (appendix C.1)."""
+    """Accuracy after steps of pre-training (appendix C.1)."""
     # The models know only the positions of their first phase.
     length = plan.scale.phases[0].max_seq_length
-    task = plan.glue("MNLI", max_seq_length=length)
-    column = Column("MNLI-m", task, "eval_accuracy")
+    name = plan.scale.figure_task
+    task = plan.glue(name, max_seq_length=length)
+    column = Column(name, task, "eval_accuracy")
     base, steps = plan.scale.sizes[scales.BASE], plan.scale.figure_steps
     cells: list[Cell] = []
-    for name, (objective, numbers) in _FIGURE_5.items():
+    for line, (objective, numbers) in _FIGURE_5.items():
         for step, number in zip(steps, numbers, strict=False):
-            row = f"{name} {step}"
+            row = f"{line} {step}"
             model = plan.pretrained(base, objective, step=step)
             cells += _rows(plan, {row: model}, [column], {row: [number]})
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(
-        title="MNLI accuracy after steps of pre-training",
+        title=f"{name} accuracy after steps of pre-training",
         cells=cells,
         claims=[
-            Claim(last, ltr, ["MNLI-m"], "C.1: MLM outperforms LTR"),
-            Claim(last, early, ["MNLI-m"], "C.1: BERT needs so many steps"),
+            Claim(last, ltr, [name], "C.1: MLM outperforms LTR"),
+            Claim(last, early, [name], "C.1: BERT needs so many steps"),
         ],
         notes=[
             "The full runs keep some 130 GB of checkpoints of each model.",

@@ -199,7 +199,7 @@ def test_a_figure_shows_the_available_results(tmp_path):
     reports = tmp_path / "work" / "reports"
     text = (reports / "figure-5-small.md").read_text()
     assert "(figure-5-small.png)" in text
-    assert "| MLM 1000 | MNLI-m | – | 72.5 ± 3.5 | 75.0 |" in text
+    assert "| MLM 1000 | SST-2 | – | 72.5 ± 3.5 | 75.0 |" in text
     picture = (reports / "figure-5-small.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
 

@@ -114,20 +114,31 @@ def test_a_failed_command_stops_the_run_and_is_tried_again(folders):
     assert [_num_runs(folders, c) for c in (failing, other)] == [2, 1]
 
 
-def test_missing_data_are_named_before_the_first_command(folders):
+def test_commands_without_their_data_are_left_out(folders, caplog):
     first = _command("first")
     second = _command(
+        "second",
         data_dir=f"{running.DATA}/glue/MRPC",
         model=f"{running.DATA}/bert/model.ckpt",
     )
+    third = _command("third", needs=f"{second.output}/model")
     os.makedirs(os.path.join(folders.data_dir, "bert"))
     checkpoint = os.path.join(folders.data_dir, "bert", "model.ckpt.index")
     with open(checkpoint, "w"):
         pass
     message = f"Missing data: {folders.data_dir}/glue/MRPC. docs"
     with pytest.raises(FileNotFoundError, match=message):
-        running.run([first, second], folders)
+        running.run([second, third], folders)
     assert not os.path.exists(folders.work_dir)
+    with caplog.at_level("WARNING"):
+        running.run([first, second, third], folders)
+    assert message in caplog.text
+    assert "Left out: second, third." in caplog.text
+    assert [c.is_done(folders) for c in (first, second, third)] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_an_interruption_reaches_the_command_once(folders, tmp_path):
