@@ -78,6 +78,39 @@ def test_operations_are_made_repeatable_on_gpus_where_asked(
     assert os.environ["XLA_FLAGS"] == expected
 
 
+@pytest.mark.parametrize(
+    ("file", "hidden", "kind", "is_warned"),
+    [
+        ("nvidia0", None, "auto", True),
+        ("nvidia0", "", "auto", False),
+        ("nvidiactl", None, "auto", False),
+        ("nvidiactl", None, "mirrored", True),
+    ],
+)
+def test_a_gpu_that_tensorflow_does_not_find_is_warned_of(
+    monkeypatch, tmp_path, caplog, file, hidden, kind, is_warned
+):
+    (tmp_path / file).touch()
+    monkeypatch.setattr(devices, "_DEVICE_FILES", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if hidden is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    options = devices.DeviceOptions(distribution_strategy=kind)
+    devices.make_strategy(options)
+    assert ("TensorFlow finds no GPU" in caplog.text) == is_warned
+
+
+def test_seeds_of_62_bits_have_words_of_their_own():
+    for seed, words in (
+        (5, [5, 0]),
+        (2**31, [0, 1]),
+        (2**32 + 3, [3, 2]),
+        (2**62 - 1, [2**31 - 1, 2**31 - 1]),
+    ):
+        assert devices.seed_words(seed).tolist() == words
+
+
 def test_a_seed_may_have_more_than_32_bits():
     devices.set_seed(2**32 + 1)
     one = np.random.random()

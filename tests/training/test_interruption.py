@@ -26,6 +26,12 @@ def test_a_signal_is_a_request_and_its_handler_is_restored_once(number):
     assert signal.getsignal(number) == signal.SIG_DFL
 
 
+def test_a_stopped_program_has_the_exit_status_of_its_signal():
+    with pytest.raises(SystemExit) as stopped:
+        interruption.exit_by(signal.SIGTERM, 3)
+    assert stopped.value.code == 143
+
+
 def test_an_ignored_signal_stays_ignored(number):
     signal.signal(number, signal.SIG_IGN)
     with interruption.Interruption() as stop:

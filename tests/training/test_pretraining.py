@@ -1,6 +1,9 @@
+import json
+import math
 import re
 import types
 
+import numpy as np
 import pytest
 
 from modeling import config
@@ -10,7 +13,7 @@ from training import pretraining, sidecars
 _TOKENS = ["[PAD]", "a", "b"]
 
 
-def _describe(folder, vocab_file=None, do_train=True):
+def _describe(folder, vocab_file=None, do_train=True, **metadata):
     """Describes a model of records of `_TOKENS`; returns its folder."""
     if vocab_file:
         sidecars.write_metadata(
@@ -18,6 +21,7 @@ def _describe(folder, vocab_file=None, do_train=True):
             toy_pretraining.metadata_of(
                 vocab_sha256=sidecars.vocab_sha256(_TOKENS),
                 flags={"vocab_file": str(vocab_file)},
+                **metadata,
             ),
         )
     options = types.SimpleNamespace(
@@ -71,6 +75,38 @@ def test_folder_without_vocabulary_is_one_warning(
     (folder / "vocab.txt").write_text("[PAD]\na\nb\n")
     _describe(tmp_path, tmp_path / "words")
     assert not caplog.records
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("strip_accents", [None, True, False])
+def test_accents_of_records_follow_their_casing_if_nobody_says(
+    tmp_path, do_lower_case, strip_accents
+):
+    (tmp_path / "words").write_text("[PAD]\na\nb\n")
+    casing = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
+    folder = _describe(tmp_path, tmp_path / "words", **casing)
+    described = json.loads((folder / "task.json").read_text())
+    assert described["do_lower_case"] == do_lower_case
+    if strip_accents is None:
+        strip_accents = do_lower_case
+    assert described["strip_accents"] == strip_accents
+
+
+def test_the_entropy_of_draws_is_corrected_for_their_number():
+    # Miller (1955): (K - 1) / 2N more for K values in N draws.
+    plain = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    entropy = pretraining.entropy(np.array([3, 0, 1]))
+    assert entropy == pytest.approx(plain + 1 / 8)
+    assert pretraining.entropy(np.array([5])) == 0.0
+    assert pretraining.entropy(np.array([0])) == 0.0
+
+
+@pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])
+def test_baselines_are_of_each_record_once_spread_over_all(total):
+    source = types.SimpleNamespace(files=range(total))
+    sample = pretraining._sample(source)
+    assert len({*sample.tolist()}) == len(sample) == min(total, 40 * 256)
+    assert (sample[0], sample[-1]) == (0, total - 1)
 
 
 def test_records_of_other_programs_name_no_vocabulary(tmp_path, caplog):

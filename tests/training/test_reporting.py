@@ -67,6 +67,44 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
     ]
 
 
+def test_the_speed_and_the_time_left_are_those_since_the_last_report(
+    tmp_path, monkeypatch, caplog
+):
+    now = [0.0]
+    clock = types.SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(reporting, "time", clock)
+    reporter = _reporter(tmp_path)
+    for step, seconds in ((1, 100.0), (2, 1.0), (3, 4.0), (4, 4.0)):
+        now[0] += seconds
+        reporter.add(step, _result(learning_rate=step / 1000))
+        if step % 2 == 0:
+            reporter.report_training(step)
+    first, second = _lines(tmp_path)
+    # A step of 8 examples in a second, then two in eight.
+    assert first["examples_per_second"] == 8.0
+    assert second["examples_per_second"] == 2.0
+    assert second["input_wait"] == 6.25
+    # The rate is that of the last step; six steps of four seconds are left.
+    assert second["learning_rate"] == 0.004
+    assert caplog.messages[-1].endswith("  2.0 examples/s  00:24 left")
+
+
+def test_the_mean_gradient_norm_is_that_of_the_steps_that_were_made(tmp_path):
+    reporter = _reporter(tmp_path)
+    reporter.add(1, _result(gradient_norm=0.0, skipped_steps=1))
+    reporter.add(2, _result(gradient_norm=3.0))
+    reporter.report_training(2)
+    (line,) = _lines(tmp_path)
+    assert (line["gradient_norm"], line["skipped_steps"]) == (3.0, 1)
+
+
+def test_values_are_in_the_event_file_before_the_run_ends(tmp_path):
+    reporter = _reporter(tmp_path)
+    _report(reporter, 2, 0.5)
+    events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert [event.step for event in events.Tensors("loss")] == [2]
+
+
 def test_a_first_line_comes_soon_and_changes_no_report(
     tmp_path, monkeypatch, caplog
 ):

@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import json
+import re
+import subprocess
 import sys
 
 import pytest
@@ -60,6 +62,18 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
         "ValueError: no data",
         "interrupted",
     ]
+
+
+def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
+    (tmp_path / "file").write_text("one")
+    for command in (["init", "-q"], ["add", "file"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(run_record, "_ROOT", str(tmp_path))
+    commit = run_record._commit()
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "file").write_text("two")
+    assert run_record._commit() == f"{commit}-dirty"
 
 
 def test_a_damaged_record_or_an_unknown_version_stops_no_run(

@@ -114,6 +114,23 @@ def test_trials_hold_one_model_in_memory(tmp_path):
         ]
 
 
+@pytest.mark.parametrize(("split", "size"), [("eval", 3), ("predict", 5)])
+@pytest.mark.parametrize("packing", [False, True])
+def test_each_split_has_its_batch_size(tmp_path, split, size, packing):
+    options = {"eval_batch_size": 3, "predict_batch_size": 5}
+    experiment = _experiment(tmp_path, packing=packing, **options)
+    experiment._task.decode = lambda data, outputs: outputs
+    calls = []
+
+    def predict(source, **values):
+        calls.append(values)
+        return {"logits": np.zeros(2, np.float32)}
+
+    experiment._predictor = types.SimpleNamespace(predict=predict)
+    experiment._answer(_data(2, split=split))
+    assert calls == [{"batch_size": size, "by_length": packing}]
+
+
 def test_outputs_that_are_not_finite_are_an_error_of_the_run(tmp_path):
     experiment = _experiment(tmp_path)
     experiment._task.decode = lambda data, outputs: outputs["logits"].tolist()

@@ -101,6 +101,7 @@ def test_records_are_made_once(tmp_path):
     "changes",
     [
         {"do_lower_case": False},
+        {"strip_accents": False},
         {"vocab": {"[UNK]": 0, "b": 1}},
         {"made_from": {**_MADE_FROM, "doc_stride": 2}},
         {"made_from": {**_MADE_FROM, "data_sha256": "bb"}},
@@ -132,6 +133,16 @@ def test_damaged_records_are_made_again(tmp_path, caplog):
     os.remove(sidecar)
     one_question = [next(_windows())]
     assert len(_make(tmp_path, lambda: one_question).source.files) == 2
+
+
+def test_records_that_a_file_lost_at_its_end_are_made_again(tmp_path):
+    # Each example has one record, so the sidecar has no list of their numbers.
+    windows = [next(_windows())[:1]] * 3
+    path = tmp_path / "train.tf_record"
+    _make(tmp_path, lambda: windows)
+    kept = record_files.RecordFiles([str(path)]).read([0, 1])
+    path.write_bytes(b"".join(map(record_frames.frame, kept)))
+    assert len(_make(tmp_path, lambda: windows).source.files) == 3
 
 
 def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):

@@ -14,6 +14,8 @@ from training import workers
         (None, None, 1, True),
         ({"worker": ["a:1", "b:1"]}, ("worker", 0), 2, True),
         ({"worker": ["a:1", "b:1"]}, ("worker", 1), 2, False),
+        # Some launchers write the index as text.
+        ({"worker": ["a:1", "b:1"]}, ("worker", "0"), 2, True),
         ({"chief": ["c:1"], "worker": ["a:1"]}, ("chief", 0), 2, True),
         ({"chief": ["c:1"], "worker": ["a:1"]}, ("worker", 0), 2, False),
     ],
