@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
+from models import description as description_lib
+from models import folder as folder_lib
 from serving import models
 from tests.support import serving_client
 
@@ -122,6 +124,34 @@ def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
     folder = _huggingface(tmp_path / "unnamed")
     with pytest.raises(ValueError, match="states labels, problem_type of"):
         models.read(folder)
+
+
+def test_questions_of_a_hugging_face_model_have_answers_unless_it_says_so(
+    tmp_path, caplog
+):
+    folder = serving_client.golden_model(tmp_path / "hf")
+    stated = {"do_lower_case": True, "max_seq_length": 64}
+    for values in (stated, stated | {"version_2_with_negative": True}):
+        description = description_lib.Description(
+            task="question_answering", **values
+        )
+        model = folder_lib.ModelFolder.open(str(folder))
+        completed = models._answering_as_transformers(model, description)
+        expected = bool(values.get("version_2_with_negative"))
+        assert completed.version_2_with_negative is expected
+    assert caplog.text.count("Every question is answered") == 1
+
+
+def test_masks_are_filled_at_all_positions_of_the_network(tmp_path):
+    folder = serving_client.golden_model(tmp_path / "run")
+    positions = json.loads((folder / "bert_config.json").read_text())[
+        "max_position_embeddings"
+    ]
+    values = {"task": "pretraining", "max_seq_length": 16}
+    serving_client.describe(folder, **values)
+    assert models.read(str(folder)).max_seq_length == positions > 16
+    # Its vectors are those of sequences as long as in the training.
+    assert models.read(str(folder), layers=(-1,)).max_seq_length == 16
 
 
 def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(

@@ -1,6 +1,8 @@
 """Folders of exported models, with a model that takes no time."""
 
+import contextlib
 import json
+import logging
 import os
 import types
 
@@ -107,6 +109,17 @@ def test_what_exists_is_not_written_again_and_failure_leaves_nothing(
     with pytest.raises(TypeError):
         _write(tmp_path / "name/1", vocab_file, {"a": object()})
     assert os.listdir(tmp_path / "name") == ["3"]
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_messages_are_hidden_only_while_a_model_is_written(
+    tmp_path, vocab_file, is_broken
+):
+    described = {"a": object()} if is_broken else {}
+    before = logging.root.manager.disable
+    with pytest.raises(TypeError) if is_broken else contextlib.nullcontext():
+        _write(tmp_path / "1", vocab_file, described)
+    assert logging.root.manager.disable == before
 
 
 def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
