@@ -1,5 +1,7 @@
 """Predictions from raw text, against the modules of the scripts."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -103,6 +105,18 @@ def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
     for context in ("", " \n"):
         (got,) = _predict(predictor, {"question": "who ?", "context": context})
         assert got == {"answer": "", "probability": 1.0, **odds}
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_functions_are_compiled_again_after_a_prediction(tmp_path, is_broken):
+    predictor = _predictor(tmp_path / "run", packing=False)
+    example = {"question": "who ?", "context": "it rained ."}
+    encoded = predictor.encode(example)
+    if is_broken:
+        predictor._compute = None
+    with pytest.raises(TypeError) if is_broken else contextlib.nullcontext():
+        predictor.predict([encoded])
+    assert not tf.config.functions_run_eagerly()
 
 
 def test_the_threshold_of_the_model_decides(tmp_path):

@@ -1,6 +1,7 @@
 """Signatures of texts and of rows that a client made."""
 
 import dataclasses
+import json
 import random
 import types
 
@@ -91,6 +92,27 @@ def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
     assert found["layers"].numpy()[:, :, 0, 0].tolist() == values
     assert found["mean"].numpy()[:, 0, 0].tolist() == [23 / 4, 8]
     assert found["input_mask"].numpy().tolist()[1] == [1, 0, 0, 0]
+
+
+class _Logits:
+    """Stands in for a classifier: the same logits for each row."""
+
+    def __init__(self, *logits):
+        self._logits = tf.constant([logits])
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        return {"logits": tf.repeat(self._logits, tf.shape(input_ids)[0], 0)}
+
+
+def test_a_label_is_chosen_from_a_probability_of_one_half(tmp_path):
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    described = json.loads((folder / "task.json").read_text())
+    described["problem_type"] = "multi_label"
+    serving_client.describe(folder, **described)
+    model = models.read(str(folder))
+    ask = signatures.make(model, _Logits(0.0, -1e-6))["serving_default"]
+    answer = ask(tf.constant(["it rained", "it"]))
+    assert answer["is_chosen"].numpy().tolist() == [[True, False]] * 2
 
 
 class _Tags:
