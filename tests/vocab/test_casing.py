@@ -35,6 +35,7 @@ def _words(number, letters=string.ascii_lowercase):
         ([*_words(990), *["\u1112\u1161\u11ab"] * 10], (True, True)),
         # A smaller vocabulary may lack capitals by chance.
         (_words(499), (None, None)),
+        (_words(500), (True, True)),
         ([], (None, None)),
     ],
 )
@@ -74,6 +75,9 @@ def test_released_vocabularies_show_their_casing(name, want):
         (["häuser", "haus"], (True, True), "strip_accents is True, but entr"),
         (["häuser", "haus"], (True, False), ""),
         (_words(600), (True, False), "strip_accents is False, but no entry"),
+        # As many capitals as chance gives show neither.
+        ([*_words(990), *_words(10, "ABC")], (True, True), ""),
+        ([*_words(990), *_words(10, "ABC")], (False, False), ""),
     ],
 )
 def test_contradictions_name_the_flag_and_its_other_value(

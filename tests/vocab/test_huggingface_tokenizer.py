@@ -87,6 +87,34 @@ def test_a_length_that_is_no_limit_is_not_stated(tmp_path, length):
     assert stated == huggingface_tokenizer.Stated()
 
 
+@pytest.mark.parametrize(
+    ("length", "file"),
+    [
+        (128, "sentence_bert_config.json"),
+        (None, "tokenizer_config.json"),
+        (10**30, "tokenizer_config.json"),
+    ],
+)
+def test_the_length_of_a_sentence_encoder_is_before_that_of_the_tokenizer(
+    tmp_path, length, file
+):
+    stated = huggingface_tokenizer.read(
+        _folder(
+            tmp_path,
+            config={"model_max_length": 512},
+            sentence_bert_config={"max_seq_length": length},
+        )
+    )
+    assert stated.max_seq_length == (128 if length == 128 else 512)
+    assert stated.sources["max_seq_length"] == file
+
+
+def test_an_empty_list_of_words_that_are_never_split_is_berts(tmp_path):
+    config = {**_CONFIG, "never_split": []}
+    stated = huggingface_tokenizer.read(_folder(tmp_path, config=config))
+    assert stated.do_lower_case is True
+
+
 def test_a_folder_without_a_tokenizer_states_nothing(tmp_path):
     assert huggingface_tokenizer.read(str(tmp_path)) == (
         huggingface_tokenizer.Stated()

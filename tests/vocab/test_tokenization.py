@@ -382,7 +382,9 @@ def test_vocabulary_must_be_a_file_in_utf8(tmp_path):
         (
             tokenization.is_cjk_ideograph,
             "\u3400\u4dbf\u4e00\u9fff\uf900\ufaff"
-            "\U00020000\U0002a6df\U0002a700\U0002ceaf\U0002f800\U0002fa1f",
+            "\U00020000\U0002a6df\U0002a700\U0002ceaf\U0002f800\U0002fa1f"
+            # Ends and starts of extensions C to E.
+            "\U0002b73f\U0002b740\U0002b81f\U0002b820",
             "a\u3042\u30a2\uac00\u3007\u33ff\u4dc0\ua000\ufb00"
             "\U0002a6e0\U0002ceb0\U0002f7ff\U0002fa20\U00030000",
         ),
@@ -391,6 +393,20 @@ def test_vocabulary_must_be_a_file_in_utf8(tmp_path):
 def test_each_kind_has_its_members(claim, true_of, false_of):
     assert [char for char in true_of if not claim(char)] == []
     assert [char for char in false_of if claim(char)] == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "folded"),
+    [
+        ((True, True), "stra\xdfe ca\u0142 e"),
+        ((True, False), "stra\xdfe ca\u0142 \xe9"),
+        ((False, True), "Stra\xdfe CA\u0141 E"),
+        ((False, False), "Stra\xdfe CA\u0141 \xc9"),
+    ],
+)
+def test_folding_lower_cases_and_strips_as_the_rules_say(rules, folded):
+    text = "Stra\xdfe CA\u0141 \xc9"
+    assert tokenization.BasicTokenizer(*rules).fold(text) == folded
 
 
 def test_cleaning_has_one_answer_for_each_character():

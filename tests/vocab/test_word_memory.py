@@ -74,6 +74,9 @@ def test_long_words_and_a_full_memory(monkeypatch):
     words = [*"abcdefg", "a" * 100, "a" * 101, "b" * 200, "c" * 201, *"abc"]
     for _ in range(2):
         _assert_same(tokenizer, [" ".join(words), *words])
+    for memory in (tokenizer._ids_of.__self__, tokenizer._ids_of_part.__self__):
+        assert 0 < len(memory) <= 3
+        assert max(map(len, memory)) <= 100
 
 
 def test_a_word_without_an_unknown_token_is_an_error(tmp_path):

@@ -52,7 +52,8 @@ def test_only_the_rows_asked_for_are_read(tmp_path):
 
 
 def test_short_rows_are_left_out_where_known(tmp_path):
-    text = "x\ty\tl\na\tb\t1\nbroken\n\ttail\t\n\nc\td\t0\n"
+    # A row with more columns is read.
+    text = "x\ty\tl\na\tb\t1\nbroken\n\ttail\t\n\nc\td\t0\te\n"
     path = _write(tmp_path, text.replace("\ttail\t", "tail\t"))
     layout = {"text_a": "x", "text_b": "y", "label": "l"}
     examples = _read(path, skip_short_rows=True, **layout)
