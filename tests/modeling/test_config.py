@@ -183,6 +183,21 @@ def test_other_attention_heads_are_refused(prefix):
         checkpoints.load(bert.BertModel(_GOLDEN_CONFIG), prefix)
 
 
+def test_attention_heads_in_the_weights_are_before_those_beside_them(prefix):
+    _put_beside(prefix, num_attention_heads=8)
+    _GOLDEN_CONFIG.check_checkpoint(prefix, 4)
+    _put_beside(prefix)
+    with pytest.raises(ValueError, match="4 in the model and 2 in "):
+        _GOLDEN_CONFIG.check_checkpoint(prefix, 2)
+
+
+def test_a_text_may_have_as_many_pieces_as_the_network_has_positions():
+    longest = _GOLDEN_CONFIG.max_position_embeddings
+    _GOLDEN_CONFIG.check_length(longest)
+    with pytest.raises(ValueError, match=f"--max_seq_length={longest} or less"):
+        _GOLDEN_CONFIG.check_length(longest + 1)
+
+
 def test_another_activation_or_depth_is_a_warning(prefix, caplog):
     model = bert.BertModel(_GOLDEN_CONFIG)
     _put_beside(prefix, hidden_act="GELU", hidden_dropout_prob=0.5)

@@ -65,7 +65,15 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
 
 
 def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
+    git = [
+        "git",
+        "-C",
+        str(tmp_path),
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=b",
+    ]
     (tmp_path / "file").write_text("one")
     for command in (["init", "-q"], ["add", "file"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *command], check=True)

@@ -166,6 +166,7 @@ def test_empty_paragraph_is_answered(tokenizer):
     assert answer.null_odds is None
     answer = _rank(_example(()), tokenizer, version_2_with_negative=True)
     assert answer.prediction() == ""
+    assert [candidate.text for candidate in answer.nbest] == [""]
     assert answer.null_odds == 1e6
 
 
