@@ -105,6 +105,14 @@ def test_sidecar_describes_the_vocabulary(tmp_path, text):
     assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
 
 
+def test_a_repeated_line_of_the_vocabulary_has_an_embedding(tmp_path, text):
+    vocab = tmp_path / "vocab.txt"
+    lines = pathlib.Path(_VOCAB).read_text("utf-8")
+    vocab.write_text(lines + lines.splitlines()[-2] + "\n", "utf-8")
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
+    assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
+
+
 def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
     # As released, random replacements are drawn from all lines, so the model
     # needs an embedding for each, unlike for reading text.

@@ -213,6 +213,12 @@ def test_lower_casing_fits_the_chinese_vocabulary_of_hugging_face(tmp_path):
     toy_folders.put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
     lowered = {"do_lower_case": True, "strip_accents": True}
     _check_start(tmp_path, **lowered)
+    # Accents that the files state are another statement.
+    stated = {"do_lower_case": False, "strip_accents": False}
+    toy_folders.put(tmp_path, "tokenizer_config.json", stated)
+    with pytest.raises(ValueError, match="strip_accents is False there"):
+        _check_start(tmp_path, **lowered)
+    toy_folders.put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
     # The statement is true of a vocabulary with capital letters.
     shutil.copyfile(_INPUTS / "vocab_cased.txt", tmp_path / "vocab.txt")
     with pytest.raises(ValueError, match="do_lower_case is False there"):

@@ -302,6 +302,49 @@ def test_the_form_of_gelu_survives(tmp_path):
     assert again["hidden_act"] == "gelu"
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_weights_become_float32(tmp_path, dtype):
+    folder = _from_golden("model", tmp_path / "hf", "huggingface")
+    path = folder / "model.safetensors"
+    weights = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file(
+        {name: value.astype(dtype) for name, value in weights.items()}, path
+    )
+    out = _convert(folder, tmp_path / "out", "release")
+    values = checkpoints.read(str(out))
+    assert {value.dtype.name for value in values.values()} == {"float32"}
+    name = "bert/pooler/dense/bias"
+    rounded = weights["bert.pooler.dense.bias"].astype(dtype)
+    np.testing.assert_array_equal(values[name], rounded.astype(np.float32))
+
+
+def test_the_casing_of_a_folder_is_before_that_of_its_vocabulary(tmp_path):
+    folder = _from_golden("model", tmp_path / "hf", "huggingface")
+    # Its vocabulary shows a lower-casing tokenizer, as that of Chinese does.
+    for name in ("task.json", "tokenizer_config.json"):
+        values = json.loads((folder / name).read_text())
+        values |= {"do_lower_case": False, "strip_accents": False}
+        (folder / name).write_text(json.dumps(values))
+    out = _convert(folder, tmp_path / "out", "release")
+    described = _description(out)
+    assert (described["do_lower_case"], described["strip_accents"]) == (
+        False,
+        False,
+    )
+
+
+def test_the_casing_is_asked_for_if_the_vocabulary_does_not_show_it(tmp_path):
+    few = tmp_path / "few.txt"
+    few.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    run = _saved(tmp_path / "run", _classifier(2))
+    told = {"task_name": "MRPC", "max_seq_length": 32}
+    with pytest.raises(ValueError, match=r"Pass --do_lower_case of its train"):
+        _convert(run, tmp_path / "out", "release", vocab_file=str(few), **told)
+    # No text is read without a vocabulary.
+    out = _convert(run, tmp_path / "out", "release", **told)
+    assert "do_lower_case" not in _description(out)
+
+
 @pytest.mark.parametrize("output_format", _FORMATS)
 def test_8_bit_weights_are_refused(tmp_path, output_format):
     folder = _from_golden("model", tmp_path / "hf", "huggingface")

@@ -74,6 +74,22 @@ def test_a_checkpoint_is_unpacked_into_the_releases_folder(
     assert site.requests == []
 
 
+def test_the_casing_of_each_release_is_that_of_its_authors():
+    cased = {
+        name
+        for name, item in download.ITEMS.items()
+        if item.do_lower_case is False
+    }
+    assert cased == {
+        "bert_base_cased",
+        "bert_large_cased",
+        "bert_large_cased_wwm",
+        "bert_base_multilingual_cased",
+    }
+    lower_cased = [i for i in download.ITEMS.values() if i.do_lower_case]
+    assert len(lower_cased) == 5 + 24
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

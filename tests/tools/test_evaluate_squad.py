@@ -116,6 +116,12 @@ def test_the_best_threshold_of_an_ensemble_is_found(tmp_path):
     assert toy_squad.read_json(out / "predictions.json") == answers
     results = toy_squad.results(out)
     assert (results["f1"], results["null_score_diff_threshold"]) == (100, 6)
+    # The threshold needs the ground truth, whether it is scored or not.
+    named |= {"do_eval": False, "output_dir": tmp_path / "unscored"}
+    _run(tmp_path, **named, null_score_diff_threshold="auto")
+    assert toy_squad.read_json(named["output_dir"] / "predictions.json") == (
+        answers
+    )
 
 
 def test_questions_without_ground_truth_are_combined(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from serving import models, predicting
+from serving import exporting, models, predicting, signatures
 from tests.support import serving_client
 from tools import export_model
 from vocab import tokenization
@@ -55,6 +55,37 @@ def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
     with pytest.raises(ValueError, match="long_text=windows is not supported"):
         _export(run, tmp_path / "served", layers=layers)
     assert not (tmp_path / "served").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "call"),
+    [
+        ("saved_model", ("saved_model", None)),
+        ("litert", ("litert", False)),
+        ("litert_int8", ("litert", True)),
+    ],
+)
+def test_each_format_is_written_to_the_version_after_the_highest(
+    tmp_path, monkeypatch, form, call
+):
+    calls = []
+
+    def write_saved_model(functions, network, folder, *_):
+        calls.append((folder, "saved_model", None))
+
+    def write_litert(model, network, folder, described, *, quantize):
+        calls.append((folder, "litert", quantize))
+
+    monkeypatch.setattr(exporting, "write_saved_model", write_saved_model)
+    monkeypatch.setattr(exporting, "write_litert", write_litert)
+    monkeypatch.setattr(models, "load", lambda model: None)
+    monkeypatch.setattr(signatures, "make", lambda *_: {})
+    for version in ("2", "10", "old"):
+        (tmp_path / "served" / version).mkdir(parents=True)
+    run = serving_client.golden_classifier(tmp_path / "run")
+    target = _export(run, tmp_path / "served", format=form)
+    assert target == str(tmp_path / "served" / "11")
+    assert calls == [(target, *call)]
 
 
 @pytest.mark.integration

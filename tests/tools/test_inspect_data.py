@@ -59,6 +59,9 @@ def test_only_the_first_documents_are_read(look, tmp_path, monkeypatch):
 def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     path = _text(tmp_path / "a.txt", "cats sat .\n\n" * 20)
     assert "20 of 20 documents are one line" in look(input_file=path)
+    # A line of a control character is no sentence.
+    path = _text(tmp_path / "a.txt", "cats sat .\n\u200b\n\n" * 20)
+    assert "20 of 20 documents are one line" in look(input_file=path)
     path = _text(tmp_path / "a.txt", "cats sat .\nw1 w2\n")
     assert "The corpus is one document" in look(input_file=path)
 

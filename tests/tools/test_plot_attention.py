@@ -68,6 +68,20 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
     np.testing.assert_allclose(probs.sum(-1), 1, rtol=1e-5)
 
 
+def test_the_second_text_of_a_pair_is_read_as_the_second(options, monkeypatch):
+    from modeling import bert
+
+    seen = []
+
+    def attention_probs(model, input_ids, **others):
+        seen.append(others["segment_ids"].tolist())
+        return [np.full((1, 4, 6, 6), 1 / 6)] * 2
+
+    monkeypatch.setattr(bert.BertModel, "attention_probs", attention_probs)
+    plot_attention.run(options())
+    assert seen == [[[0, 0, 0, 0, 1, 1]]]
+
+
 def test_too_much_text_is_refused(options):
     with pytest.raises(ValueError, match="at most 16 word pieces"):
         plot_attention.run(options(text="cat " * 15))

@@ -78,6 +78,32 @@ def test_a_blank_line_is_answered_with_one(classifier, monkeypatch, size):
     ]
 
 
+class _Flushed(io.StringIO):
+    """A text output that knows what was flushed."""
+
+    flushed = ""
+
+    def flush(self):
+        self.flushed = self.getvalue()
+
+
+def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks, monkeypatch):
+    monkeypatch.setattr(predict, "_BATCH_SIZE", 2)
+    output, num_answers = _Flushed(), []
+
+    class Pipe:
+        def isatty(self):
+            return False
+
+        def __iter__(self):
+            for _ in range(5):
+                num_answers.append(output.flushed.count("[MASK] 1"))
+                yield b"a [MASK]\n"
+
+    predict.run(predict.Options(model=str(masks)), [], Pipe(), output)
+    assert num_answers == [0, 0, 2, 2, 4]
+
+
 def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
     model = serving_client.golden_model(tmp_path / "squad")
     serving_client.describe(

@@ -227,6 +227,13 @@ def test_objectives_without_next_sentences_need_no_labels(tmp_path, objective):
     assert "next_sentence_labels" not in source.read(range(5))
 
 
+def test_a_model_may_have_more_embeddings_than_the_vocabulary_entries(made):
+    for path in made:
+        _write_metadata(path, vocab_size=30)
+    source, _ = _open(made)
+    assert source.vocab_size == 31
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

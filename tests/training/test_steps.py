@@ -408,6 +408,17 @@ class _TwoUses(_Noise):
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
+def test_the_loss_scale_is_in_no_norm():
+    with _STRATEGY.scope():
+        weight = tf.Variable([0.0])
+    trainer = _one_weight(_TwoUses(weight), weight, scales_loss=True)
+    dataset = tf.data.Dataset.from_tensors({"x": tf.ones([4])}).repeat()
+    iterator = iter(_STRATEGY.experimental_distribute_dataset(dataset))
+    assert trainer.loss_scale.state()["loss_scale"] > 1
+    # The gradient is that of two uses, each with the factor 4.
+    assert float(_run(trainer, iterator, 0).gradient_norm) == 8.0
+
+
 def test_a_loop_over_batches_in_parts_has_one_trace_and_leaves_nothing():
     # TensorFlow's memory optimizer rewrites such sums in graphs that need more
     # than 200 MB.
@@ -602,6 +613,22 @@ def test_the_second_part_begins_after_the_first():
     (loop,) = [op for op in operations if op.type.endswith("While")]
     waiting = [tensor.op.control_inputs for tensor in loop.inputs]
     assert [first] in waiting
+
+
+def test_packed_rows_of_parts_are_consecutive():
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 2], tf.int32),
+            tf.TensorSpec([], tf.int32),
+        ]
+    )
+    def part(rows, index):
+        return steps.part_of({"packed": rows}, index, 3)["packed"]
+
+    rows = np.arange(12, dtype=np.int32).reshape(6, 2)
+    for index in range(3):
+        expected = rows[2 * index : 2 * index + 2]
+        np.testing.assert_array_equal(part(rows, index), expected)
 
 
 def test_parts_are_consecutive_rows_of_known_shape():
