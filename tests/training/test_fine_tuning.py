@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support import toy_sentences
-from training import failures
+from training import failures, fine_tuning
 from training import run as run_lib
 
 _RATES = (1e-3, 2e-3, 3e-3)
@@ -72,6 +72,36 @@ def test_a_grid_of_which_all_trials_fail_is_an_error(grid, tmp_path):
     with pytest.raises(failures.NonFiniteLossError, match="rate 2"):
         grid(dict(enumerate(errors)))
     assert not (tmp_path / "out/trials.json").exists()
+
+
+def test_texts_longer_than_the_network_reads_are_refused(tmp_path):
+    message = "Cannot use sequence length 33"
+    with pytest.raises(ValueError, match=message):
+        toy_sentences.run(tmp_path, do_train=True, max_seq_length=33)
+
+
+@pytest.mark.parametrize(
+    ("task", "length"),
+    # The network has 32 positions.
+    [("classification", 16), ("pretraining", 32)],
+)
+def test_a_model_of_another_task_decides_the_casing_alone(
+    tmp_path, task, length
+):
+    model = toy_sentences.write_model(tmp_path / "start")
+    (model / "model.ckpt-3.index").touch()
+    described = {"task": task, "max_seq_length": 16, "do_lower_case": False}
+    (model / "task.json").write_text(json.dumps(described))
+    options = toy_sentences.parse(
+        toy_sentences.flags_of(
+            tmp_path,
+            do_predict=True,
+            init_checkpoint=str(model),
+            max_seq_length=128,
+        )
+    )
+    followed, _ = fine_tuning._follow_models("classification", options)
+    assert (followed.max_seq_length, followed.do_lower_case) == (length, False)
 
 
 def test_other_errors_end_a_grid(grid):
