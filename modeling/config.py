@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import logging
-import math
 import os
 from typing import Self
 
@@ -86,7 +85,7 @@ class BertConfig:
                 f"got {self.hidden_size} and {self.num_attention_heads}."
             )
         spread = self.initializer_range
-        if not json_text.is_number(spread) or not 0 <= spread < math.inf:
+        if not json_text.is_number(spread) or spread < 0:
             raise ValueError(
                 "initializer_range must be finite and >= 0; "
                 f"got {spread!r:.60}."
