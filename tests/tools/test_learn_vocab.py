@@ -1,15 +1,16 @@
-"""The tool as a command: files in, one vocabulary out, plain errors."""
+"""Files in, one vocabulary out, plain errors."""
 
 import os
 
 import pytest
 
 from tests.support import programs
+from tools import learn_vocab
 from vocab import tokenization
 
 
-def _run(*arguments):
-    return programs.python("-m", "tools.learn_vocab", *arguments)
+def _run(**named):
+    learn_vocab.run(programs.parse(learn_vocab.Options, **named))
 
 
 @pytest.fixture
@@ -19,14 +20,16 @@ def corpus(tmp_path):
     return str(tmp_path / "*.txt")
 
 
-def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
+def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path, caplog):
     output = tmp_path / "made" / "vocab"
-    result = _run(
-        f"--input_file={corpus}", f"--output_file={output}",
-        "--vocab_size=150", "--nodo_lower_case", "--num_workers=2",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert "Wrote 150 entries" in result.stderr
+    _run(
+        input_file=corpus,
+        output_file=output,
+        vocab_size=150,
+        do_lower_case=False,
+        num_workers=2,
+    )
+    assert "Wrote 150 entries" in caplog.text
     tokenizer = tokenization.FullTokenizer(str(output), do_lower_case=False)
     assert len(tokenizer.vocab) == 150
     pieces = tokenizer.tokenize("The tide turns. A quay, Caf\xe9 quays.")
@@ -36,16 +39,19 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
 
 def test_accents_are_kept_if_wanted(corpus, tmp_path):
     entries = {}
-    for strip in ("True", "False"):
+    for strip in (True, False):
         output = tmp_path / f"made-{strip}"
-        result = _run(
-            f"--input_file={corpus}", f"--output_file={output}",
-            "--vocab_size=150", "--do_lower_case", f"--strip_accents={strip}",
-        )  # fmt: skip
-        assert result.returncode == 0, result.stderr
+        _run(
+            input_file=corpus,
+            output_file=output,
+            vocab_size=150,
+            do_lower_case=True,
+            strip_accents=strip,
+            num_workers=1,
+        )
         entries[strip] = {*output.read_text("utf-8").splitlines()}
-    assert "caf\xe9" in entries["False"] and "cafe" not in entries["False"]
-    assert "cafe" in entries["True"] and "caf\xe9" not in entries["True"]
+    assert "caf\xe9" in entries[False] and "cafe" not in entries[False]
+    assert "cafe" in entries[True] and "caf\xe9" not in entries[True]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """Scores in file order, and hidden layers of ragged batches."""
 
 import dataclasses
-import json
 import pathlib
-import subprocess
-import sys
 from concurrent import futures
 
 import keras
@@ -16,7 +13,6 @@ from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
 from tasks import task
 from tests.support import programs, toy_config
-from tests.support import toy_sentences as toy
 from training import (
     input_pipeline,
     objectives,
@@ -28,53 +24,6 @@ from training import (
 _MAX_LENGTH = 32
 _ROOT = pathlib.Path(__file__).parents[2]
 _CONFIG = toy_config.config(num_hidden_layers=2, max_position_embeddings=64)
-
-
-_PROGRAM = """
-import json, sys, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from training import devices
-devices.make_strategy = lambda options: tf.distribute.MirroredStrategy(
-    ["CPU:0", "CPU:1"])
-import run_classifier
-from tests.support import toy_sentences as toy
-from training import prediction
-run_classifier.run(toy.parse(json.loads(sys.argv[1])))
-"""
-
-
-@pytest.mark.integration
-def test_two_devices_answer_as_one(tmp_path):
-    one = toy.run(
-        tmp_path,
-        **toy.golden_flags(tmp_path / "one", do_eval=True, do_predict=True),
-    )
-    flags = toy.flags_of(
-        tmp_path,
-        **toy.golden_flags(
-            tmp_path / "two",
-            do_eval=True,
-            do_predict=True,
-            predict_batch_size=4,
-            packing=True,
-        ),
-    )
-    subprocess.run(
-        [sys.executable, "-c", _PROGRAM, json.dumps(flags)],
-        cwd=_ROOT,
-        check=True,
-        capture_output=True,
-    )
-    ours, wanted = (
-        np.loadtxt(folder / "test_results.tsv", ndmin=2)
-        for folder in (tmp_path / "two", one)
-    )
-    # 12 rows: three whole batches; the 13 of dev fill no whole one.
-    np.testing.assert_allclose(ours, wanted, atol=1e-5)
-    two = toy.results(tmp_path / "two")
-    assert two == pytest.approx(toy.results(one), abs=1e-5)
 
 
 @pytest.mark.usefixtures("_bfloat16")
