@@ -1,7 +1,10 @@
 import pytest
 
 import run_classifier
+import run_ner
 import run_pretraining
+import run_squad
+import run_swag
 from commands import flags as flags_lib
 from tasks import task
 from tests.support import programs
@@ -57,19 +60,48 @@ def test_held_out_data_are_read_where_they_are_scored(given, expected):
     assert (task.EVAL in options.needed_splits) is expected
 
 
-def test_flags_that_change_the_weights_are_marked_where_declared():
-    marked = flags_lib.changing_result(run_classifier.Options)
-    assert marked >= {
-        *("learning_rate", "packing", "jit_compile", "precision", "attention"),
-        *("class_weights", "freeze_layers", "task_name", "random_seed"),
-    }
-    assert not marked & {
-        *("output_dir", "log_every_steps", "eval_batch_size", "recompute"),
-        *("save_checkpoints_steps", "num_trials", "init_checkpoint"),
-    }
-    marked = flags_lib.changing_result(run_pretraining.Options)
-    assert marked >= {"objective", "num_warmup_steps", "max_seq_length"}
-    assert not marked & {"stop_at_step", "input_file", "max_eval_steps"}
+# Other data are known by the fingerprint of their records.
+_CHANGING = {
+    *("train_batch_size", "num_accumulation_steps", "random_seed", "packing"),
+    *("learning_rate", "lr_schedule", "optimizer", "weight_decay"),
+    *("adam_beta_1", "adam_beta_2", "adam_epsilon", "adam_bias_correction"),
+    *("max_grad_norm", "precision", "jit_compile"),
+}
+_CHANGING_TASKS = {
+    *_CHANGING,
+    *("num_train_epochs", "warmup_proportion", "freeze_layers"),
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "flags"),
+    [
+        (
+            run_pretraining,
+            _CHANGING
+            | {"num_train_steps", "num_warmup_steps", "objective"}
+            | {"max_seq_length", "max_predictions_per_seq"},
+        ),
+        (
+            run_classifier,
+            _CHANGING_TASKS
+            | {"task_name", "class_weights", "max_seq_length"}
+            | {"attention", "bilstm_head"},
+        ),
+        (
+            run_squad,
+            _CHANGING_TASKS | {"answer_alignment", "attention", "bilstm_head"},
+        ),
+        (
+            run_ner,
+            _CHANGING_TASKS
+            | {"features", "max_seq_length", "attention", "bilstm_head"},
+        ),
+        (run_swag, _CHANGING_TASKS | {"max_seq_length"}),
+    ],
+)
+def test_flags_that_change_the_weights_are_marked(script, flags):
+    assert flags_lib.changing_result(script.Options) == flags
 
 
 @pytest.mark.parametrize(
