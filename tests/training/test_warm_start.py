@@ -9,7 +9,6 @@ import pytest
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from models import compatibility
 from models import description as description_lib
 from models import folder as folder_lib
 from tests.support import programs
@@ -268,17 +267,3 @@ def test_answers_need_no_pooler(tmp_path):
     np.testing.assert_array_equal(
         model.span.output_weights, weights["cls/squad/output_weights"]
     )
-
-
-def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):
-    folder = _convert(
-        _CHECKPOINT,
-        tmp_path / "hf",
-        "huggingface",
-        vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
-    )
-    with pytest.raises(ValueError, match="do_lower_case is True there and Fal"):
-        compatibility.check_start(
-            folder_lib.ModelFolder.open(folder),
-            description_lib.Description(do_lower_case=False),
-        )
