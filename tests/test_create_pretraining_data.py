@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -120,6 +121,29 @@ def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
     vocab.write_text(pathlib.Path(_VOCAB).read_text("utf-8") + "\n", "utf-8")
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
     assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
+
+
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+def test_the_vocabulary_has_all_special_tokens(tmp_path, text, token):
+    entries = pathlib.Path(_VOCAB).read_text("utf-8")
+    (tmp_path / "vocab.txt").write_text(entries.replace(token, "x"), "utf-8")
+    with pytest.raises(ValueError, match=re.escape(token)):
+        _run(
+            input_file=text,
+            output_file=tmp_path / "x",
+            vocab_file=tmp_path / "vocab.txt",
+        )
+
+
+def test_the_vocabulary_may_be_that_of_a_model(tmp_path, text):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "vocab.txt").write_bytes(pathlib.Path(_VOCAB).read_bytes())
+    (model / "task.json").write_text('{"do_lower_case": false}')
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=model)
+    metadata = sidecars.read_metadata(str(tmp_path / "x"))
+    assert metadata.vocab_size == 1200
+    assert metadata.do_lower_case is False
 
 
 def test_markup_read_as_sentences_is_a_warning(tmp_path, text, caplog):

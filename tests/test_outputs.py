@@ -35,7 +35,10 @@ _PREPARE = (
 _COMMANDS = (
     f"{_CREATE} --input_file=te*.txt --output_file=text.txt",
     f"{_CREATE} --input_file=te* --shard_documents=2 --output_file=text",
+    f"{_CREATE} --input_file=text.txt --output_file=vocab.txt",
     f"{_EXTRACT} --output_file=text.txt",
+    f"{_EXTRACT} --output_file=vocab.txt",
+    f"{_EXTRACT} --output_file=bert_config.json",
     "tools.convert_triviaqa --input_file=trivia.json --evidence_dir=pages "
     "--output_file=trivia.json",
     "tools.evaluate_squad --predict_file=text.txt --output_dir=squad "

@@ -102,6 +102,7 @@ def test_files_and_folders_that_can_be_made_pass_and_are_not_made(tmp_path):
     writing.check_folder(str(tmp_path))
     writing.check_folder(str(tmp_path / "a" / "b"))
     writing.check_folder("")
+    writing.check_folder("new/new")
     writing.check_files(["new"])
     writing.check_files([str(tmp_path / "x"), str(tmp_path / "y")])
     assert os.listdir(tmp_path) == ["there"]

@@ -240,6 +240,32 @@ def test_a_short_row_to_predict_keeps_its_place(tmp_path):
         _read(glue.find_dataset("QQP"), "test", tmp_path)
 
 
+def test_english_has_no_machine_translation_into_english(tmp_path):
+    _write_xnli(tmp_path)
+    for mode in glue.XNLI_MODES:
+        (example,) = _read(glue.xnli("en", mode), "dev", tmp_path)
+        assert example.text_a == "dev en"
+
+
+_ACCURACY = ("accuracy",)
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics"),
+    [
+        ("CoLA", ("matthews_correlation", "accuracy")),
+        ("SST-2", _ACCURACY),
+        ("MRPC", ("f1", "accuracy")),
+        ("STS-B", ("pearson", "spearman")),
+        ("QQP", ("f1", "accuracy")),
+        *((name, _ACCURACY) for name in ("MNLI", "QNLI", "RTE", "WNLI")),
+        ("XNLI", _ACCURACY),
+    ],
+)
+def test_the_first_metric_of_a_task_selects_its_models(name, metrics):
+    assert glue.find_dataset(name).metrics == metrics
+
+
 def test_each_language_of_xnli_has_its_rows(tmp_path):
     _write_xnli(tmp_path)
     for language in glue.XNLI_LANGUAGES:
