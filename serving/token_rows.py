@@ -111,12 +111,11 @@ def _head(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
 
 
 def _head_tail(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    count = tokens.row_lengths()
-    head = tf.where(
-        count > lengths,
-        lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS,
-        lengths,
+    # Of a text that fits, both parts together are all of it.
+    head = (
+        lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS
     )
     tail = lengths - head
-    last = slices(tokens, tf.range(tokens.nrows()), count - tail, tail)
+    starts = tokens.row_lengths() - tail
+    last = slices(tokens, tf.range(tokens.nrows()), starts, tail)
     return tf.concat([_head(tokens, head), last], axis=1)

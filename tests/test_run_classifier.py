@@ -428,6 +428,17 @@ def test_the_first_lines_of_all_files_are_compared(tmp_path, caplog):
     ]
 
 
+def test_a_file_of_which_rows_are_held_out_is_warned_of_once(tmp_path, caplog):
+    toy.write_data(tmp_path / "data")
+    flags = toy.flags_of(
+        tmp_path, text_a_column=0, label_column=1, dev_fraction=0.1
+    )
+    options = toy.parse({**flags, "do_train": True, "do_eval": True})
+    run_classifier.SentenceClassification(options, None)
+    warned = [m for m in caplog.messages if "names of the columns" in m]
+    assert len(warned) == 1
+
+
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
     out = tmp_path / "trials"
     shutil.copytree(trained / "out", out / "trial-2")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -94,6 +95,26 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert report == scores.report()
     results = programs.results(learned / "eval_results.txt")
     assert 0 < results["eval_loss"] < 0.5
+
+
+def test_the_loss_is_a_mean_over_words():
+    sentences = [types.SimpleNamespace(words=words) for words in ("abc", "d")]
+    data_set = types.SimpleNamespace(
+        content=types.SimpleNamespace(sentences=sentences)
+    )
+    tagging = types.SimpleNamespace(
+        _labels=types.SimpleNamespace(names=("O", "B"), decode=tuple)
+    )
+    outputs = {
+        "label_ids": np.array([[0, 1, 0, 0], [1, 0, 0, 0]]),
+        "label_mask": np.array([[1, 1, 1, 0], [0, 1, 0, 0]]),
+        "losses": np.array([3.0, 5.0], np.float32),
+    }
+    answers = run_ner.Tagging.decode(
+        tagging, types.SimpleNamespace(data_set=data_set), outputs
+    )
+    assert answers.tags == [("O", "B", "O"), ("O",)]
+    assert answers.loss == 2.0
 
 
 @pytest.mark.integration

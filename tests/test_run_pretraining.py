@@ -301,13 +301,18 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
         "adam_beta_1": 0.8,
         "adam_beta_2": 0.98,
         "adam_epsilon": 0.1,
+        "adam_bias_correction": True,
         "max_grad_norm": 0.0,
     }
     with caplog.at_level("INFO"):
         toy.run(tmp_path, **_FLAGS | {"do_eval": False, **values})
     (trainer,) = trainers
     assert trainer.optimizer.options == optimization.AdamOptions(
-        weight_decay_rate=0.5, beta_1=0.8, beta_2=0.98, epsilon=0.1
+        weight_decay_rate=0.5,
+        beta_1=0.8,
+        beta_2=0.98,
+        epsilon=0.1,
+        bias_correction=True,
     )
     assert trainer._clip_norm == 0.0
     assert "falling to 0 at step 13" in caplog.text

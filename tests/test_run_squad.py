@@ -337,6 +337,24 @@ def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_read"),
+    [
+        ({"do_predict": True}, False),
+        ({"do_predict": True, "null_score_diff_threshold": "auto"}, True),
+        ({"do_eval": True}, True),
+    ],
+)
+def test_the_ground_truth_is_read_for_scores_and_the_best_threshold(
+    tmp_path, changes, is_read
+):
+    options = toy_squad.parse(
+        toy_squad.flags_of(tmp_path, version_2_with_negative=True, **changes)
+    )
+    task = run_squad.QuestionAnswering(options, None)
+    assert bool(task._gold) == is_read
+
+
 @pytest.mark.integration
 def test_the_best_threshold_is_found_and_used(tmp_path):
     out = toy_squad.run(

@@ -83,6 +83,11 @@ def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
     with locks.lock_folder(str(folder), "The folder"):
         (folder / "model").write_text("x")
     assert [path.name for path in folder.iterdir()] == ["model"]
+    # A folder that was there stays, even without a file.
+    (folder / "model").unlink()
+    with locks.lock_folder(str(folder), "The folder"):
+        pass
+    assert folder.is_dir()
 
 
 def test_outputs_are_written_by_one_program_at_a_time(tmp_path):

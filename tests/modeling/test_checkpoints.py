@@ -54,6 +54,15 @@ def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
         assert checkpoints.find(str(tmp_path)) == found
 
 
+def test_of_numbered_checkpoints_of_others_the_highest_is_found(tmp_path):
+    _copy(tmp_path, "x-9")
+    want = _copy(tmp_path, "x-10")
+    assert checkpoints.find(str(tmp_path)) == want
+    _copy(tmp_path, "x-best")
+    with pytest.raises(ValueError, match="x-9, x-best"):
+        checkpoints.find(str(tmp_path))
+
+
 @pytest.mark.parametrize("path", [".", "./", "../b"])
 def test_a_folder_may_be_given_relative_to_the_current_one(
     tmp_path, monkeypatch, path

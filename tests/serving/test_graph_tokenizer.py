@@ -382,6 +382,8 @@ def test_private_use_characters_are_pieces_like_others(tmp_path):
             ["[UNK]", "a", "##b", "\u0e01" * 201, "\u4e8c" * 90, "x y" * 200],
             ["ab", "\u0e01" * 201, "\u4e8c" * 90],
         ),
+        # The longest piece of a text is the longest word.
+        (["[UNK]", "a" * 200, "b" * 201], ["a" * 200, "a" * 201, "b" * 201]),
         # The second line of a piece gives its id.
         (["a", "[UNK]", "", "##", "b", "a", " "], ["a b ab"]),
         (["[UNK]", "", "##"], ["a b.", "##", "[UNK]", ""]),

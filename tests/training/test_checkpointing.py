@@ -159,6 +159,25 @@ def test_a_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
 
 
+def test_a_failed_save_of_a_step_again_leaves_its_first_checkpoint(
+    tmp_path, monkeypatch
+):
+    _save(tmp_path, 5)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(checkpointing.checkpoints, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        _save(tmp_path, 5, value=9.0)
+    with pytest.raises(OSError, match="disk full"):
+        _save(tmp_path, 6, value=9.0)
+    prefix = checkpointing.latest(str(tmp_path))
+    np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
+    # Of a step that was never saved nothing is left.
+    assert not [*tmp_path.glob("model.ckpt-6*")]
+
+
 def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
     prefix = str(tmp_path / "model.ckpt-12")
     checkpoints.save(prefix, {"w": np.zeros(2, np.float32)})

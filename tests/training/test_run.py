@@ -209,6 +209,19 @@ def test_a_run_saves_before_it_evaluates_and_keeps_the_lowest_loss(tmp_path):
     assert made.metrics is None
 
 
+def test_a_checkpoint_knows_the_data_and_the_precision_in_use(tmp_path):
+    _run(tmp_path, {"precision": "auto"}, end=2)
+    state = checkpointing.load_state(checkpointing.latest(str(tmp_path)))
+    assert state["data"] == {
+        "num_records": 3,
+        "records_fingerprint": "f",
+        "masking": None,
+        "num_replicas": 1,
+    }
+    assert state["flags"]["precision"] == "float32"
+    assert state["execution"] == {"device": "CPU", "execution_mode": "plain"}
+
+
 def test_checkpoints_that_are_kept_for_good_are_saved(tmp_path):
     made = _run(
         tmp_path,
