@@ -125,12 +125,12 @@ def _write_model(
         [n for n in names if not checkpoints.is_training_state(n, names)],
     )
     for name in {_EMBEDDINGS, _OUTPUT_BIAS} & tensors.keys():
-        before = tensors[name]  # [V, D] or [V]
-        tensors[name] = np.array(before)
+        rows = tensors[name] = np.array(tensors[name])  # [V, D] or [V]
         for place, word in places.items():
+            # No piece of a word is an [unused] entry.
             pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
             ids = tokenizer.convert_tokens_to_ids(pieces)
-            tensors[name][place] = before[ids].mean(axis=0)
+            rows[place] = rows[ids].mean(axis=0)
     folder, name = os.path.split(target)
     with writing.whole_folder(folder) as copy:
         checkpoints.save(os.path.join(copy, name), tensors)
