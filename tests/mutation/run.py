@@ -148,6 +148,8 @@ def _outcome(
 
     child = os.fork()
     if child == 0:
+        # A group, so that the processes of tests that hang end too.
+        os.setpgid(0, 0)
         os.chdir(folder)
         sys.path[0] = str(folder)
         for name in [*sys.modules]:
@@ -163,7 +165,7 @@ def _outcome(
     deadline = time.monotonic() + seconds
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
+            os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return _TIMED_OUT
         time.sleep(0.1)
