@@ -4,8 +4,46 @@ import json
 
 import pytest
 
+import run_classifier
+import run_ner
+import run_squad
 from modeling import checkpoints
+from modeling import config as config_lib
 from tests.support import toy_sentences as toy
+from tests.support import toy_squad, toy_tagging
+from vocab import tokenization
+
+
+def _model(task, tools, folder, **flags):
+    """Makes the network of a task that is trained."""
+    if tools is toy_tagging:
+        toy_tagging.write_all(folder, num_sentences=5)
+    options = tools.parse(tools.flags_of(folder, do_train=True, **flags))
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    tokenizer = tokenization.open_tokenizer(options)
+    return task(options, tokenizer).make_objective(config).model
+
+
+@pytest.mark.parametrize(
+    ("task", "tools"),
+    [
+        (run_classifier.SentenceClassification, toy),
+        (run_squad.QuestionAnswering, toy_squad),
+        (run_ner.Tagging, toy_tagging),
+    ],
+)
+def test_the_flags_of_a_network_reach_it(tmp_path, task, tools):
+    plain = _model(task, tools, tmp_path)
+    assert not plain.causal and not plain.bilstm_head
+    causal = _model(task, tools, tmp_path, attention="causal")
+    assert causal.causal and not causal.bilstm_head
+    taller = _model(task, tools, tmp_path, bilstm_head=True)
+    assert taller.bilstm_head and not taller.causal
+
+
+def test_the_features_of_a_tagger_reach_it(tmp_path):
+    model = _model(run_ner.Tagging, toy_tagging, tmp_path, features="last")
+    assert model.features == "last"
 
 
 @pytest.mark.integration
