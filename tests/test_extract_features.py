@@ -132,7 +132,7 @@ def test_pooled_vectors_are_made_of_all_tokens(tmp_path):
 
 
 @pytest.mark.integration
-def test_words_have_the_vector_of_their_first_token(tmp_path):
+def test_words_have_the_vector_of_their_first_token(tmp_path, caplog):
     tokens = _records(_EXPECTED)[1]["features"]
     places = {"never": 4, "pitch,": 10}
     pieces = [token["token"] for token in tokens[10:15]]
@@ -152,6 +152,8 @@ def test_words_have_the_vector_of_their_first_token(tmp_path):
     assert [feature["token"] for feature in cut] == whole
     assert cut[0]["layers"] != []
     assert cut[-1]["layers"] == []
+    missing = sum(not f["layers"] for line in lines for f in line["features"])
+    assert f"{missing} words have no vector: they were truncated" in caplog.text
 
 
 def test_empty_file_gives_no_line(tmp_path):
