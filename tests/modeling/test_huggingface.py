@@ -428,6 +428,17 @@ def test_config_by_hand():
         config_lib.BertConfig.from_dict(released)
 
 
+def test_the_problem_type_is_a_setting_of_sequence_classifiers_alone():
+    values = huggingface_config.from_release(
+        _CONFIG.to_dict(),
+        ["BertForTokenClassification"],
+        {"problem_type": "single_label", "labels": ["O", "B-X"]},
+        0,
+    )
+    assert values["id2label"] == {"0": "O", "1": "B-X"}
+    assert "problem_type" not in values
+
+
 def test_default_label_names_are_ignored():
     names = huggingface_config.label_names(3, ["a", "b"])
     assert names == ["LABEL_0", "LABEL_1", "LABEL_2"]

@@ -106,6 +106,11 @@ def test_a_frozen_encoder_has_no_dropout():
     )
 
 
+def test_padding_that_a_batch_has_lost_may_be_left_in_the_label_mask():
+    model, longer = _model(), np.pad(_WORDS, [(0, 0), (0, 3)])
+    np.testing.assert_array_equal(_logits(model, words=longer), _logits(model))
+
+
 def test_features_without_a_label_mask_are_refused():
     with pytest.raises(ValueError, match="needs label_mask"):
         _model()(_IDS)
