@@ -122,14 +122,14 @@ class Packing:
 
     def __init__(self, packed: Tensor, num_texts: Tensor):
         length = packed.shape[1]
-        self._is_token = packed >= 0
+        is_token = packed >= 0
         self._tokens = ops.maximum(packed, 0)
-        self.texts = ops.where(self._is_token, self._tokens // length, -1)
+        self.texts = ops.where(is_token, self._tokens // length, -1)
         self.positions = self._tokens % length
         # The places, from 1, added to a zero for each token. All padding is
         # added up in one element more.
         size = num_texts * length
-        index = ops.where(self._is_token, self._tokens, size)
+        index = ops.where(is_token, self._tokens, size)
         index = ops.reshape(index, (-1, 1))
         numbers = ops.arange(1, ops.shape(index)[0] + 1, dtype="int32")
         numbers = ops.scatter(index, numbers, (size + 1,))[:size]
@@ -138,9 +138,8 @@ class Packing:
         self.places = ops.maximum(numbers - 1, 0)
 
     def packed(self, ids: Tensor) -> Tensor:
-        """Packs `[B, T]` ids to `[R, T]`; those of padding are 0."""
-        taken = ops.take(ops.reshape(ids, (-1,)), self._tokens)
-        return ops.where(self._is_token, taken, 0)
+        """Packs `[B, T]` ids to `[R, T]`; padding has the first of them."""
+        return ops.take(ops.reshape(ids, (-1,)), self._tokens)
 
     def unpacked(self, hidden: Tensor) -> Tensor:
         """Unpacks `[..., D]`, the flat rows, to `[B, T, D]`; 0 for padding."""
