@@ -21,6 +21,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import (
+    beam_shards,
     format_checks,
     formats,
     preparation,
@@ -140,8 +141,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         options.vocab_file, options.do_lower_case, options.strip_accents
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    # Beam's workers have other working folders.
+    path_of = paths.absolute if options.runner else str
     text = pretraining_shards.Text(
-        paths=tuple(paths.expand(options.input_file)),
+        paths=tuple(map(path_of, paths.expand(options.input_file))),
         rules=None
         if options.input_format == "text"  # As released.
         else options.rules(options.input_format),
@@ -161,10 +164,12 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         *options.warnings(),
     ):
         logging.warning("%s", warning)
-    store = _record_files(options, tokenizer)
+    store = _record_files(
+        options, tokenizer, tuple(map(path_of, options.output_files))
+    )
     writing.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(
-        vocab_file=options.vocab_file,
+        vocab_file=path_of(options.vocab_file),
         do_lower_case=options.do_lower_case,
         strip_accents=options.strip_accents,
         options=flags.narrow(instance_options.InstanceOptions, options),
@@ -177,12 +182,12 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         )
 
 
-def _record_files(options, tokenizer):
+def _record_files(options, tokenizer, record_paths):
     made_with = options.made_with()
     if options.dynamic_masking:
         made_with[sidecars.MASK_ID] = tokenizer.vocab["[MASK]"]
     return pretraining_records.PretrainingRecords(
-        record_paths=options.output_files,
+        record_paths=record_paths,
         made_with=sidecars.Metadata(
             kind="pretraining",
             max_seq_length=options.max_seq_length,
@@ -210,7 +215,7 @@ def _reports(
             options.num_workers,
         )
     if options.runner:
-        yield pretraining_shards.make_shards_on_beam(
+        yield beam_shards.make_shards(
             text, recipe, options.runner, beam_arguments
         )
     elif text.shard_documents:

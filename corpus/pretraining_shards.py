@@ -12,8 +12,8 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 from absl import logging
@@ -22,13 +22,6 @@ from corpus import formats, preparation
 from files import paths, progress
 from tasks.masked_lm import encoded_corpus, instance_options, masked_pairs
 from vocab import word_memory
-
-if TYPE_CHECKING:
-    from apache_beam import runners
-
-# Namespaces of Beam's counters.
-_BEAM_COUNTS = "create_pretraining_data"
-_BEAM_DROPPED = "create_pretraining_data_dropped"
 
 # Number and documents: a list, or for a single shard a one-pass iterator.
 Shard = tuple[int, Iterable[formats.Document]]
@@ -66,6 +59,9 @@ class Store(Protocol):
         text_sha256: str,
     ) -> dict[str, int]:
         """Writes the records of a shard; returns their number by path."""
+
+    def num_records(self, shard: int) -> int:
+        """Returns the number of records of a shard that was created."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,21 +106,23 @@ class Report:
     records: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-def read_shards(text: Text) -> Iterator[Shard]:
-    """Yields the shards.
+def read_documents(text: Text) -> Iterator[formats.Document]:
+    """Yields the documents of all files, in order.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is not in its format; names the file.
     """
-    documents = (
-        formats.read_documents(text.paths, text.rules)
-        if text.rules
-        else (
-            formats.Document(lines=sentences)
-            for sentences in encoded_corpus.read_documents(text.paths)
-        )
-    )
+    if text.rules:
+        yield from formats.read_documents(text.paths, text.rules)
+        return
+    for sentences in encoded_corpus.read_documents(text.paths):
+        yield formats.Document(lines=sentences)
+
+
+def read_shards(text: Text) -> Iterator[Shard]:
+    """Yields the shards; raises errors as `read_documents` does."""
+    documents = read_documents(text)
     if not text.shard_documents:
         yield 0, documents
         return
@@ -238,87 +236,6 @@ def _hashed(
         yield document
 
 
-# ---------------------------------------------------------------- Apache Beam
-
-
-def make_shards_on_beam(
-    text: Text,
-    recipe: Recipe,
-    runner: str,
-    arguments: Sequence[str],
-) -> Report:
-    """Creates all shards with Apache Beam, and waits until they are complete.
-
-    The records are those of `make_shard` for every runner. Beam is needed only
-    here, and imported only when used: requirements/beam.txt. One worker reads
-    the text and passes the documents of each shard on.
-
-    Args:
-        text: the input, readable by all workers.
-        recipe: settings of the records.
-        runner: name of a Beam runner, such as "DirectRunner".
-        arguments: options of the runner, such as "--direct_num_workers=2".
-
-    Returns:
-        The total counts, without paths.
-
-    Raises:
-        ValueError: Beam is not installed or has no such runner, or the text is
-            not sharded.
-    """
-    if not text.shard_documents:
-        raise ValueError(
-            "Apache Beam creates shards in parallel: split the text with "
-            "--shard_documents."
-        )
-    try:
-        import apache_beam as beam
-        from apache_beam.options import pipeline_options
-    except ImportError as error:
-        raise ValueError(
-            "--runner needs Apache Beam: pip install -r requirements/beam.txt"
-        ) from error
-    options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
-    pipeline = beam.Pipeline(options=options)
-    _ = (
-        pipeline
-        | "Text" >> beam.Create([text])
-        | "Cut" >> beam.FlatMap(read_shards)
-        | "Spread shards" >> beam.Reshuffle()
-        | "Make" >> beam.Map(functools.partial(_make_counted, recipe))
-    )
-    result = pipeline.run()
-    result.wait_until_finish()
-    return _beam_report(result)
-
-
-def _make_counted(recipe: Recipe, shard: Shard) -> int:
-    """Creates a shard, and adds its counts to the metrics of the runner."""
-    from apache_beam import metrics
-
-    report = make_shard(recipe, shard)
-    for namespace, counts in (
-        (_BEAM_COUNTS, report.counts),
-        (_BEAM_DROPPED, report.dropped),
-    ):
-        for name, value in counts.items():
-            metrics.Metrics.counter(namespace, name).inc(value)
-    return shard[0]
-
-
-def _beam_report(result: "runners.runner.PipelineResult") -> Report:
-    """Returns the total counts of the workers."""
-    report = Report()
-    namespaces = {_BEAM_COUNTS: report.counts, _BEAM_DROPPED: report.dropped}
-    # Each step that counts has its own counters.
-    for counter in result.metrics().query()["counters"]:
-        metric = counter.key.metric
-        if metric.namespace in namespaces:
-            number = counter.committed or counter.attempted or 0
-            namespaces[metric.namespace][metric.name] += number
-    return report
-
-
 # -------------------------------------------------------------------- The log
 
 
@@ -346,8 +263,18 @@ def log_reports(reports: Iterable[Report], text: Text) -> None:
         logging.info(
             "Kept %d of %d shards.", counts["reused"], counts["shards"]
         )
-    if counts["documents"]:
+    if counts["sentences"]:
         _log_new(total, text)
+    elif counts["instances"]:
+        # Beam's runner has no counters.
+        logging.info(
+            "Read %d files: %d documents. The sidecars of %d shards state %d "
+            "instances.",
+            len(text.paths),
+            counts["documents"],
+            counts["shards"],
+            counts["instances"],
+        )
     elif not counts["reused"]:
         logging.info("%s", preparation.describe_dropped(total.dropped))
         # Differs: the release writes files without a record, and only training

@@ -83,6 +83,11 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
+def absolute(path: str) -> str:
+    """Returns a path that does not depend on the working folder."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
 def expand(patterns: str) -> list[str]:
     """Lists the files that match comma-separated glob patterns.
 

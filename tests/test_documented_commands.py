@@ -10,7 +10,17 @@ from tests.support import documented_commands as documented
 
 # Programs of others, with which a line of the manual may begin, and modules
 # that have no flags of this project.
-_ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
+_ELSEWHERE = {
+    "cd",
+    "cp",
+    "curl",
+    "dask",
+    "docker",
+    "git",
+    "hf",
+    "pip",
+    "source",
+}
 _OTHER_MODULES = {"benchmarks.memory", "pytest", "tests.mutation.run"}
 # Files that are run, without flags of this project.
 _SCRIPTS = {".ci/manual.py", "./quickstart.sh", "./run_tests.sh"}

@@ -110,6 +110,17 @@ class PretrainingRecords:
             )
         return dict(zip(names, counts, strict=True))
 
+    def num_records(self, shard: int) -> int:
+        """Returns the number of records that the sidecars of a shard state.
+
+        It is 0 if there are none: the shard has no sentence.
+
+        Raises:
+            ValueError: a sidecar is damaged.
+        """
+        stored = map(sidecars.read_metadata, self.paths_of(shard))
+        return sum(metadata.num_records for metadata in stored if metadata)
+
     def _metadata(
         self, shard: int, text_sha256: str, num_records: int
     ) -> sidecars.Metadata:

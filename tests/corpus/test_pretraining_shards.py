@@ -9,12 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 
 import create_pretraining_data as program
-from corpus import pretraining_shards
 from training import sidecars
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -297,59 +295,6 @@ def _content(folder):
         for path in folder.glob("[!.]*")
         if path.suffix != ".lock"
     }
-
-
-def test_beam_needs_shards():
-    text = pretraining_shards.Text(paths=("a",))
-    with pytest.raises(
-        ValueError, match="split the text with --shard_documents"
-    ):
-        pretraining_shards.make_shards_on_beam(text, None, "DirectRunner", [])
-
-
-def test_counts_of_beam_are_summed_over_its_steps(caplog, text):
-    def counter(name, number, namespace="create_pretraining_data"):
-        metric = types.SimpleNamespace(name=name, namespace=namespace)
-        return types.SimpleNamespace(
-            key=types.SimpleNamespace(metric=metric),
-            committed=number,
-            attempted=None,
-        )
-
-    # Two shards are held, and a third is made in another step.
-    counters = [
-        *(counter("shards", 2), counter("reused", 2), counter("shards", 1)),
-        *(counter("tags", n, pretraining_shards._BEAM_DROPPED) for n in (3, 4)),
-        counter("documents", 5),
-        counter("elements", 9, namespace="beam"),
-    ]
-    found = types.SimpleNamespace(query=lambda: {"counters": counters})
-    report = pretraining_shards._beam_report(
-        types.SimpleNamespace(metrics=lambda: found)
-    )
-    assert report.counts == {"shards": 3, "reused": 2, "documents": 5}
-    assert report.dropped == {"tags": 7}
-    pretraining_shards.log_reports(
-        [report],
-        pretraining_shards.Text(paths=(text,), shard_documents=5),
-    )
-    assert "Kept 2 of 3 shards." in caplog.text
-
-
-@pytest.mark.peer
-def test_beam_makes_the_same_records(tmp_path, text, caplog):
-    pytest.importorskip("apache_beam")
-    other = _write_text(tmp_path / "other.txt", _documents(3, seed=4))
-    inputs, shards = f"{text},{other}", {"shard_documents": 2}
-    _run(inputs, tmp_path / "local/x", **shards)
-    caplog.clear()
-    program.run(
-        _options(inputs, tmp_path / "beam/x", runner="DirectRunner", **shards),
-        ["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
-    )
-    assert _record_bytes(tmp_path / "beam") == _record_bytes(tmp_path / "local")
-    # A file ends no document.
-    assert "Read 2 files: 13 documents" in caplog.text
 
 
 def test_workers_without_shards_are_warned_of(tmp_path, caplog):
