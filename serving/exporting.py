@@ -19,7 +19,7 @@ import tensorflow_text as tf_text
 
 from files import run_files, writing
 from models import folder as folder_lib
-from serving import models, signatures
+from serving import models, signatures, warmup
 
 _DESCRIPTION = "model.json"
 _LITERT_FILE = "model.tflite"
@@ -75,6 +75,7 @@ def write_saved_model(
                 experimental_custom_gradients=False
             ),
         )
+        warmup.write(functions, incomplete)
 
 
 def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, object]:
