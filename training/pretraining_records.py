@@ -50,7 +50,7 @@ class PretrainingRecords:
         """
         records_of = self.paths_of(0)
         for stem, ending in map(os.path.splitext, self.record_paths):
-            if self.is_sharded and not paths.is_remote(stem):
+            if self.is_sharded:  # In a remote store, the pattern matches none.
                 pattern = glob.escape(stem) + "-" + "[0-9]" * 5 + ending
                 records_of += sorted({*glob.glob(pattern)} - {*records_of})
         metadata = [

@@ -53,7 +53,7 @@ def test_holds_what_it_wrote(tmp_path):
     assert not store.holds(2, "other text")
     assert not store.holds(1, "text")
     metadata = sidecars.read_metadata(f"{paths[0]}-00002")
-    assert metadata.flags["random_seed"] == 42
+    assert (metadata.flags["random_seed"], metadata.flags["shard"]) == (42, 2)
     assert metadata.text_sha256 == "text"
     assert metadata.num_records == 2
     os.remove(f"{paths[1]}-00002")

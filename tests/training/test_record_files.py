@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import example_encoder, record_files, record_frames, record_order
+from training import (
+    example_encoder,
+    record_files,
+    record_frames,
+    record_index,
+    record_order,
+)
 
 
 def _write(path, records):
@@ -282,6 +288,16 @@ def test_a_failure_leaves_the_earlier_files(tmp_path):
         record_files.write_batches(names, batches())
     assert [path.read_bytes() for path in output] == before
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_device_gets_no_index(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_index, "LEAST_RECORDS", 1)
+    (tmp_path / "device").symlink_to(os.devnull)
+    output = [str(tmp_path / name) for name in ("device", "file")]
+    record_files.write_batches(output, _batches([4]), with_indices=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("device", "file", "file.index.npy")
+    ]
 
 
 def test_more_files_than_records_leave_empty_files(tmp_path):

@@ -33,6 +33,33 @@ def _serialized(folder, number=0, features=_FEATURES):
     return record_files.RecordFiles([path]).read([0])
 
 
+@pytest.mark.parametrize(
+    ("problem_type", "shape", "dtype"),
+    [
+        ("single_label", (1,), "int64"),
+        ("multi_label", (3,), "float32"),
+        ("regression", (1,), "float32"),
+    ],
+)
+def test_labels_have_the_form_of_their_problem(problem_type, shape, dtype):
+    *_, label = records.labeled_features(8, problem_type, 3)
+    assert label == records.Feature(name="label_ids", shape=shape, dtype=dtype)
+    features = records.classification_features(8, problem_type, 3)
+    assert [f.name for f in features[-2:]] == ["label_ids", "is_real_example"]
+
+
+@pytest.mark.parametrize("do_whole_word_mask", [False, True])
+def test_unmasked_records_mark_words_if_they_are_masked_whole(
+    do_whole_word_mask,
+):
+    features = records.unmasked_features(
+        8, do_whole_word_mask=do_whole_word_mask
+    )
+    names = [feature.name for feature in features]
+    assert ("word_starts" in names) == do_whole_word_mask
+    assert names[-1] == "next_sentence_labels"
+
+
 def test_pretraining_features_are_the_release_s():
     features = records.pretraining_features(128, 20)
     assert [(f.name, f.shape, f.dtype) for f in features] == [
