@@ -64,6 +64,18 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
     ]
 
 
+def test_only_the_chief_records_and_locks(tmp_path, monkeypatch):
+    options = _Options(output_dir=str(tmp_path))
+
+    def run(options):
+        run_record.write_start(options)
+        assert not list(tmp_path.iterdir())
+
+    monkeypatch.setattr(run_record.workers, "is_chief", lambda: False)
+    run_record.recorded(run)(options)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
     git = [
         "git",
