@@ -1,9 +1,12 @@
 """A grid of trials of which some fail."""
 
+import contextlib
 import json
+import types
 
 import pytest
 
+from models import folder as folder_lib
 from tests.support import toy_sentences
 from training import failures, fine_tuning
 from training import run as run_lib
@@ -102,6 +105,25 @@ def test_a_model_of_another_task_decides_the_casing_alone(
     )
     followed, _ = fine_tuning._follow_models("classification", options)
     assert (followed.max_seq_length, followed.do_lower_case) == (length, False)
+
+
+@pytest.mark.parametrize("is_latest", [False, True])
+def test_the_text_of_other_weights_matters_unless_a_run_resumes(
+    tmp_path, is_latest
+):
+    model = toy_sentences.write_model(tmp_path / "start")
+    (model / "task.json").write_text('{"do_lower_case": false}')
+    models = types.SimpleNamespace(
+        start=folder_lib.ModelFolder.open(str(model)),
+        run=types.SimpleNamespace(is_latest=is_latest),
+    )
+    options = toy_sentences.parse(
+        toy_sentences.flags_of(tmp_path, do_train=True, do_lower_case=True)
+    )
+    fits = contextlib.nullcontext()
+    differs = pytest.raises(ValueError, match="do_lower_case is False there")
+    with fits if is_latest else differs:
+        fine_tuning._check_text(options, models)
 
 
 def test_other_errors_end_a_grid(grid):

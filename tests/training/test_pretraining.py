@@ -86,6 +86,7 @@ def test_accents_of_records_follow_their_casing_if_nobody_says(
     casing = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
     folder = _describe(tmp_path, tmp_path / "words", **casing)
     described = json.loads((folder / "task.json").read_text())
+    assert described["vocab_sha256"] == sidecars.vocab_sha256(_TOKENS)
     assert described["do_lower_case"] == do_lower_case
     if strip_accents is None:
         strip_accents = do_lower_case
@@ -99,6 +100,23 @@ def test_the_entropy_of_draws_is_corrected_for_their_number():
     assert entropy == pytest.approx(plain + 1 / 8)
     assert pretraining.entropy(np.array([5])) == 0.0
     assert pretraining.entropy(np.array([0])) == 0.0
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 0], [0, 1, 0]])
+def test_the_majority_of_next_sentences_may_be_either_class(labels):
+    assert "66.7% (majority class)" in pretraining._majority(np.array(labels))
+    assert pretraining._majority(np.array([])) == ""
+
+
+@pytest.mark.parametrize("is_chief", [False, True])
+def test_the_chief_alone_writes_results(tmp_path, monkeypatch, is_chief):
+    monkeypatch.setattr(pretraining.workers, "is_chief", lambda: is_chief)
+    options = types.SimpleNamespace(output_dir=str(tmp_path))
+    results = pretraining.PretrainingExperiment.write_results(
+        types.SimpleNamespace(), options, 3, {"loss": 0.5}
+    )
+    assert results == {"loss": 0.5, "global_step": 3}
+    assert (tmp_path / "eval_results.txt").exists() == is_chief
 
 
 @pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])

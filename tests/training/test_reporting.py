@@ -50,6 +50,7 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
     for step, seconds in ((1, 100.0), (2, 1.0), (3, 3.0)):
         now[0] += seconds
         reporter.add(step, _result(loss=float(step)))
+    now[0] += 1.0  # The host prepares the next step.
     with reporter.pause():
         now[0] += 50.0
     reporter.report_training(3)
@@ -60,9 +61,9 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
             "masked_lm_accuracy": 0.25,
             "gradient_norm": 2.0,
             "learning_rate": 0.001,
-            # Two steps of 8 examples in 4 seconds; half a second of waiting.
-            "examples_per_second": 4.0,
-            "input_wait": 12.5,
+            # Two steps of 8 examples in 5 seconds; half a second of waiting.
+            "examples_per_second": 3.2,
+            "input_wait": 10.0,
         }
     ]
 
@@ -96,6 +97,14 @@ def test_the_mean_gradient_norm_is_that_of_the_steps_that_were_made(tmp_path):
     reporter.report_training(2)
     (line,) = _lines(tmp_path)
     assert (line["gradient_norm"], line["skipped_steps"]) == (3.0, 1)
+
+
+def test_a_metric_of_no_weight_is_zero(tmp_path):
+    reporter = _reporter(tmp_path)
+    nothing = {"masked_lm_accuracy": (tf.constant(0.0), tf.constant(0.0))}
+    reporter.add(1, _result()._replace(metrics=nothing))
+    reporter.report_training(1)
+    assert _lines(tmp_path)[0]["masked_lm_accuracy"] == 0.0
 
 
 def test_values_are_in_the_event_file_before_the_run_ends(tmp_path):
@@ -193,12 +202,14 @@ def test_reports_are_plotted_also_after_an_error(tmp_path):
 
 def test_an_evaluation_that_is_repeated_is_reported_once(tmp_path):
     with _reporter(tmp_path) as first:
+        first.report_evaluation(2, {"f1": 0.4})
         _report(first, 4, 0.5)
         first.report_evaluation(4, {"f1": 0.5})
         first.report_evaluation(5, {"f1": 0.6})
     with _reporter(tmp_path, 4, repeats_evaluation=True) as second:
         second.report_evaluation(4, {"f1": 0.5})
     assert [line.keys() - {"step"} for line in _lines(tmp_path)] == [
+        {"eval_f1"},
         *({"loss", "masked_lm_accuracy", "gradient_norm", "learning_rate"},),
         {"eval_f1"},
     ]
