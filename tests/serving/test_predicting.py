@@ -1,6 +1,7 @@
 """Predictions from raw text, against the modules of the scripts."""
 
 import contextlib
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from serving import models, predicting
 from tasks.squad import squad_answers, squad_examples, squad_features
+from tasks.tagging import ner
 from tests.support import serving_client
 
 _LENGTH = 32
@@ -105,6 +107,51 @@ def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
     for context in ("", " \n"):
         (got,) = _predict(predictor, {"question": "who ?", "context": context})
         assert got == {"answer": "", "probability": 1.0, **odds}
+
+
+def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
+    encoded = predicting.Encoded(
+        example={},
+        rows=[predicting.Row(ids={"masked_lm_positions": np.array([1])})],
+    )
+    output = {
+        "ids": np.array([[1, 7]]),
+        "probabilities": np.array([[0.5, 0.25]], np.float32),
+    }
+    model = types.SimpleNamespace(
+        tokenizer=types.SimpleNamespace(inv_vocab={1: "rain"})
+    )
+    answer = predicting._decode_words(encoded, [output], model)
+    assert answer == {
+        "masks": [
+            [
+                {"token": "rain", "probability": 0.5},
+                {"token": "[id 7]", "probability": 0.25},
+            ]
+        ]
+    }
+
+
+def test_an_entity_has_its_words_and_their_places():
+    window = ner.Window(
+        input_ids=(2, 5, 6, 7, 8, 3),
+        label_ids=(0, 0, 0),
+        positions=(1, 2, 4),  # The second word has two pieces.
+    )
+    encoded = predicting.Encoded(
+        example={"text": "in New York"},
+        rows=[predicting.Row(ids={}, source=window)],
+    )
+    names = ("O", "B-LOC", "I-LOC")
+    model = types.SimpleNamespace(
+        label_set=types.SimpleNamespace(names=names), checkpoint="run/x"
+    )
+    output = {"probabilities": np.eye(3)[[2, 0, 1, 2, 2, 2]]}
+    answer = predicting._decode_tags(encoded, [output], model)
+    assert answer["tags"] == ["O", "B-LOC", "I-LOC"]
+    assert answer["entities"] == [
+        {"type": "LOC", "text": "New York", "start": 1, "end": 3}
+    ]
 
 
 @pytest.mark.parametrize("is_broken", [False, True])

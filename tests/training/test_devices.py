@@ -104,6 +104,25 @@ def test_a_gpu_that_tensorflow_does_not_find_is_warned_of(
     assert all("TensorFlow finds no GPU" in message for message in shown)
 
 
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        ("auto", tf.distribute.OneDeviceStrategy),
+        ("mirrored", tf.distribute.MirroredStrategy),
+    ],
+)
+def test_a_strategy_that_is_asked_for_is_used_on_one_cpu_too(
+    monkeypatch, kind, strategy
+):
+    monkeypatch.setattr(
+        tf.config, "set_logical_device_configuration", lambda *_: None
+    )
+    options = devices.DeviceOptions(
+        distribution_strategy=kind, num_cpu_devices=1
+    )
+    assert type(devices.make_strategy(options)) is strategy
+
+
 def test_seeds_of_62_bits_have_words_of_their_own():
     for seed, words in (
         (5, [5, 0]),
