@@ -106,10 +106,8 @@ def run(options: Options) -> None:
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
     )
-    tokenizer = tokenization.open_tokenizer(options)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config, tokenizer = command_models.read_files(options)
     text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
     hidden_layers = _load_model(options, config, pretrained.find_checkpoint())
     num_numbers = len(options.layer_numbers) * config.hidden_size

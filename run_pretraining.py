@@ -52,9 +52,10 @@ def run(options: Options) -> None:
     experiment = pretraining.PretrainingExperiment(
         options, config, models.start
     )
+    models.check_start(experiment.model, is_training=options.do_train)
     if options.do_train:
         pretraining.log_baselines(experiment.records)
-    run_lib.run(experiment, options)
+    run_lib.run(experiment, options, models.run)
 
 
 def check(options: Options) -> config_lib.BertConfig:
@@ -66,9 +67,9 @@ def check(options: Options) -> config_lib.BertConfig:
         ValueError: the configuration is invalid, or no file matches.
     """
     trained_on = paths.expand(options.input_file)
+    held_out = paths.expand(options.eval_input_file or options.input_file)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_length(options.max_seq_length)
-    held_out = paths.expand(options.eval_input_file or options.input_file)
     if options.eval_input_file and options.do_train:
         both = {*map(_real, held_out)} & {*map(_real, trained_on)}
         if both:

@@ -177,13 +177,9 @@ def given(values: flags.FlagValues = flags.FLAGS) -> frozenset[str]:
     return frozenset(name for name in values if values[name].present)
 
 
-def changing_result(options: type) -> frozenset[str]:
-    """Returns the names of the flags that change the trained weights."""
-    return frozenset(
-        field.name
-        for field in dataclasses.fields(options)
-        if field.metadata["flag"].changes_result
-    )
+def changing_result(options: "DataclassInstance") -> dict[str, object]:
+    """Returns the values of the flags that change the trained weights."""
+    return _marked(options, lambda flag: flag.changes_result)
 
 
 def redeclare(options: type, name: str, default: object = None) -> Any:
@@ -259,10 +255,17 @@ def _kind(options: type, field: dataclasses.Field) -> Any:
 
 def of_model(options: "DataclassInstance") -> dict[str, object]:
     """Returns the values of the flags that are declared with `of_model`."""
+    return _marked(options, lambda flag: flag.of_model)
+
+
+def _marked(
+    options: "DataclassInstance", has_mark: Callable[[Declaration], bool]
+) -> dict[str, object]:
+    """Returns the values of the flags whose declarations have a mark."""
     return {
         field.name: getattr(options, field.name)
         for field in dataclasses.fields(options)
-        if field.metadata["flag"].of_model
+        if has_mark(field.metadata["flag"])
     }
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeGuard
 
@@ -131,15 +130,4 @@ def read_object(path: str) -> Object:
         raise ValueError(
             f"{path}: must be a JSON object; got {type(value).__name__}."
         )
-    return value
-
-
-def finite(value: object) -> object:
-    """Replaces infinities and NaN, which JSON lacks, by None."""
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     return value

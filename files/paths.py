@@ -130,6 +130,24 @@ def matching(folder: str, pattern: str) -> list[str]:
     return sorted(_matches(os.path.join(folder, pattern)))
 
 
+def names_in(folder: str) -> list[str]:
+    """Lists the names of the files in a folder, sorted; none if it is missing.
+
+    Args:
+        folder: local or remote.
+    """
+    if not is_remote(folder):
+        if not os.path.isdir(folder):
+            return []
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file())
+    with contextlib.suppress(FileNotFoundError), remote_errors(folder):
+        names = _gfile().listdir(folder)
+        # The names of folders end in a slash.
+        return sorted(name for name in names if not name.endswith("/"))
+    return []
+
+
 def exists(path: str) -> bool:
     """Returns whether a path, local or remote, is a file."""
     if not is_remote(path):

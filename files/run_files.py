@@ -1,4 +1,4 @@
-"""Files of a run's folder: their names, its checkpoints, its results."""
+"""Files of a run's folder: their names and its results."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from absl import logging
 
-from files import lines, paths, writing
+from files import lines, writing
 
 VOCABULARY = "vocab.txt"
 TASK = "task.json"  # The description of the model.
@@ -14,17 +14,6 @@ RECORD = "run.jsonl"  # The programs that ran in the folder.
 TRIALS = "trials.json"
 BEST = "best"  # The folder of the best checkpoint.
 BEST_RECORD = "best.json"  # The folder of the best checkpoint has it.
-
-
-def checkpoints_in(folder: str, *, in_trials: bool = False) -> list[str]:
-    """Lists the `.index` files of checkpoints in a folder, local or remote.
-
-    Args:
-        folder: of a run.
-        in_trials: lists those in the folders of its trials instead.
-    """
-    pattern = "trial-*/*.index" if in_trials else "*.index"
-    return paths.matching(folder, pattern)
 
 
 def write_results(path: str, results: Mapping[str, float]) -> None:

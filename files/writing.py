@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from absl import logging
 
-from files import json_text, paths
+from files import paths
 
 if TYPE_CHECKING:
     from matplotlib import figure as figure_lib
@@ -222,13 +223,13 @@ def write_png(path: str, figure: "figure_lib.Figure") -> None:
 def write_json(path: str, value: object) -> None:
     """Writes a value as indented JSON, with null for non-finite numbers."""
     with whole_file(path) as file:
-        json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
+        json.dump(_finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")
 
 
 def append_json(path: str, value: object) -> None:
     """Appends a value to JSON lines, with null for non-finite numbers."""
-    line = json.dumps(json_text.finite(value)) + "\n"
+    line = json.dumps(_finite(value)) + "\n"
     if not paths.is_remote(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "ab+") as local:
@@ -243,3 +244,14 @@ def append_json(path: str, value: object) -> None:
 
     with tf.io.gfile.GFile(path, "a") as file:
         file.write(line)
+
+
+def _finite(value: object) -> object:
+    """Replaces infinities and NaN, which JSON lacks, by None."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

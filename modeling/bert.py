@@ -487,7 +487,7 @@ class BertModel(Network):
         first_only: compute the last layer only at the first position, [CLS];
             its output is then `[B, 1, D]`. It must not be used with causal
             attention.
-        packed: `[R, T]` int32, from `packing.pack`, to compute the texts in
+        packed: `[R, T]` int32, see `packing.Packing`, to compute the texts in
             these rows; None to compute the batch as it is. Outputs are those of
             the texts, except that those of padding are 0.
 

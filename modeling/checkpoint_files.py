@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from google.protobuf import text_encoding
 
@@ -21,6 +21,8 @@ from modeling import huggingface
 
 RUN_NAME = "model.ckpt"  # Source: the names of the checkpoints of a training.
 STATE = "checkpoint"
+# Only this project writes a state of the run beside a checkpoint.
+RUN_STATE_SUFFIX = ".state.json"
 
 _OF_A_RUN = re.compile(rf"{re.escape(RUN_NAME)}-(0|[1-9]\d*)")
 _NUMBERED = re.compile(r"-(\d+)$")
@@ -34,12 +36,26 @@ class Location:
 
     Attributes:
         path: the prefix of TensorFlow's files, or Hugging Face's file.
-        is_latest: whether its folder says that it is the latest of a training:
-            by the file `checkpoint`, or by the name `model.ckpt-N`.
+        of_training: the checkpoints of a training, from the latest to the
+            earliest, if its folder says that `path` is the latest: by the file
+            `checkpoint`, or by the name `model.ckpt-N`.
+        is_ours: whether this project trained the model.
     """
 
     path: str
-    is_latest: bool = False
+    of_training: tuple[str, ...] = ()
+    is_ours: bool = False
+
+
+def prefix_of(folder: str, step: int) -> str:
+    """Names the checkpoint of a training's step."""
+    return os.path.join(folder, f"{RUN_NAME}-{step}")
+
+
+def step_of(prefix: str) -> int:
+    """Returns the step in a checkpoint's name, 0 if there is none."""
+    match = _NUMBERED.search(prefix)
+    return int(match[1]) if match else 0
 
 
 def locate(path: str) -> Location | None:
@@ -56,11 +72,10 @@ def locate(path: str) -> Location | None:
         return in_folder(path)
     prefix = _DATA_SUFFIX.sub("", path.removesuffix(".index"))
     prefix = prefix.removesuffix(".meta")
-    if paths.exists(f"{prefix}.index") or paths.exists(path):
-        # A file without an index may be of TensorFlow's older format, "V1".
-        is_prefix = paths.exists(f"{prefix}.index")
-        return Location(path=prefix if is_prefix else path)
-    return None
+    if paths.exists(f"{prefix}.index"):
+        return Location(path=prefix)
+    # A file without an index may be of TensorFlow's older format, "V1".
+    return Location(path=path) if paths.exists(path) else None
 
 
 def in_folder(folder: str) -> Location | None:
@@ -69,20 +84,26 @@ def in_folder(folder: str) -> Location | None:
     Raises:
         ValueError: the folder has several checkpoints, and none is the latest.
     """
-    if not paths.is_folder(folder):
-        return None
-    named = _named_latest(folder)
-    if named is not None:
-        return Location(path=named, is_latest=True)
-    steps = saved_steps(folder)
-    if steps:
-        path = os.path.join(folder, f"{RUN_NAME}-{steps[-1]}")
-        return Location(path=path, is_latest=True)
-    names = _indexed(folder)
-    if names:
-        return Location(path=os.path.join(folder, _highest(folder, names)))
-    files = (os.path.join(folder, name) for name in huggingface.FILES)
-    return next((Location(path=f) for f in files if paths.exists(f)), None)
+    names = paths.names_in(folder)
+    steps = _steps(names)
+    latest = _named_latest(folder, names)
+    if latest is None and steps:
+        latest = prefix_of(folder, steps[-1])
+    if latest is not None:
+        earlier = [step for step in steps if step < step_of(latest)]
+        return Location(
+            path=latest,
+            of_training=(
+                latest,
+                *(prefix_of(folder, step) for step in earlier[::-1]),
+            ),
+            is_ours=any(name.endswith(RUN_STATE_SUFFIX) for name in names),
+        )
+    prefixes = _indexed(names)
+    if prefixes:
+        return Location(path=os.path.join(folder, _highest(folder, prefixes)))
+    files = [name for name in huggingface.FILES if name in names]
+    return Location(path=os.path.join(folder, files[0])) if files else None
 
 
 def _highest(folder: str, names: Sequence[str]) -> str:
@@ -103,35 +124,42 @@ def _highest(folder: str, names: Sequence[str]) -> str:
     return numbers[max(numbers)]
 
 
-def _named_latest(folder: str) -> str | None:
+def _named_latest(folder: str, names: Collection[str]) -> str | None:
     """Returns the prefix that the file `checkpoint` names, if it exists."""
-    state = os.path.join(folder, STATE)
-    if not paths.exists(state):
+    if STATE not in names:
         return None
     match = None
     with contextlib.suppress(ValueError):  # The file is not UTF-8.
-        match = _LATEST.search("".join(lines.read_lines(state)))
+        text = "".join(lines.read_lines(os.path.join(folder, STATE)))
+        match = _LATEST.search(text)
     if match is None:
         return None
     named = text_encoding.CUnescape(match[1]).decode("utf-8", "replace")
     # A folder that was copied may name its origin; its own file comes first.
     name = os.path.basename(named)
-    for prefix in (os.path.join(folder, name), named):
-        if name and (paths.exists(f"{prefix}.index") or paths.exists(prefix)):
-            return prefix
-    return None
+    if not name:
+        return None
+    if name in names or f"{name}.index" in names:
+        return os.path.join(folder, name)
+    exists = paths.exists(f"{named}.index") or paths.exists(named)
+    return named if exists else None
 
 
 def saved_steps(folder: str) -> list[int]:
-    """Lists the steps of a run's checkpoints in a folder, in order."""
-    if not paths.is_folder(folder):
-        return []
-    matches = map(_OF_A_RUN.fullmatch, _indexed(folder))
+    """Lists the steps of a training's checkpoints in a folder, in order."""
+    return _steps(paths.names_in(folder))
+
+
+def _steps(names: Iterable[str]) -> list[int]:
+    matches = map(_OF_A_RUN.fullmatch, _indexed(names))
     return sorted(int(match[1]) for match in matches if match)
 
 
-def _indexed(folder: str) -> list[str]:
-    """Lists the names of TensorFlow's checkpoints in a folder."""
-    names = map(os.path.basename, paths.matching(folder, "*.index"))
+def _indexed(names: Iterable[str]) -> list[str]:
+    """Lists TensorFlow's checkpoints by the names of their indices."""
     # Incomplete files, which a killed program left, begin with a dot.
-    return [n.removesuffix(".index") for n in names if not n.startswith(".")]
+    return [
+        name.removesuffix(".index")
+        for name in names
+        if name.endswith(".index") and not name.startswith(".")
+    ]

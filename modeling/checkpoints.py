@@ -94,14 +94,29 @@ def find(path: str) -> str:
             file of another format.
     """
     location = checkpoint_files.locate(path)
-    if location is None:
+    return check_supported(location.path if location else None, path)
+
+
+def check_supported(checkpoint: str | None, path: str) -> str:
+    """Returns a checkpoint that was located, if it is of a supported format.
+
+    Args:
+        checkpoint: the prefix, or the file of a Hugging Face folder; None if
+            there is none.
+        path: of the user.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: the path is a file of another format.
+    """
+    if checkpoint is None:
         reason = f"There is no checkpoint at {path!r}"
         if formats := foreign_files.formats_in(path):
             reason = f"{path!r} is {formats}"
         raise FileNotFoundError(f"{reason}. {_SUPPORTED}")
-    if not paths.is_remote(location.path):
-        _check_format(location.path)
-    return location.path
+    if not paths.is_remote(checkpoint):
+        _check_format(checkpoint)
+    return checkpoint
 
 
 def _check_format(path: str) -> None:

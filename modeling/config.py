@@ -109,6 +109,11 @@ class BertConfig:
             ValueError: fields are missing (all are named) or wrong, or a key
                 of another network has a value that is not implemented.
         """
+        huggingface_config.check(values, origin or "The model config")
+        return cls._from_fields(values, origin)
+
+    @classmethod
+    def _from_fields(cls, values: json_text.Object, origin: str) -> Self:
         where = f" in {origin}" if origin else ""
         names = [field.name for field in dataclasses.fields(cls)]
         missing = [
@@ -121,7 +126,6 @@ class BertConfig:
                 f"The model config{where} must contain {', '.join(missing)}; "
                 f"got {', '.join(sorted(values)) or 'nothing':.300}."
             )
-        huggingface_config.check(values, origin or "The model config")
         # Released multilingual and Chinese configs contain unused keys.
         unknown = sorted(
             name
@@ -142,10 +146,6 @@ class BertConfig:
     def from_json_file(cls, path: str) -> Self:
         """Reads a `bert_config.json`, or Hugging Face's `config.json`.
 
-        A file is Hugging Face's by its name or by the keys that the library
-        adds: the same fields then mean its network (exact gelu, its default of
-        the classifier's dropout).
-
         Args:
             path: of the file, local or remote.
 
@@ -155,12 +155,8 @@ class BertConfig:
                 network is not BERT.
         """
         values = json_text.read_object(path)
-        marks = ("model_type", "architectures", "transformers_version")
-        if os.path.basename(path) == huggingface_config.CONFIG or any(
-            name in values for name in marks
-        ):
-            values = huggingface_config.to_release(values, path)
-        return cls.from_dict(values, origin=path)
+        fields = huggingface_config.to_release(values, path)
+        return cls._from_fields(fields, path)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
@@ -236,7 +232,19 @@ class BertConfig:
                 f"{longest} or less."
             )
 
-    def check_vocabulary(self, vocab_size: int, vocab_file: str) -> None:
+    def check_frozen_layers(self, num_layers: int) -> None:
+        """Checks that the model has the layers that are not trained.
+
+        Raises:
+            ValueError: it has fewer.
+        """
+        if num_layers > self.num_hidden_layers:
+            raise ValueError(
+                f"--freeze_layers must be at most {self.num_hidden_layers}, "
+                f"the number of layers of the model; got {num_layers}."
+            )
+
+    def check_vocab_size(self, vocab_size: int, vocab_file: str) -> None:
         """Checks that the model has an embedding for every vocabulary entry.
 
         Logs a warning if it has more.

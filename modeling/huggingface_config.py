@@ -1,11 +1,14 @@
 """Hugging Face's `config.json` and `tokenizer_config.json` for BERT."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 from files import json_text, messages
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
+# Keys that the library adds to every config.
+_MARKS = frozenset({"model_type", "architectures", "transformers_version"})
 
 _MODEL_TYPE = "bert"
 # Hugging Face's name -> ours. Their "gelu" is the exact form; ours is the
@@ -94,14 +97,20 @@ def check(values: Mapping[str, object], path: str) -> None:
 def to_release(values: json_text.Object, path: str) -> dict[str, object]:
     """Returns the fields of a `bert_config.json`.
 
+    A file is Hugging Face's by its name or by the keys that the library adds:
+    the same fields then mean its network (exact gelu, its default of the
+    classifier's dropout). Other files stay as they are.
+
     Args:
-        values: a parsed `config.json`.
-        path: its file, for messages.
+        values: the parsed file.
+        path: its path.
 
     Raises:
         ValueError: the network is not BERT.
     """
     check(values, path)
+    if os.path.basename(path) != CONFIG and _MARKS.isdisjoint(values):
+        return values
     # Hugging Face's default is the dropout of hidden layers.
     dropout = values.get("classifier_dropout")
     if dropout is None:

@@ -1,14 +1,16 @@
 """The models that a command names: its own, and those it starts from."""
 
 import dataclasses
-import os
 from collections.abc import Collection, Sequence
 from typing import ClassVar, Protocol, Self, TypeVar
 
-from files import run_files
-from models import compatibility, following
+from absl import logging
+
+from modeling import config as config_lib
+from models import compatibility, describing, following
 from models import description as description_lib
 from models import folder as folder_lib
+from vocab import tokenization
 
 
 class _TextOptions(Protocol):
@@ -26,6 +28,13 @@ class _TextOptions(Protocol):
     def strips_accents(self) -> bool: ...
 
 
+class _FileOptions(tokenization.Options, Protocol):
+    """The options that name the files of a model."""
+
+    @property
+    def bert_config_file(self) -> str: ...
+
+
 _Options = TypeVar("_Options", bound=_TextOptions)
 
 
@@ -34,13 +43,16 @@ class CommandModels:
     """The models of a command, opened once.
 
     Attributes:
-        run: the folder of `--output_dir`, which need not exist yet.
+        run: the folder of `--output_dir`, which need not exist yet, or of the
+            best trial in it.
+        trials: the folders of several runs in it.
         start: the model of `--init_checkpoint`, if it is given.
         answering: the model that a command reads that does not train: the best
             or latest checkpoint of the run or of its trials, else `start`.
     """
 
     run: folder_lib.ModelFolder
+    trials: Sequence[folder_lib.ModelFolder]
     start: folder_lib.ModelFolder | None
     answering: folder_lib.ModelFolder | None
 
@@ -51,6 +63,7 @@ class CommandModels:
         init_checkpoint: str | None,
         *,
         trial_folders: Sequence[str] = (),
+        best_trial: str | None = None,
         uses_best: bool = False,
     ) -> Self:
         """Opens the models that flags name.
@@ -58,25 +71,30 @@ class CommandModels:
         Args:
             output_dir, init_checkpoint: the flags.
             trial_folders: of the runs of a grid, if there are several.
+            best_trial: the folder that is read if `output_dir` has no
+                checkpoint itself.
             uses_best: whether `best/` is read instead of the latest checkpoint.
 
         Raises:
             OSError, ValueError: see `ModelFolder.open`.
         """
         run = folder_lib.ModelFolder.open(output_dir, is_folder=True)
+        if best_trial is not None and not run.is_latest:
+            logging.info("Using %s, the best trial.", best_trial)
+            run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
         start = None
         if init_checkpoint:
             start = folder_lib.ModelFolder.open(init_checkpoint)
-        places = [*(trial_folders or (output_dir,))]
+        trials = [
+            folder_lib.ModelFolder.open(folder, is_folder=True)
+            for folder in trial_folders
+        ]
+        trained = trials or [run]
         if uses_best:
-            places = [os.path.join(place, run_files.BEST) for place in places]
-        trained = (
-            folder_lib.ModelFolder.open(place, is_folder=True)
-            for place in places
-        )
+            trained = [folder.open_best() for folder in trained]
         # The models of a grid differ in their weights alone.
         answering = next((model for model in trained if model.is_latest), start)
-        return cls(run=run, start=start, answering=answering)
+        return cls(run=run, trials=trials, start=start, answering=answering)
 
     @property
     def origin(self) -> folder_lib.ModelFolder | None:
@@ -100,6 +118,49 @@ class CommandModels:
                 f"There is nothing to evaluate: {self.run.path} holds no "
                 "checkpoint and --init_checkpoint is not given."
             )
+
+    def check_start(
+        self, planned: describing.PlannedModel, *, is_training: bool
+    ) -> None:
+        """Checks that the weights to start from fit the model of the command.
+
+        A run that has a checkpoint does not read them; `describing.describe`
+        compares its own model.
+
+        Args:
+            planned: the model of the command.
+            is_training: whether it is trained.
+
+        Raises:
+            OSError, ValueError: see `compatibility.check_text`.
+        """
+        if self.start is None or self.run.is_latest:
+            return
+        compatibility.check_text(
+            self.start,
+            planned.vocab_file,
+            planned.description,
+            with_outputs=not is_training and self.answering is self.start,
+        )
+
+
+def read_files(
+    options: _FileOptions, *special_tokens: str
+) -> tuple[config_lib.BertConfig, tokenization.FullTokenizer]:
+    """Reads the configuration and the vocabulary of a command's model.
+
+    Args:
+        options: `vocab_file`, `bert_config_file` and the casing.
+        *special_tokens: see `tokenization.open_tokenizer`.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a file is broken, or they do not fit together.
+    """
+    tokenizer = tokenization.open_tokenizer(options, *special_tokens)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config.check_vocab_size(tokenizer.vocab_size, options.vocab_file)
+    return config, tokenizer
 
 
 def open_pretrained(

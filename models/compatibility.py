@@ -29,19 +29,16 @@ def check_same(
     model: folder_lib.ModelFolder,
     config: config_lib.BertConfig,
     description: description_lib.Description,
-    *,
-    is_ours: bool,
 ) -> None:
     """Checks that a run trains or uses the model that its folder contains.
 
-    Dropout and the initialization may differ.
+    Dropout and the initialization may differ. Other programs do not say the
+    name of the data, and name labels in their own way.
 
     Args:
         model: the run's folder, which has a checkpoint.
         config: of the run.
         description: of the run.
-        is_ours: whether this project trained the model. Other programs do not
-            say the name of the data, and name labels in their own way.
 
     Raises:
         ValueError: the message names what differs.
@@ -49,7 +46,8 @@ def check_same(
     ours = config.to_dict()
     theirs = model.config.to_dict() if model.config is not None else {}
     sizes = [name for name in ours if name not in _TRAINING_ONLY]
-    fixed = (*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if is_ours else ()))
+    outputs = _OUTPUTS if model.is_ours else ()
+    fixed = (*_TEXT, *_ATTENTION, *_NETWORK, *outputs)
     differing = [
         *_differences(theirs, ours, sizes),
         *_differences(

@@ -1,8 +1,11 @@
 """Description of a run's model in its folder, after the checks."""
 
 import dataclasses
+import os
 
-from files import paths
+from absl import logging
+
+from files import run_files
 from modeling import config as config_lib
 from models import compatibility
 from models import description as description_lib
@@ -18,11 +21,14 @@ class PlannedModel:
         config: the sizes.
         description: the content of its `task.json`.
         vocab_file: the vocabulary to copy; None to leave that of the folder.
+        lacks_vocabulary: the reason why the vocabulary is not known; empty if
+            it is.
     """
 
     config: config_lib.BertConfig
     description: description_lib.Description
     vocab_file: str | None = None
+    lacks_vocabulary: str = ""
 
 
 def describe(
@@ -30,47 +36,41 @@ def describe(
     planned: PlannedModel,
     *,
     is_training: bool,
-    start: folder_lib.ModelFolder | None = None,
 ) -> None:
     """Describes a model whose training starts, or compares the description.
 
     If the folder has a checkpoint of a training, it must be of the same model.
-    Otherwise the weights to start from must fit. A run without training
-    describes only a folder that another program wrote, because that program's
-    files do not say everything.
+    A run without training describes only a folder that another program wrote,
+    because that program's files do not say everything.
 
     Args:
         folder: of the run or the trial, created if missing.
         planned: the model of the run.
         is_training: whether the model is trained.
-        start: the weights of `--init_checkpoint`.
 
     Raises:
-        ValueError: the folder has a checkpoint of another model, or the weights
-            do not fit; the message names what differs.
+        ValueError: the folder has a checkpoint of another model; the message
+            names what differs.
     """
     if is_training and ("[" in folder.path or "\\" in folder.path):
         raise ValueError(
             "--output_dir must not contain [ or a backslash: TensorFlow takes "
             f"them for a pattern when it reads checkpoints. Got {folder.path}."
         )
-    # Only this project writes a state beside its checkpoints.
-    is_ours = bool(paths.matching(folder.path, "*.state.json"))
     if folder.is_latest:
-        compatibility.check_same(
-            folder, planned.config, planned.description, is_ours=is_ours
-        )
+        compatibility.check_same(folder, planned.config, planned.description)
         if planned.vocab_file is not None:
             entries = tokenization.read_entries(planned.vocab_file)
             compatibility.check_vocabulary(folder, planned.vocab_file, entries)
-    elif start is not None:
-        compatibility.check_text(
-            start,
-            planned.vocab_file,
-            planned.description,
-            with_outputs=not is_training,
-        )
-    if is_training or (folder.is_latest and not is_ours):
+    if is_training or (folder.is_latest and not folder.is_ours):
         folder_lib.write(
             folder.path, planned.config, planned.description, planned.vocab_file
+        )
+    if is_training and planned.lacks_vocabulary and not folder.vocab_file:
+        logging.warning(
+            "%s has no vocabulary, because %s. Copy the vocabulary to %s: the "
+            "programs that use this model need it.",
+            folder.path,
+            planned.lacks_vocabulary,
+            os.path.join(folder.path, run_files.VOCABULARY),
         )

@@ -38,9 +38,10 @@ class ModelFolder:
         path: the folder.
         name: the path of the user: the folder, a prefix, a file or an address.
         checkpoint: the prefix of TensorFlow's files, or Hugging Face's file.
-        is_latest: whether the folder says that the checkpoint is the latest of
-            a training; see `checkpoint_files.Location`. A training with this
-            folder as its `output_dir` resumes from it.
+        of_training: the checkpoints of a training, from the latest, which is
+            `checkpoint`, to the earliest; see `checkpoint_files.Location`. A
+            training with this folder as its `output_dir` resumes from them.
+        is_ours: whether this project trained the model.
         config_file: the configuration.
         vocab_file: the vocabulary, `vocab.txt` or `tokenizer.json`.
         description: what the files say about the model.
@@ -50,7 +51,8 @@ class ModelFolder:
     path: str
     name: str
     checkpoint: str | None
-    is_latest: bool
+    of_training: tuple[str, ...]
+    is_ours: bool
     config_file: str | None
     vocab_file: str | None
     description: description_lib.Description
@@ -83,7 +85,8 @@ class ModelFolder:
             path=folder,
             name=path,
             checkpoint=location.path if location else None,
-            is_latest=location is not None and location.is_latest,
+            of_training=location.of_training if location else (),
+            is_ours=location is not None and location.is_ours,
             config_file=_first(
                 folder, config_lib.FILE, huggingface_config.CONFIG
             ),
@@ -91,6 +94,16 @@ class ModelFolder:
             description=description,
             sources=sources,
         )
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether the checkpoint is the latest of a training."""
+        return bool(self.of_training)
+
+    def open_best(self) -> Self:
+        """Opens the folder of the best checkpoint of a training in this one."""
+        path = os.path.join(self.path, run_files.BEST)
+        return self.open(path, is_folder=True)
 
     def find_checkpoint(self) -> str:
         """Returns the checkpoint, if it is of a supported format.
@@ -100,7 +113,7 @@ class ModelFolder:
             ValueError: its format is not supported.
         """
         named = self.path if hub.is_address(self.name) else self.name
-        return checkpoints.find(self.checkpoint or named)
+        return checkpoints.check_supported(self.checkpoint, named)
 
     @functools.cached_property
     def config(self) -> config_lib.BertConfig | None:

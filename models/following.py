@@ -35,6 +35,7 @@ def complete(
     flags_given: Collection[str],
     *,
     is_training: bool = False,
+    task: str | None = None,
 ) -> _Options:
     """Takes the flags of a command that are not given from a model's folder.
 
@@ -49,6 +50,8 @@ def complete(
         flags_given: the names of the flags on the command line. They keep their
             values, and so do values that are not the defaults.
         is_training: whether the model is trained further.
+        task: of the command. Only the text that it reads matters of a model of
+            another task.
 
     Returns:
         The options, with the values of the folder. One log line names them and
@@ -61,6 +64,8 @@ def complete(
     """
     taken: dict[str, _Taken] = {}
     if model is not None:
+        if task is not None and model.description.task not in (None, task):
+            is_training = True
         taken.update(_files(options, model))
         for name, value in _entries(options, model, is_training=is_training):
             flag = getattr(options, name)
@@ -71,6 +76,12 @@ def complete(
         if is_training and "max_seq_length" not in flags_given:
             taken.update(_limit(options, model))
     if model is not None and taken:
+        for name, (value, _) in taken.items():
+            if not flags.is_value(type(options), name, value):
+                raise ValueError(
+                    f"{model.source(name)}: {name!r} must be a value of "
+                    f"--{name}; got {value!r:.60}."
+                )
         logging.info(
             "Flags not given, from %s: %s",
             model.path,
@@ -144,11 +155,6 @@ def _entries(
             of_model or name in _TEXT
         ):
             continue
-        if not flags.is_value(type(options), name, value):
-            raise ValueError(
-                f"{model.source(name)}: {name!r} must be a value of --{name}; "
-                f"got {value!r:.60}."
-            )
         yield name, value
 
 

@@ -179,7 +179,7 @@ def read(
         description.strip_accents,
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
-    config.check_vocabulary(tokenizer.vocab_size, tokenizer.vocab_file)
+    config.check_vocab_size(tokenizer.vocab_size, tokenizer.vocab_file)
     if layers is not None:
         text_vectors.check_layers(layers, config.num_hidden_layers)
     answering = Model(

@@ -20,7 +20,7 @@ _MAY_IMPORT = {
     # Of `tasks` the interface of a task, and the options of masking.
     "training": {
         *("commands", "files", "modeling", "models", "tasks.task"),
-        *("tasks.masked_lm.instance_options", "vocab.tokenization"),
+        "tasks.masked_lm.instance_options",
     },
     "serving": {"files", "vocab", "modeling", "models", "tasks"},
     "paper": {"commands", "files"},

@@ -16,7 +16,6 @@ from tests.support import programs
 from tests.support import toy_sentences as toy
 from tools import convert_checkpoint
 from training import (
-    checkpointing,
     record_files,
 )
 
@@ -521,7 +520,7 @@ def test_trials_of_a_grid(trained, tmp_path):
     )
     fourth = out / summary["trials"][3]["name"]
     alone, in_grid = (
-        checkpoints.read(checkpointing.latest(str(folder)))
+        checkpoints.read(checkpoints.find(str(folder)))
         for folder in (tmp_path / "alone", fourth)
     )
     np.testing.assert_equal(alone, in_grid)
@@ -568,7 +567,7 @@ def _trained_on(trained, out, **changes):
         init_checkpoint=start,
         **changes,
     )
-    after = checkpointing.latest(str(out))
+    after = checkpoints.find(str(out))
     return checkpoints.read(start), checkpoints.read(after)
 
 

@@ -116,7 +116,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
             toy.run(tmp_path, **_FLAGS)
     assert stopped.value.code == 128 + signal.SIGTERM
     # A signal is obeyed after the step or the evaluation in which it comes.
-    saved = checkpointing.latest(str(tmp_path / "out"))
+    saved = checkpoints.find(str(tmp_path / "out"))
     assert checkpointing.load_step(saved) == step
     toy.run(tmp_path, **_FLAGS)
     toy.check_same_run(tmp_path, unbroken, 13)
@@ -130,8 +130,8 @@ def test_a_checkpoint_is_saved_before_an_evaluation_begins(
     evaluate = evaluation.evaluate
 
     def seen(*args, **options):
-        prefix = checkpointing.latest(str(tmp_path / "out"))
-        saved.append(prefix and checkpointing.step_of(prefix))
+        prefix = checkpoints.find(str(tmp_path / "out"))
+        saved.append(checkpointing.load_step(prefix))
         return evaluate(*args, **options)
 
     monkeypatch.setattr(evaluation, "evaluate", seen)
@@ -366,7 +366,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     message = _run_to_infinity(tmp_path, save_checkpoints_steps=1)
     step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
     assert f"{tmp_path / 'records'} record " in message
-    last = checkpointing.latest(str(tmp_path / "out"))
+    last = checkpoints.find(str(tmp_path / "out"))
     assert checkpointing.load_step(last) <= step
     for name, value in checkpoints.read(last).items():
         assert np.isfinite(value).all(), name

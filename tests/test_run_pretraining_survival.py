@@ -11,7 +11,6 @@ import pytest
 
 from modeling import checkpoints
 from tests.support import toy_pretraining as toy
-from training import checkpointing
 
 # Enough steps that kills come while it trains, at a few milliseconds each.
 _LONG = {
@@ -31,7 +30,7 @@ def _check_no_file_is_partial(out):
             # Checks every byte.
             checkpoints.read(str(path))
         if path.name == "checkpoint":
-            latest = os.path.basename(checkpointing.latest(str(out)))
+            latest = os.path.basename(checkpoints.find(str(out)))
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
 
 
@@ -222,7 +221,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     out = tmp_path / "out"
-    assert checkpointing.latest(str(out)).endswith("-10")
+    assert checkpoints.find(str(out)).endswith("-10")
     assert not list(out.glob(".*partial*"))
     assert not list(out.glob("model.ckpt-13*"))
     toy.run(tmp_path, num_train_steps=13)

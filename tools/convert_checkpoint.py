@@ -125,7 +125,7 @@ def convert(options: Options) -> None:
     if vocab_file is not None:
         entries = tokenization.read_entries(vocab_file)
         compatibility.check_vocabulary(model, vocab_file, entries)
-        config.check_vocabulary(len(entries), vocab_file)
+        config.check_vocab_size(len(entries), vocab_file)
     with checkpoints.opened(checkpoint) as source:
         config.check_checkpoint(source.origin, source.num_attention_heads)
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])

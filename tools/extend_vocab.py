@@ -185,7 +185,7 @@ def run(options: Options) -> None:
             ),
         )
         config = config_lib.BertConfig.from_checkpoint(model.path)
-        config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+        config.check_vocab_size(tokenizer.vocab_size, options.vocab_file)
     places = [i for i, e in enumerate(entries) if _FREE.fullmatch(e)]
     counts = learning.count_words(
         itertools.chain.from_iterable(map(lines.read_lines, text_files)),

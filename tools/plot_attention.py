@@ -21,11 +21,9 @@ from absl import logging
 
 from commands import flags, program
 from files import writing
-from modeling import config as config_lib
 from models import command_models
 from tasks.classification import sentence_pairs
 from training import options as training_options
-from vocab import tokenization
 
 if TYPE_CHECKING:
     from matplotlib import figure as figure_lib
@@ -92,9 +90,9 @@ def run(options: Options) -> None:
     options, pretrained = command_models.open_pretrained(options, flags.given())
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    config, tokenizer = command_models.read_files(
+        options, "[CLS]", "[SEP]", "[UNK]"
+    )
     tokens, segment_ids = sentence_pairs.tokenize_pair(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )

@@ -10,8 +10,7 @@ import dataclasses
 import json
 import math
 import os
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import keras
@@ -22,12 +21,12 @@ from absl import logging
 from files import json_text, messages, paths, run_files, writing
 from modeling import checkpoint_files, checkpoints, release_format
 from modeling import config as config_lib
+from models import folder as folder_lib
 
-_NAME = "model.ckpt"
 # The files that describe a model.
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
-_SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
-_PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
+_STATE_SUFFIX = checkpoint_files.RUN_STATE_SUFFIX
+_PARTS = (".index", ".data-00000-of-00001", _STATE_SUFFIX, ".meta")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,51 +34,20 @@ class RunState:
     """The state of a run besides its variables, in `model.ckpt-N.state.json`.
 
     Attributes:
-        flags: the values of the flags.
+        flags: the values of the flags that change the result.
         data: identifies the training data, as JSON.
         execution: `devices.saved_execution` of the steps.
-        loss_scale: that of float16; empty for other precisions.
+        loss_scale: that of float16 when it is saved; else empty.
     """
 
     flags: Mapping[str, object]
     data: Mapping[str, object]
     execution: Mapping[str, str]
-    loss_scale: Mapping[str, float]
+    loss_scale: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> json_text.Object:
         """Returns the content of the file, with tuples as lists."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
-
-
-def prefix_of(output_dir: str, step: int) -> str:
-    """Names the checkpoint of a step."""
-    return os.path.join(output_dir, f"{_NAME}-{step}")
-
-
-def step_of(prefix: str) -> int:
-    """Returns the step in a checkpoint's name, 0 if there is none."""
-    match = re.search(r"-(\d+)$", prefix)
-    return int(match.group(1)) if match else 0
-
-
-def latest(output_dir: str) -> str | None:
-    """Finds the checkpoint from which a run in this folder resumes.
-
-    Returns:
-        The prefix named in the folder's `checkpoint` file, else that of the
-        highest step, else None.
-    """
-    location = checkpoint_files.in_folder(output_dir)
-    return location.path if location and location.is_latest else None
-
-
-def newest_first(output_dir: str) -> list[str]:
-    """Lists the checkpoint to resume from, then those of earlier steps."""
-    newest = latest(output_dir)
-    if newest is None:
-        return []
-    before = [s for s in saved_steps(output_dir) if s < step_of(newest)]
-    return [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
 
 
 def save(
@@ -106,10 +74,10 @@ def save(
     Returns:
         The checkpoint's prefix.
     """
-    prefix = prefix_of(output_dir, step)
+    prefix = checkpoint_files.prefix_of(output_dir, step)
     # The variables themselves: copies would need as much memory again.
     tensors = {**variables, "global_step": np.int64(step)}
-    writing.write_json(f"{prefix}.state.json", dict(state))
+    writing.write_json(f"{prefix}{_STATE_SUFFIX}", dict(state))
     try:
         checkpoints.save(prefix, tensors)
     except BaseException:
@@ -118,7 +86,11 @@ def save(
         raise
     # Checkpoints of later steps exist if the user made an earlier one the
     # latest: they are neither counted nor removed.
-    steps = [saved for saved in saved_steps(output_dir) if saved <= step]
+    steps = [
+        saved
+        for saved in checkpoint_files.saved_steps(output_dir)
+        if saved <= step
+    ]
     kept = [
         saved
         for saved in steps
@@ -126,14 +98,16 @@ def save(
         or saved in steps[-keep:]
         or (keep_every and saved % keep_every == 0)
     ]
-    with writing.whole_file(os.path.join(output_dir, "checkpoint")) as file:
-        file.write(f'model_checkpoint_path: "{_NAME}-{step}"\n')
+    path = os.path.join(output_dir, checkpoint_files.STATE)
+    name = checkpoint_files.RUN_NAME
+    with writing.whole_file(path) as file:
+        file.write(f'model_checkpoint_path: "{name}-{step}"\n')
         for other in kept:
-            file.write(f'all_model_checkpoint_paths: "{_NAME}-{other}"\n')
+            file.write(f'all_model_checkpoint_paths: "{name}-{other}"\n')
     for old in set(steps) - set(kept):
-        _remove(prefix_of(output_dir, old))
+        _remove(checkpoint_files.prefix_of(output_dir, old))
     # Incomplete files of a killed run: this run has locked the folder.
-    for path in paths.matching(output_dir, f".{_NAME}-*.partial*"):
+    for path in paths.matching(output_dir, f".{name}-*.partial*"):
         paths.remove(path)
     return prefix
 
@@ -149,23 +123,23 @@ def weights(model: keras.Model) -> dict[str, tf.Variable]:
 def load_step(prefix: str) -> int:
     """Reads the number of completed steps from the checkpoint."""
     step = checkpoints.step_of(release_format.Reader(prefix))
-    return step_of(prefix) if step is None else step
+    return checkpoint_files.step_of(prefix) if step is None else step
 
 
 def load_state(prefix: str) -> json_text.Object | None:
     """Reads the state file of a checkpoint; None if there is none."""
-    path = f"{prefix}.state.json"
+    path = f"{prefix}{_STATE_SUFFIX}"
     return json_text.read_object(path) if paths.exists(path) else None
 
 
-def latest_state(output_dir: str) -> json_text.Object:
-    """Reads the state of the checkpoint to resume; empty if there is none.
+def execution_of(run: folder_lib.ModelFolder) -> Mapping[str, str]:
+    """Reads how the steps of the run to resume were executed, if it says so.
 
     `resume` reports a file that is damaged.
     """
-    prefix = latest(output_dir)
-    with contextlib.suppress(ValueError):
-        return (load_state(prefix) if prefix else None) or {}
+    for prefix in run.of_training[:1]:
+        with contextlib.suppress(ValueError):
+            return (load_state(prefix) or {}).get("execution", {})
     return {}
 
 
@@ -188,12 +162,14 @@ class Resumed(NamedTuple):
 
 
 def resume(
-    output_dir: str, model: keras.Model, slots: Mapping[str, tf.Variable]
+    run: folder_lib.ModelFolder,
+    model: keras.Model,
+    slots: Mapping[str, tf.Variable],
 ) -> Resumed | None:
-    """Loads the latest checkpoint of a folder; if damaged, the one before.
+    """Loads the latest checkpoint of a run; if damaged, the one before.
 
     Args:
-        output_dir: the run's folder.
+        run: the folder of the run.
         model: receives the weights.
         slots: the optimizer's moments by release name, which are filled.
 
@@ -204,7 +180,7 @@ def resume(
         OSError, ValueError: none of the checkpoints can be read.
     """
     faults = []
-    for prefix in newest_first(output_dir):
+    for prefix in run.of_training:
         try:
             state = load_state(prefix)
             source = release_format.Reader(prefix)
@@ -214,7 +190,9 @@ def resume(
             logging.warning("%s cannot be read: %s", prefix, error)
             faults.append(error)
             continue
-        step = step_of(prefix) if report.step is None else report.step
+        step = report.step
+        if step is None:
+            step = checkpoint_files.step_of(prefix)
         logging.info("Resumed from %s at step %d.", prefix, step)
         return Resumed(prefix, step, state)
     if faults:
@@ -222,9 +200,7 @@ def resume(
     return None
 
 
-def check_same_run(
-    resumed: Resumed, now: RunState, result_flags: Collection[str]
-) -> Mapping[str, float]:
+def check_same_run(resumed: Resumed, now: RunState) -> Mapping[str, float]:
     """Compares the run that saved a checkpoint with the one that resumes it.
 
     A difference that makes the checkpoint unusable is an error; the others are
@@ -233,7 +209,6 @@ def check_same_run(
     Args:
         resumed: the checkpoint.
         now: the state of this run.
-        result_flags: the flags that change the trained weights.
 
     Returns:
         The loss scale that was saved, in the form of `RunState`.
@@ -251,8 +226,8 @@ def check_same_run(
             "--output_dir. To start from these weights, pass them as "
             "--init_checkpoint with another --output_dir."
         )
-    before = _compared(saved, result_flags)
-    differing = messages.changes(before, _compared(now.as_json(), result_flags))
+    before, after = _compared(saved), _compared(now.as_json())
+    differing = messages.changes(before, after)
     if differing:
         logging.warning(
             "Resuming from %s with other settings: %s. The result will not be "
@@ -263,39 +238,12 @@ def check_same_run(
     return saved["loss_scale"]
 
 
-def _compared(
-    state: json_text.Object, result_flags: Collection[str]
-) -> dict[str, object]:
+def _compared(state: json_text.Object) -> dict[str, object]:
     """Returns the values of a state on which the result depends, by name."""
-    flags = {
-        name: value
-        for name, value in state.get("flags", {}).items()
-        if name in result_flags
-    }
+    flags = dict(state.get("flags", {}))
     # It tells more than the flag, which may be "auto".
     flags.pop("jit_compile", None)
     return {**flags, **state.get("execution", {}), **state.get("data", {})}
-
-
-def to_evaluate(output_dir: str, *, uses_best: bool) -> str | None:
-    """Returns the checkpoint of a run to evaluate; None if there is none.
-
-    Args:
-        output_dir: the run's folder.
-        uses_best: whether it is the best one, otherwise the latest.
-
-    Raises:
-        ValueError: there is no best one.
-    """
-    if not uses_best:
-        return latest(output_dir)
-    prefix = latest(best_folder(output_dir))
-    if prefix is None:
-        raise ValueError(
-            f"{output_dir} has no best checkpoint. Training keeps one if it "
-            "evaluates (--eval_every_epoch, --eval_every_steps)."
-        )
-    return prefix
 
 
 def load_slots(
@@ -317,14 +265,6 @@ def load_slots(
             len(slots),
             messages.names(missing),
         )
-
-
-def saved_steps(output_dir: str) -> list[int]:
-    """Lists the steps of the checkpoints in a folder, in order."""
-    if not tf.io.gfile.isdir(output_dir):
-        return []
-    matches = map(_SAVED.fullmatch, tf.io.gfile.listdir(output_dir))
-    return sorted(int(match[1]) for match in matches if match)
 
 
 def _remove(prefix: str) -> None:
@@ -387,9 +327,9 @@ def remove_best(output_dir: str, *, after: int = 0) -> None:
             record.step,
         )
     paths.remove(os.path.join(folder, run_files.BEST_RECORD))
-    paths.remove(os.path.join(folder, "checkpoint"))
-    for step in saved_steps(folder):
-        _remove(prefix_of(folder, step))
+    paths.remove(os.path.join(folder, checkpoint_files.STATE))
+    for step in checkpoint_files.saved_steps(folder):
+        _remove(checkpoint_files.prefix_of(folder, step))
 
 
 class BestCheckpoint:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from models import description as description_lib
+from models import describing
 from models import folder as folder_lib
 from training import input_pipeline, objectives, steps, workers
 from training import options as training_options
@@ -63,10 +63,11 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
 
     Args:
         strategy: holds the variables.
+        model: the description and the sizes of the model.
         start_model: the weights of `--init_checkpoint`, if it is given.
 
     Attributes:
-        strategy, start_model: these.
+        strategy, model, start_model: these.
         communicator: connects the workers.
         trainer: the compiled steps, once a run has trained.
         records: the training data, if there is a run that trains.
@@ -93,9 +94,11 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
+        model: describing.PlannedModel,
         start_model: folder_lib.ModelFolder | None,
     ):
-        self.strategy, self.start_model = strategy, start_model
+        self.strategy, self.model = strategy, model
+        self.start_model = start_model
         self.communicator = workers.Communicator(strategy)
         self.trainer: steps.Trainer | None = None
         self._objective: Objective | None = None
@@ -103,15 +106,6 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     @abc.abstractmethod
     def make_objective(self) -> Objective:
         """Creates the model with new weights, and its losses."""
-
-    @abc.abstractmethod
-    def describe(self, options: Options) -> description_lib.Description:
-        """Describes the model; the chief writes it into the run's folder.
-
-        Raises:
-            ValueError: the folder has another model, or `--init_checkpoint`
-                does not fit.
-        """
 
     @abc.abstractmethod
     def length(self, options: Options) -> Length:
@@ -127,12 +121,12 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
 
     @abc.abstractmethod
     def write_results(
-        self, options: Options, step: int, metrics: Mapping[str, float] | None
+        self, output_dir: str, step: int, metrics: Mapping[str, float] | None
     ) -> Mapping[str, float]:
         """Answers `splits` at the end of a run; the chief writes the files.
 
         Args:
-            options: of the run.
+            output_dir: of the run.
             step: the number of steps of the current weights.
             metrics: the result of `evaluate` for them, if it is known.
 

@@ -3,20 +3,21 @@
 TensorFlow is imported after the checks, so that errors appear at once.
 """
 
+import dataclasses
 import functools
+import os
 from collections.abc import Mapping
 
 from absl import logging
 
 from commands import flags, program
 from files import writing
-from modeling import config as config_lib
-from models import command_models, compatibility, following
+from models import command_models, describing, following
 from models import description as description_lib
+from models import folder as folder_lib
 from tasks import task as task_lib
-from training import failures, run_record, trials
+from training import failures, run_record, sidecars, trials
 from training import options as training_options
-from vocab import tokenization
 
 _Options = training_options.FineTuningOptions
 
@@ -50,26 +51,47 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    options, models = _follow_models(task_class.kind, trials.best_of(options))
-    tokenizer = tokenization.open_tokenizer(options)
-    config = _read_config(options, tokenizer.vocab_size)
-    writing.check_folder(options.output_dir)
-    _check_text(options, models)
-    # The labels of a model that is not trained are known.
-    task = task_class(
-        options, tokenizer, None if options.do_train else models.answering
+    planned, best_trial = trials.plan(options), trials.find_best(options)
+    models = command_models.CommandModels.open(
+        options.output_dir,
+        options.init_checkpoint,
+        trial_folders=[
+            os.path.join(options.output_dir, name) for name in planned
+        ],
+        best_trial=best_trial,
+        uses_best=options.use_best_checkpoint,
     )
+    model = models.origin if options.do_train else models.answering
+    options = following.complete(
+        dataclasses.replace(options, output_dir=models.run.path),
+        model,
+        flags.given(),
+        is_training=options.do_train,
+        task=task_class.kind,
+    )
+    config, tokenizer = command_models.read_files(options)
+    config.check_length(options.max_seq_length)
+    config.check_frozen_layers(options.freeze_layers)
+    writing.check_folder(options.output_dir)
+    # The labels of a model that is not trained are known.
+    task = task_class(options, tokenizer, None if options.do_train else model)
+    planned_model = describing.PlannedModel(
+        config=config,
+        description=_describe(task),
+        vocab_file=options.vocab_file,
+    )
+    models.check_start(planned_model, is_training=options.do_train)
     models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
     from training import run as run_lib
     from training import task_experiment
 
     # The trials share the records and the compiled network.
-    experiment = task_experiment.TaskExperiment(task, config, models.start)
-    planned = trials.plan(options)
-    if len(planned) == 1:
-        (alone,) = planned.values()
-        run_lib.run(experiment, alone)
+    experiment = task_experiment.TaskExperiment(
+        task, planned_model, models.start
+    )
+    if not planned:
+        run_lib.run(experiment, options, models.run)
         return
     # Each trial has test scores if there are labels; else the best one answers.
     only_best_predicts = options.do_predict and not any(
@@ -78,9 +100,14 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     if only_best_predicts:
         experiment.splits = (task_lib.EVAL,)
     results: dict[str, Mapping[str, float]] = {}
-    for name, trial in planned.items():
+    for (name, differing), folder in zip(
+        planned.items(), models.trials, strict=True
+    ):
+        trial = dataclasses.replace(
+            options, output_dir=folder.path, **differing
+        )
         try:
-            results[name] = run_lib.run(experiment, trial)
+            results[name] = run_lib.run(experiment, trial, folder)
         except failures.FailedRunError as error:
             if not results and name == [*planned][-1]:
                 raise
@@ -88,64 +115,28 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     best = trials.summarize(task, planned, results)
     if only_best_predicts:
         experiment.splits = (task_lib.PREDICT,)
-        run_lib.evaluate(experiment, best)
+        path = os.path.join(options.output_dir, best)
+        folder = folder_lib.ModelFolder.open(path, is_folder=True)
+        run_lib.evaluate(experiment, folder)
 
 
-def _follow_models(
-    kind: str, options: _Options
-) -> tuple[_Options, command_models.CommandModels]:
-    """Opens the models of a command; flags that are not given follow them.
-
-    Args:
-        kind: of the task.
-        options: the flags of the script.
-    """
-    planned = trials.plan(options).values()
-    models = command_models.CommandModels.open(
-        options.output_dir,
-        options.init_checkpoint,
-        trial_folders=[trial.output_dir for trial in planned],
-        uses_best=options.use_best_checkpoint,
-    )
-    model = models.origin if options.do_train else models.answering
-    # Only the text that it reads matters of a model of another task.
-    is_another = model is not None and model.description.task not in (
-        None,
-        kind,
-    )
-    options = following.complete(
-        options,
-        model,
-        flags.given(),
-        is_training=options.do_train or is_another,
-    )
-    return options, models
-
-
-def _read_config(options: _Options, vocab_size: int) -> config_lib.BertConfig:
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    config.check_length(options.max_seq_length)
-    config.check_vocabulary(vocab_size, options.vocab_file)
-    if options.freeze_layers > config.num_hidden_layers:
-        raise ValueError(
-            f"--freeze_layers must be at most {config.num_hidden_layers}, the "
-            f"number of layers of the model; got {options.freeze_layers}."
-        )
-    return config
-
-
-def _check_text(
-    options: _Options, models: command_models.CommandModels
-) -> None:
-    """Compares casing and vocabulary early; each trial compares the rest."""
-    start = models.start
-    if start is None or models.run.is_latest:
-        return
-    compatibility.check_text(
-        start,
-        options.vocab_file,
-        description_lib.Description(
-            do_lower_case=options.do_lower_case,
-            strip_accents=options.strips_accents,
-        ),
+def _describe(task: task_lib.Task) -> description_lib.Description:
+    """Describes the model of a task, for its `task.json`."""
+    options: _Options = task.options
+    description = task.description
+    flags_of_task = {
+        name: value
+        for name, value in flags.of_model(options).items()
+        if not description_lib.is_entry(name)
+    }
+    return dataclasses.replace(
+        description,
+        task=task.kind,
+        more={**flags_of_task, **description.more},
+        vocab_sha256=sidecars.vocab_sha256(task.tokenizer.vocab),
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strips_accents,
+        max_seq_length=options.max_seq_length,
+        attention=training_options.ATTENTIONS[options.is_causal],
+        bilstm_head=getattr(options, "bilstm_head", False),
     )

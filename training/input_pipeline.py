@@ -9,15 +9,14 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from modeling import packing
 from training import (
     dynamic_masking,
-    objectives,
+    padding,
     record_checks,
     record_files,
     record_order,
@@ -111,44 +110,16 @@ class RecordSource:
                 None without dynamic masking.
         """
         batch = records.parse(serialized, self.features, names)
-        self._check_ids(batch, names)
+        record_checks.check_batch(batch, self.limits(), names)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
         if self.packed_length:
-            return self._packed(batch)
-        if not self.lengths_to_pad_to:
-            return batch
-        return _without_shared_padding(batch, self.lengths_to_pad_to)
-
-    def _check_ids(
-        self, batch: Mapping[str, tf.Tensor], names: tf.Tensor
-    ) -> None:
-        limits = self.limits()
-        present = [name for name in limits if name in batch]
-
-        def check(names: np.ndarray, *ids: np.ndarray) -> None:
-            record_checks.check_ids(
-                dict(zip(present, ids, strict=True)),
-                limits,
-                [name.decode() for name in names],
+            return padding.in_shared_rows(
+                batch, self.packed_length, self.num_parts, self.packed_rows
             )
-
-        tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
-
-    def _packed(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Truncates `[B, ..., T]` features; adds the rows that pack them."""
-        batch = _truncated(batch, self.packed_length)
-        mask = batch["input_mask"]
-        lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
-        rows = tf.numpy_function(
-            lambda lengths: packing.pack(
-                lengths, mask.shape[-1], self.num_parts, self.packed_rows
-            ),
-            [lengths],
-            tf.int32,
-        )
-        rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
-        return {**batch, objectives.PACKED: rows}
+        if self.lengths_to_pad_to:
+            return padding.without_shared(batch, self.lengths_to_pad_to)
+        return batch
 
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64.
@@ -285,7 +256,7 @@ def training_batches(
     sampled = source.sequence_lengths(
         batches.order.batch(0, num_steps * batches.batch_size)
     )
-    packed_rows = packing.row_counts(
+    packed_rows = padding.row_counts(
         np.split(sampled, num_steps * num_replicas),
         row_length,
         source.num_parts,
@@ -472,21 +443,3 @@ def _dataset(
         .prefetch(_PREFETCHED_BATCHES)
         .with_options(options)
     )
-
-
-def _without_shared_padding(
-    batch: Mapping[str, tf.Tensor], lengths: Sequence[int]
-) -> dict[str, tf.Tensor]:
-    """Truncates `[B, ..., T]` features to the longest row, rounded up."""
-    longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
-    (place,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
-    return _truncated(batch, tf.constant(lengths)[place])
-
-
-def _truncated(
-    batch: Mapping[str, tf.Tensor], length: tf.Tensor | int
-) -> dict[str, tf.Tensor]:
-    return {
-        name: value[..., :length] if name in records.SEQUENCES else value
-        for name, value in batch.items()
-    }

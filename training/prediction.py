@@ -12,10 +12,10 @@ import tensorflow as tf
 from absl import logging
 
 from files import processes, progress
-from modeling import bert, compilation, packing
+from modeling import bert, compilation
 from modeling import layers as layers_lib
 from tasks import task
-from training import devices, input_pipeline, objectives
+from training import devices, input_pipeline, objectives, padding
 
 # Compiling more lengths takes more time than it saves.
 _MAX_LENGTHS = 16
@@ -204,7 +204,7 @@ def longest_first(
         # Every length is compiled; with fewer, batches have more padding. Both
         # together cost least near the root of the number of batches.
         most = math.ceil(min(len(longest) ** 0.5, _MAX_LENGTHS))
-        chosen = packing.padded_sizes(longest, most)
+        chosen = padding.padded_sizes(longest, most)
     return dataclasses.replace(source, lengths_to_pad_to=chosen), order
 
 

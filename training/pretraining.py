@@ -60,15 +60,17 @@ class PretrainingExperiment(
         config: config_lib.BertConfig,
         start_model: folder_lib.ModelFolder | None = None,
     ):
-        super().__init__(devices.prepare(options), start_model)
+        strategy = devices.prepare(options)
         self.records, self._held_out = pretraining_data.open_records(
             options, config
         )
+        model = describe(options, config, self.records.files.paths[0])
+        super().__init__(strategy, model, start_model)
         input_pipeline.check_batch_size(
             options, self.strategy.num_replicas_in_sync
         )
         self.row_length = options.max_seq_length
-        self._config, self._objective_name = config, options.objective
+        self._objective_name = options.objective
         self._evaluator: steps.Evaluator | None = None
         self._eval_batch_size = options.eval_batch_size
         self._max_eval_steps = options.max_eval_steps
@@ -78,17 +80,9 @@ class PretrainingExperiment(
 
     def make_objective(self) -> objectives.Pretraining:
         model = heads.BertForPreTraining(
-            self._config, objective=self._objective_name
+            self.model.config, objective=self._objective_name
         )
         return objectives.Pretraining(model, self._objective_name)
-
-    def describe(self, options: _Options) -> description_lib.Description:
-        return describe(
-            options,
-            self._config,
-            self.records.files.paths[0],
-            self.start_model,
-        )
 
     def length(self, options: _Options) -> experiment.Length:
         return experiment.Length(
@@ -113,11 +107,11 @@ class PretrainingExperiment(
         )
 
     def write_results(
-        self, options: _Options, step: int, metrics: Mapping[str, float] | None
+        self, output_dir: str, step: int, metrics: Mapping[str, float] | None
     ) -> Mapping[str, float]:
         results = {**(metrics or self.evaluate()), "global_step": step}
         if workers.is_chief():
-            path = os.path.join(options.output_dir, "eval_results.txt")
+            path = os.path.join(output_dir, "eval_results.txt")
             run_files.write_results(path, results)
         return results
 
@@ -126,19 +120,13 @@ def describe(
     options: _Options,
     config: config_lib.BertConfig,
     record_file: str,
-    start: folder_lib.ModelFolder | None = None,
-) -> description_lib.Description:
-    """Describes the model; the chief writes it into the run's folder.
+) -> describing.PlannedModel:
+    """Describes the model of a run.
 
     Args:
         options: the flags of the run.
         config: of the model.
         record_file: its sidecar has the vocabulary and the casing.
-        start: the weights of `--init_checkpoint`, if it is given.
-
-    Raises:
-        ValueError: the folder has a checkpoint of another model, or the
-            records do not fit `start`.
     """
     description = description_lib.Description(
         task=description_lib.PRETRAINING,
@@ -158,27 +146,13 @@ def describe(
             do_lower_case=made_with.do_lower_case,
             strip_accents=strip_accents,
         )
-    if not workers.is_chief():
-        return description
     vocab_file, problem = _vocab_file(made_with)
-    describing.describe(
-        folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
-        describing.PlannedModel(
-            config=config, description=description, vocab_file=vocab_file
-        ),
-        is_training=options.do_train,
-        start=start,
+    return describing.PlannedModel(
+        config=config,
+        description=description,
+        vocab_file=vocab_file,
+        lacks_vocabulary=problem,
     )
-    target = os.path.join(options.output_dir, run_files.VOCABULARY)
-    if problem and options.do_train and not paths.exists(target):
-        logging.warning(
-            "%s has no vocabulary, because %s. Copy the vocabulary to %s: the "
-            "programs that use this model need it.",
-            options.output_dir,
-            problem,
-            target,
-        )
-    return description
 
 
 def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:

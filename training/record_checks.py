@@ -74,6 +74,30 @@ def check_files(
     return next(iter(stored))
 
 
+def check_batch(
+    batch: Mapping[str, tf.Tensor],
+    limits: Mapping[str, int],
+    names: tf.Tensor,
+) -> None:
+    """Checks the ids of a batch of tensors when it is read; see `check_ids`.
+
+    Args:
+        batch: for each feature `[B, ...]`.
+        limits: for features of ids the number that they must be below.
+        names: `[B]` string, of the records.
+    """
+    present = [name for name in limits if name in batch]
+
+    def check(names: np.ndarray, *ids: np.ndarray) -> None:
+        check_ids(
+            dict(zip(present, ids, strict=True)),
+            limits,
+            [name.decode() for name in names],
+        )
+
+    tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
+
+
 def check_ids(
     batch: Mapping[str, np.ndarray],
     limits: Mapping[str, int],

@@ -9,7 +9,8 @@ from absl import logging
 
 from commands import flags
 from modeling import compilation
-from models import description as description_lib
+from models import describing
+from models import folder as folder_lib
 from training import (
     checkpointing,
     devices,
@@ -35,13 +36,16 @@ _EVALUATION = (
 
 @input_pipeline.reading_errors()
 def run(
-    experiment: Experiment[Options, Objective], options: Options
+    experiment: Experiment[Options, Objective],
+    options: Options,
+    folder: folder_lib.ModelFolder,
 ) -> Mapping[str, float]:
     """Trains and evaluates a model.
 
     Args:
         experiment: the model, its data and its evaluation.
         options: the flags of the run.
+        folder: their `output_dir`.
 
     Returns:
         The contents of the result files; empty without an evaluation.
@@ -51,50 +55,62 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    description = experiment.describe(options)
+    if workers.is_chief():
+        describing.describe(
+            folder, experiment.model, is_training=options.do_train
+        )
     experiment.communicator.barrier()
     devices.set_seed(options.random_seed)
     objective = experiment.start()
     if options.do_train:
-        step, metrics = train(experiment, objective, options, description)
+        step, metrics = train(experiment, objective, options, folder)
         # The current weights are those of the last step.
         if experiment.splits and not experiment.uses_best:
-            return _write_results(experiment, options, step, metrics)
-    return evaluate(experiment, options) if experiment.splits else {}
+            return _write_results(experiment, folder.path, step, metrics)
+    return evaluate(experiment, folder) if experiment.splits else {}
 
 
 @input_pipeline.reading_errors()
 def evaluate(
-    experiment: Experiment[Options, Objective], options: Options
+    experiment: Experiment[Options, Objective], folder: folder_lib.ModelFolder
 ) -> Mapping[str, float]:
     """Evaluates the best or latest checkpoint, or else `--init_checkpoint`.
 
     Args:
         experiment: the model and its evaluation; a run has started.
-        options: the flags of the run.
+        folder: of the run, opened after its training.
 
     Returns:
         The contents of the result files.
+
+    Raises:
+        ValueError: there is no checkpoint.
     """
-    prefix = checkpointing.to_evaluate(
-        options.output_dir, uses_best=experiment.uses_best
-    )
+    trained = folder
+    if experiment.uses_best:
+        trained = folder.open_best()
+        if not trained.is_latest:
+            raise ValueError(
+                f"{folder.path} has no best checkpoint. Training keeps one if "
+                "it evaluates (--eval_every_epoch, --eval_every_steps)."
+            )
+    prefix = trained.checkpoint if trained.is_latest else None
     path = prefix or experiment.needed_start.find_checkpoint()
     with experiment.strategy.scope():
         warm_start.load_for_evaluation(experiment.objective.model, path)
     # As released: 0 for `--init_checkpoint`.
     step = checkpointing.load_step(prefix) if prefix else 0
-    return _write_results(experiment, options, step, None)
+    return _write_results(experiment, folder.path, step, None)
 
 
 def _write_results(
     experiment: Experiment[Options, Objective],
-    options: Options,
+    output_dir: str,
     step: int,
     metrics: Mapping[str, float] | None,
 ) -> Mapping[str, float]:
     with _memory_advice(*_EVALUATION):
-        results = experiment.write_results(options, step, metrics)
+        results = experiment.write_results(output_dir, step, metrics)
     # The other workers may read what the chief has written.
     experiment.communicator.barrier()
     return results
@@ -104,7 +120,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
     experiment: Experiment[Options, Objective],
     objective: Objective,
     options: Options,
-    description: description_lib.Description,
+    folder: folder_lib.ModelFolder,
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains to the end of the run, or until the metric stops improving.
 
@@ -115,14 +131,14 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         experiment: the model, its data and its evaluation.
         objective: the model, with new weights, and its losses.
         options: the flags of the run.
-        description: of the model.
+        folder: their `output_dir`.
 
     Returns:
         The number of completed steps; the held-out metrics after the last one,
         if they were computed.
     """
     strategy, communicator = experiment.strategy, experiment.communicator
-    output_dir, is_chief = options.output_dir, workers.is_chief()
+    output_dir, is_chief = folder.path, workers.is_chief()
 
     # ------------------------------------------------------------------- Data
     # The batch of a step is a function of the seed and the step.
@@ -147,19 +163,12 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         strategy,
         options.jit_compile,
         num_train_steps=length.num_train_steps * options.num_similar_runs,
-        saved=checkpointing.latest_state(output_dir).get("execution"),
+        saved=checkpointing.execution_of(folder),
     )
-    trainer = experiment.trainer
-    if trainer is None or trainer.mode != mode:
-        trainer = experiment.trainer = _make_trainer(
-            experiment, objective, options, mode
-        )
-    trainer.reset()
-
-    # ------------- Start: the folder's checkpoint, other weights, or new ones
+    # A run that resumes is compared with this.
     state = checkpointing.RunState(
         flags={
-            **dataclasses.asdict(options),
+            **flags.changing_result(options),
             "precision": devices.precision_in_use(),
         },
         data={
@@ -169,9 +178,16 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             "num_replicas": strategy.num_replicas_in_sync,
         },
         execution=devices.saved_execution(strategy, mode),
-        loss_scale=trainer.loss_scale.state(),
     )
-    step = _start(trainer, experiment, options, state, description)
+    trainer = experiment.trainer
+    if trainer is None or trainer.mode != mode:
+        trainer = experiment.trainer = _make_trainer(
+            experiment, objective, options, mode
+        )
+    trainer.reset()
+
+    # ------------- Start: the folder's checkpoint, other weights, or new ones
+    step = _start(trainer, experiment, folder, state)
     if step > length.num_train_steps:
         logging.warning(
             "The results are those of step %d, which an earlier run in this "
@@ -292,9 +308,8 @@ def train(  # noqa: PLR0915 - A run reads straight down.
 def _start(
     trainer: steps.Trainer,
     experiment: Experiment[Options, Objective],
-    options: Options,
+    folder: folder_lib.ModelFolder,
     state: checkpointing.RunState,
-    description: description_lib.Description,
 ) -> int:
     """Loads the weights, moments and step of a run.
 
@@ -303,9 +318,8 @@ def _start(
     Args:
         trainer: its model has new weights.
         experiment: names the variables that other weights may lack.
-        options: the flags of the run.
+        folder: of the run.
         state: of this run, to compare with that of the checkpoint.
-        description: of the model.
 
     Returns:
         The number of completed steps.
@@ -313,24 +327,20 @@ def _start(
     model = trainer.objective.model
     start = experiment.start_model
     with trainer.strategy.scope():
-        resumed = checkpointing.resume(
-            options.output_dir, model, trainer.optimizer.slots()
-        )
+        resumed = checkpointing.resume(folder, model, trainer.optimizer.slots())
         if resumed is None and start:
             warm_start.load(
                 model,
                 start.find_checkpoint(),
                 new=experiment.new_variables,
                 origin=start.description,
-                target=description,
+                target=experiment.model.description,
             )
     if resumed is None:
         if not start:
             experiment.log_new_weights()
         return 0
-    loss_scale = checkpointing.check_same_run(
-        resumed, state, flags.changing_result(type(options))
-    )
+    loss_scale = checkpointing.check_same_run(resumed, state)
     trainer.loss_scale.restore(loss_scale)
     if start:
         logging.info("--init_checkpoint is not read when a run resumes.")

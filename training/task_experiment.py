@@ -7,11 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from commands import flags
 from files import run_files
-from modeling import config as config_lib
 from models import describing
-from models import description as description_lib
 from models import folder as folder_lib
 from tasks import task as task_lib
 from training import (
@@ -21,7 +18,6 @@ from training import (
     input_pipeline,
     objectives,
     prediction,
-    sidecars,
     task_records,
     workers,
 )
@@ -35,7 +31,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
 
     Args:
         task: the task; its options are those that the runs of a grid share.
-        config: the configuration of the model.
+        model: the description and the sizes of the model.
         start_model: the weights of `--init_checkpoint`, if it is given.
 
     Raises:
@@ -49,17 +45,17 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
     def __init__(
         self,
         task: task_lib.Task,
-        config: config_lib.BertConfig,
+        model: describing.PlannedModel,
         start_model: folder_lib.ModelFolder | None = None,
     ):
         options: _Options = task.options
-        super().__init__(devices.prepare(options), start_model)
+        super().__init__(devices.prepare(options), model, start_model)
         for setting in options.grid:
             input_pipeline.check_batch_size(
                 dataclasses.replace(options, **setting),
                 self.strategy.num_replicas_in_sync,
             )
-        self._task, self._config = task, config
+        self._task = task
         self.metric = task.metric
         self.num_frozen_layers = options.freeze_layers
         self.uses_best = options.use_best_checkpoint
@@ -79,34 +75,8 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
             (self._train_data,) = self.data[task_lib.TRAIN]
             self.records = self._train_data.source
 
-    def describe(self, options: _Options) -> description_lib.Description:
-        description = self._task.description
-        description = dataclasses.replace(
-            description,
-            task=self._task.kind,
-            more={**_flags_of_task(options), **description.more},
-            vocab_sha256=sidecars.vocab_sha256(self._task.tokenizer.vocab),
-            do_lower_case=options.do_lower_case,
-            strip_accents=options.strips_accents,
-            max_seq_length=options.max_seq_length,
-            attention=training_options.ATTENTIONS[options.is_causal],
-            bilstm_head=getattr(options, "bilstm_head", False),
-        )
-        if workers.is_chief():
-            describing.describe(
-                folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
-                describing.PlannedModel(
-                    config=self._config,
-                    description=description,
-                    vocab_file=options.vocab_file,
-                ),
-                is_training=options.do_train,
-                start=self.start_model,
-            )
-        return description
-
     def make_objective(self) -> objectives.FineTuning:
-        return self._task.make_objective(self._config)
+        return self._task.make_objective(self.model.config)
 
     def log_new_weights(self) -> None:
         logging.warning(
@@ -135,7 +105,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
         return self._task.metrics(held_out, self._answer(held_out))
 
     def write_results(
-        self, options: _Options, step: int, metrics: object
+        self, output_dir: str, step: int, metrics: object
     ) -> dict[str, float]:
         """Writes the answers and results of `splits`."""
         results: dict[str, float] = {}
@@ -148,15 +118,13 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
                 if name not in answers:
                     answers[name] = self._answer(data)
                 if workers.is_chief():
-                    self._task.write_answers(
-                        data, answers[name], options.output_dir
-                    )
+                    self._task.write_answers(data, answers[name], output_dir)
                 if data.data_set.has_labels:
                     scores |= self._task.results(data, answers[name])
             if scores and workers.is_chief():
                 name = f"{task_lib.RESULTS_PREFIX[split]}_results.txt"
                 run_files.write_results(
-                    os.path.join(options.output_dir, name),
+                    os.path.join(output_dir, name),
                     {**scores, "global_step": step},
                 )
             results |= scores
@@ -195,15 +163,6 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
                     "a lower learning rate."
                 )
         return self._task.decode(data, outputs)
-
-
-def _flags_of_task(options: _Options) -> dict[str, object]:
-    """Returns the flags of a model that only its own task has, by name."""
-    return {
-        name: value
-        for name, value in flags.of_model(options).items()
-        if not description_lib.is_entry(name)
-    }
 
 
 def count_steps(num_examples: int, options: _Options) -> int:

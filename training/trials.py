@@ -4,7 +4,6 @@ Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
 of several random restarts, on the development set.
 """
 
-import dataclasses
 import itertools
 import os
 import statistics
@@ -13,42 +12,38 @@ from collections.abc import Mapping
 from absl import logging
 
 from files import json_text, paths, run_files, writing
-from modeling import checkpoint_files
 from tasks import task as task_lib
 from training import options as training_options
 from training import workers
 
 _Options = training_options.FineTuningOptions
-# Options of each trial, by the name of its folder.
-_Trials = Mapping[str, _Options]
+# The flags in which each trial differs, by the name of its folder.
+_Trials = Mapping[str, json_text.Object]
 _Results = Mapping[str, Mapping[str, float]]
 
 
-def plan(options: _Options) -> dict[str, _Options]:
-    """Lists the runs of an experiment: one for each setting and seed.
+def plan(options: _Options) -> dict[str, json_text.Object]:
+    """Lists the trials of an experiment: one for each setting and seed.
 
     All settings have the same seeds.
 
     Returns:
-        The options of each run by its name: "" for a single run, which writes
-        to the output folder itself. Several write to folders of these names in
-        it, which state the setting, so that a larger grid finds its part again.
+        The flags in which each trial differs, by the name of its folder in the
+        output folder; none for a single run. The name states them, so that a
+        larger grid finds its part again.
     """
-    planned = {}
+    if not options.has_several_runs:
+        return {}
     seeds = range(options.random_seed, options.random_seed + options.num_trials)
-    for setting, seed in itertools.product(options.grid, seeds):
-        trial = dataclasses.replace(options, random_seed=seed, **setting)
-        name = ""
-        if options.has_several_runs:
-            name = (
-                f"trial-lr{_short(trial.learning_rate)}"
-                f"-bs{trial.train_batch_size}"
-                f"-ep{_short(trial.num_train_epochs)}-seed{seed}"
-            )
-            folder = os.path.join(options.output_dir, name)
-            trial = dataclasses.replace(trial, output_dir=folder)
-        planned[name] = trial
-    return planned
+    epochs = _short(options.num_train_epochs)
+    return {
+        f"trial-lr{_short(setting['learning_rate'])}"
+        f"-bs{setting['train_batch_size']}-ep{epochs}-seed{seed}": {
+            "random_seed": seed,
+            **setting,
+        }
+        for setting, seed in itertools.product(options.grid, seeds)
+    }
 
 
 def _short(value: float) -> str:
@@ -56,14 +51,12 @@ def _short(value: float) -> str:
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
-def summarize(
-    task: task_lib.Task, planned: _Trials, results: _Results
-) -> _Options:
-    """Writes trials.json and logs a table; returns the best trial's options.
+def summarize(task: task_lib.Task, planned: _Trials, results: _Results) -> str:
+    """Writes trials.json and logs a table; returns the name of the best trial.
 
     Args:
         task: its metric compares the trials.
-        planned: the options of all trials.
+        planned: all trials, see `plan`.
         results: of the trials that did not fail, at least one.
     """
     metric = task_lib.RESULTS_PREFIX[task_lib.EVAL] + f"_{task.metric}"
@@ -71,29 +64,23 @@ def summarize(
         metric = task.metric  # SQuAD's names have no prefix.
     scores = {name: values[metric] for name, values in results.items()}
     best = max(scores, key=scores.__getitem__)  # The first of equal ones.
-    names = ("random_seed", *task.options.grid[0])
     summary = {
         "metric": metric,
         "best_trial": best,
         "trials": [
             {
                 "name": name,
-                "flags": {key: getattr(trial, key) for key in names},
+                "flags": dict(differing),
                 "metrics": dict(results.get(name, {})),
             }
-            for name, trial in planned.items()
+            for name, differing in planned.items()
         ],
     }
     if workers.is_chief():
         path = os.path.join(task.options.output_dir, run_files.TRIALS)
         writing.write_json(path, summary)
     logging.info("%s", table(summary))
-    return planned[best]
-
-
-def _has_model(folder: str) -> bool:
-    location = checkpoint_files.in_folder(folder)
-    return location is not None and location.is_latest
+    return best
 
 
 def table(summary: json_text.Object) -> str:
@@ -122,20 +109,15 @@ def table(summary: json_text.Object) -> str:
     return "\n".join(lines)
 
 
-def best_of(options: _Options) -> _Options:
-    """Returns the options of the best trial for a run that does not train.
+def find_best(options: _Options) -> str | None:
+    """Names the folder of the best trial, for a run that does not train.
 
-    They are the same if the output folder has a model itself, or no trials.
+    Returns:
+        None for a run that trains, for several runs, or if the output folder
+        has no trials.
     """
-    folder = options.output_dir
-    path = os.path.join(folder, run_files.TRIALS)
-    if (
-        options.do_train
-        or options.has_several_runs
-        or _has_model(folder)
-        or not paths.exists(path)
-    ):
-        return options
+    path = os.path.join(options.output_dir, run_files.TRIALS)
+    if options.do_train or options.has_several_runs or not paths.exists(path):
+        return None
     best = json_text.read_object(path)["best_trial"]
-    logging.info("Using %s, the best trial in %s.", best, folder)
-    return dataclasses.replace(options, output_dir=os.path.join(folder, best))
+    return os.path.join(options.output_dir, best)

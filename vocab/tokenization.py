@@ -263,7 +263,7 @@ class FullTokenizer:
             )
 
 
-class _Options(Protocol):
+class Options(Protocol):
     """The options of a program that tokenizes text."""
 
     @property
@@ -276,7 +276,7 @@ class _Options(Protocol):
     def init_checkpoint(self) -> str | None: ...
 
 
-def open_tokenizer(options: _Options, *special_tokens: str) -> FullTokenizer:
+def open_tokenizer(options: Options, *special_tokens: str) -> FullTokenizer:
     """Creates the tokenizer of a run and checks it.
 
     Args:

@@ -50,17 +50,6 @@ def test_a_number_is_finite_in_float32_and_no_truth_value(value, is_number):
         json_text.field(record, "a", (float, int), "x")
 
 
-def test_numbers_that_json_lacks_become_null():
-    inf, nan = float("inf"), float("nan")
-    value = {"a": [1.5, inf, (-inf, "b")], "c": nan, "d": 2, "e": None}
-    assert json_text.finite(value) == {
-        "a": [1.5, None, [None, "b"]],
-        "c": None,
-        "d": 2,
-        "e": None,
-    }
-
-
 def test_damaged_lines_of_a_log_are_skipped(tmp_path):
     path = tmp_path / "log.jsonl"
     lines = [b'{"a": 1}', b"", b"\xff{", b"[1]", b'{"b"', b'{"c": 2}', b'{"d']

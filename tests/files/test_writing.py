@@ -246,3 +246,16 @@ def test_the_name_of_a_folder_is_on_disk_at_the_end(tmp_path, monkeypatch):
         os.mkdir(folder)
         assert log == []
     assert log == ["rename", "sync folder"]
+
+
+def test_numbers_that_json_lacks_become_null(tmp_path):
+    inf, nan = float("inf"), float("nan")
+    value = {"a": [1.5, inf, (-inf, "b")], "c": nan, "d": 2, "e": None}
+    path = tmp_path / "value.json"
+    writing.write_json(str(path), value)
+    assert json.loads(path.read_text()) == {
+        "a": [1.5, None, [None, "b"]],
+        "c": None,
+        "d": 2,
+        "e": None,
+    }

@@ -135,10 +135,10 @@ def test_a_text_has_as_many_positions_as_the_model_at_most():
 def test_a_vocabulary_must_fit_the_model(caplog):
     sizes = config_lib.BertConfig(vocab_size=11)
     with pytest.raises(ValueError, match=r"v.txt has 12 entries, but"):
-        sizes.check_vocabulary(12, "v.txt")
-    sizes.check_vocabulary(11, "v.txt")
+        sizes.check_vocab_size(12, "v.txt")
+    sizes.check_vocab_size(11, "v.txt")
     assert not caplog.records
-    sizes.check_vocabulary(10, "v.txt")
+    sizes.check_vocab_size(10, "v.txt")
     assert "v.txt has 10 entries" in caplog.text
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from models import command_models
+from models import command_models, describing
 from tests.models import toy_folders
 from training import options as training_options
 
@@ -51,6 +51,16 @@ def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
     assert _open(tmp_path, trial_folders=folders).answering == trial
 
 
+def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(tmp_path):
+    best = toy_folders.trained(tmp_path / "trial-b")
+    models = _open(tmp_path, best_trial=best.path)
+    assert models.run == best
+    assert models.answering.path == best.path
+    toy_folders.trained(tmp_path)
+    models = _open(tmp_path, best_trial=best.path)
+    assert models.run.path == str(tmp_path)
+
+
 def test_weights_that_are_needed_must_exist(tmp_path):
     with pytest.raises(ValueError, match="is nothing to evaluate"):
         _open(tmp_path).check_weights(is_training=False)
@@ -63,6 +73,42 @@ def test_weights_that_are_needed_must_exist(tmp_path):
     # They are not read if the run has its own.
     toy_folders.trained(tmp_path)
     _open(tmp_path, "absent").check_weights(is_training=True)
+
+
+_PLANNED = describing.PlannedModel(
+    config=toy_folders.CONFIG, description=toy_folders.TAGGER
+)
+
+
+def test_weights_of_another_text_are_refused_unless_the_run_has_its_own(
+    tmp_path,
+):
+    toy_folders.trained(tmp_path / "start", do_lower_case=True)
+    run = tmp_path / "run"
+    run.mkdir()
+    # A stray checkpoint does not hide the other start.
+    (run / "x.index").touch()
+    for is_training in (True, False):
+        with pytest.raises(ValueError, match="do_lower_case is True there and"):
+            _open(run, tmp_path / "start").check_start(
+                _PLANNED, is_training=is_training
+            )
+    _open(run).check_start(_PLANNED, is_training=True)
+    toy_folders.trained(run)
+    _open(run, tmp_path / "start").check_start(_PLANNED, is_training=True)
+
+
+def test_the_output_layer_of_a_start_matters_only_if_it_answers(tmp_path):
+    start = tmp_path / "start"
+    toy_folders.trained(start, labels=("O",))
+    models = _open(tmp_path / "run", start)
+    models.check_start(_PLANNED, is_training=True)
+    with pytest.raises(ValueError, match=r"The output layer of .* is another"):
+        models.check_start(_PLANNED, is_training=False)
+    folders = [str(tmp_path / "trial-a")]
+    toy_folders.trained(tmp_path / "trial-a")
+    models = _open(tmp_path / "run", start, trial_folders=folders)
+    models.check_start(_PLANNED, is_training=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

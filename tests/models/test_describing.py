@@ -138,22 +138,6 @@ def test_a_run_describes_the_folder_of_another_program(tmp_path, caplog):
     assert toy_folders.described(tmp_path) == toy_folders.TAGGER.to_json()
 
 
-def test_a_stray_checkpoint_does_not_hide_another_start(tmp_path):
-    start = toy_folders.trained(tmp_path / "start", do_lower_case=True)
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "x.index").touch()
-    with pytest.raises(ValueError, match="do_lower_case is True there and Fal"):
-        describing.describe(
-            _open(str(run)),
-            describing.PlannedModel(
-                config=toy_folders.CONFIG, description=toy_folders.TAGGER
-            ),
-            is_training=True,
-            start=start,
-        )
-
-
 # ----------------------------------------------------------------------- Start
 
 

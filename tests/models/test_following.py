@@ -65,6 +65,24 @@ def test_a_training_follows_the_text_alone(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("task", "length", "context"),
+    [
+        ("tagging", 128, "sentence"),
+        (None, 128, "sentence"),
+        # The network has 160 positions.
+        ("classification", 160, "document"),
+    ],
+)
+def test_a_model_of_another_task_decides_the_casing_alone(
+    tmp_path, task, length, context
+):
+    model = toy_folders.trained(tmp_path)
+    options = following.complete(_Options(**_FILES), model, (), task=task)
+    assert not options.do_lower_case
+    assert (options.max_seq_length, options.context) == (length, context)
+
+
 def test_a_training_is_no_longer_than_the_network(tmp_path):
     # 160 positions, and a default of 512.
     model = toy_folders.trained(tmp_path)

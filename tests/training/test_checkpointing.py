@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, checkpoints, release_format
+from modeling import bert, checkpoint_files, checkpoints, release_format
+from models import folder as folder_lib
 from tests.support import toy_config
 from training import checkpointing
 
@@ -24,18 +25,26 @@ def _save(folder, step, keep=5, value=1.0, keep_every=0):
     )
 
 
+def _open(folder):
+    return folder_lib.ModelFolder.open(str(folder), is_folder=True)
+
+
+def _latest(folder):
+    return next(iter(_open(folder).of_training), None)
+
+
 def _steps(folder):
     return sorted(
-        checkpointing.step_of(path.name.removesuffix(".index"))
+        checkpoint_files.step_of(path.name.removesuffix(".index"))
         for path in folder.glob("*.index")
     )
 
 
 def test_what_is_saved_is_found_again(tmp_path):
-    assert checkpointing.latest(str(tmp_path)) is None
+    assert _latest(tmp_path) is None
     prefix = _save(tmp_path, 7)
     assert prefix == str(tmp_path / "model.ckpt-7")
-    assert checkpointing.latest(str(tmp_path)) == prefix
+    assert _latest(tmp_path) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
     assert checkpointing.load_step(prefix) == 7
     assert checkpointing.load_state(prefix) == {"identity": {"a": 7}}
@@ -93,7 +102,7 @@ def test_only_the_last_ones_stay(tmp_path):
     ]
     # A run that was set back keeps what it saves.
     prefix = _save(tmp_path, 6, keep=1)
-    assert checkpointing.latest(str(tmp_path)) == prefix
+    assert _latest(tmp_path) == prefix
     assert _steps(tmp_path) == [6, 10, 11]
 
 
@@ -123,15 +132,15 @@ def test_without_a_sound_listing_the_highest_step_is_the_latest(
     (tmp_path / "checkpoint").unlink()
     if content is not None:
         (tmp_path / "checkpoint").write_bytes(content)
-    assert checkpointing.latest(str(tmp_path)).endswith("-10")
+    assert _latest(tmp_path).endswith("-10")
 
 
 def test_only_numbered_checkpoints_are_those_of_steps(tmp_path):
     prefix = _save(tmp_path, 5)
     for ending in ("best", "-7", "007"):
         shutil.copy(f"{prefix}.index", tmp_path / f"model.ckpt-{ending}.index")
-    assert checkpointing.saved_steps(str(tmp_path)) == [5]
-    assert checkpointing.saved_steps(str(tmp_path / "none")) == []
+    assert checkpoint_files.saved_steps(str(tmp_path)) == [5]
+    assert checkpoint_files.saved_steps(str(tmp_path / "none")) == []
 
 
 @pytest.mark.parametrize("name", ["run (v2)", "a*", "a?"])
@@ -140,7 +149,7 @@ def test_a_folder_may_have_any_name(tmp_path, name):
     for step in (1, 2, 3):
         prefix = _save(folder, step, keep=2)
     assert _steps(folder) == [2, 3]
-    assert checkpointing.latest(str(folder)) == prefix
+    assert _latest(folder) == prefix
     assert checkpointing.load_step(prefix) == 3
 
 
@@ -154,7 +163,7 @@ def test_a_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         _save(tmp_path, 6, value=9.0)
     monkeypatch.undo()
-    prefix = checkpointing.latest(str(tmp_path))
+    prefix = _latest(tmp_path)
     assert checkpointing.load_step(prefix) == 5
     np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
 
@@ -183,7 +192,7 @@ def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
     checkpoints.save(prefix, {"w": np.zeros(2, np.float32)})
     assert checkpointing.load_step(prefix) == 12
     assert checkpointing.load_state(prefix) is None
-    assert checkpointing.step_of("model.ckpt") == 0
+    assert checkpoint_files.step_of("model.ckpt") == 0
 
 
 def test_moments_that_are_missing_start_at_zero(tmp_path, caplog):
@@ -243,7 +252,7 @@ def _save_run(folder, model, step, state=_STATE, value=1.0):
 
 def _resume(folder, model):
     slots = {"w/adam_m": tf.Variable([0.0])}
-    resumed = checkpointing.resume(str(folder), model, slots)
+    resumed = checkpointing.resume(_open(folder), model, slots)
     return resumed, slots["w/adam_m"].numpy().item()
 
 
@@ -293,20 +302,18 @@ def test_a_damaged_checkpoint_falls_back_to_the_newest_one_before(
 
 
 def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):
-    flags = {"learning_rate", "features"}
     _save_run(tmp_path, model, 4)
     resumed, _ = _resume(tmp_path, model)
-    scale = checkpointing.check_same_run(resumed, _STATE, flags)
+    scale = checkpointing.check_same_run(resumed, _STATE)
     assert scale == _STATE.loss_scale
     now = dataclasses.replace(
         _STATE,
-        # Not all flags change the result.
-        flags={**_STATE.flags, "learning_rate": 1e-3, "random_seed": 4},
+        flags={**_STATE.flags, "learning_rate": 1e-3},
         data={"num_records": 8, "masking": None},
         execution={"device": "CPU", "execution_mode": "xla"},
     )
     assert "other settings" not in caplog.text
-    checkpointing.check_same_run(resumed, now, flags)
+    checkpointing.check_same_run(resumed, now)
     (record,) = [r for r in caplog.records if r.levelname == "WARNING"]
     assert (
         "with other settings: learning_rate was 5e-05 and is 0.001, "
@@ -322,11 +329,11 @@ def test_a_checkpoint_without_a_state_is_resumed_and_weights_alone_are_not(
     (tmp_path / "model.ckpt-4.state.json").unlink()
     resumed, _ = _resume(tmp_path, model)
     assert (resumed.step, resumed.state) == (4, None)
-    assert checkpointing.check_same_run(resumed, _STATE, ()) == {}
+    assert checkpointing.check_same_run(resumed, _STATE) == {}
     _save_run(tmp_path, model, 4, state={})
     resumed, _ = _resume(tmp_path, model)
     with pytest.raises(ValueError, match=f"{prefix} .* has weights only"):
-        checkpointing.check_same_run(resumed, _STATE, ())
+        checkpointing.check_same_run(resumed, _STATE)
 
 
 def test_a_state_is_written_before_its_checkpoint_appears(

@@ -1,14 +1,12 @@
 """A grid of trials of which some fail."""
 
-import contextlib
 import json
-import types
+import os
 
 import pytest
 
-from models import folder as folder_lib
 from tests.support import toy_sentences
-from training import failures, fine_tuning
+from training import failures
 from training import run as run_lib
 
 _RATES = (1e-3, 2e-3, 3e-3)
@@ -21,15 +19,16 @@ def grid(tmp_path, monkeypatch):
     def run_grid(errors, scores=(0.5, 0.7, 0.6), **changes):
         tried, answered = [], []
 
-        def run(experiment, options):
+        def run(experiment, options, folder):
             tried.append(options.learning_rate)
             place = _RATES.index(options.learning_rate)
             if place in errors:
                 raise errors[place]
             return {"eval_accuracy": scores[place]}
 
-        def evaluate(experiment, options):
-            answered.append((options.learning_rate, tuple(experiment.splits)))
+        def evaluate(experiment, folder):
+            name = os.path.basename(folder.path)
+            answered.append((name, tuple(experiment.splits)))
             return {}
 
         monkeypatch.setattr(run_lib, "run", run)
@@ -83,49 +82,6 @@ def test_texts_longer_than_the_network_reads_are_refused(tmp_path):
         toy_sentences.run(tmp_path, do_train=True, max_seq_length=33)
 
 
-@pytest.mark.parametrize(
-    ("task", "length"),
-    # The network has 32 positions.
-    [("classification", 16), ("pretraining", 32)],
-)
-def test_a_model_of_another_task_decides_the_casing_alone(
-    tmp_path, task, length
-):
-    model = toy_sentences.write_model(tmp_path / "start")
-    (model / "model.ckpt-3.index").touch()
-    described = {"task": task, "max_seq_length": 16, "do_lower_case": False}
-    (model / "task.json").write_text(json.dumps(described))
-    options = toy_sentences.parse(
-        toy_sentences.flags_of(
-            tmp_path,
-            do_predict=True,
-            init_checkpoint=str(model),
-            max_seq_length=128,
-        )
-    )
-    followed, _ = fine_tuning._follow_models("classification", options)
-    assert (followed.max_seq_length, followed.do_lower_case) == (length, False)
-
-
-@pytest.mark.parametrize("is_latest", [False, True])
-def test_the_text_of_other_weights_matters_unless_a_run_resumes(
-    tmp_path, is_latest
-):
-    model = toy_sentences.write_model(tmp_path / "start")
-    (model / "task.json").write_text('{"do_lower_case": false}')
-    models = types.SimpleNamespace(
-        start=folder_lib.ModelFolder.open(str(model)),
-        run=types.SimpleNamespace(is_latest=is_latest),
-    )
-    options = toy_sentences.parse(
-        toy_sentences.flags_of(tmp_path, do_train=True, do_lower_case=True)
-    )
-    fits = contextlib.nullcontext()
-    differs = pytest.raises(ValueError, match="do_lower_case is False there")
-    with fits if is_latest else differs:
-        fine_tuning._check_text(options, models)
-
-
 def test_other_errors_end_a_grid(grid):
     with pytest.raises(ValueError, match="damaged"):
         grid({1: ValueError("damaged")})
@@ -133,7 +89,8 @@ def test_other_errors_end_a_grid(grid):
 
 def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
     _, answered = grid({}, do_predict=True)
-    assert answered == [(2e-3, ("predict",))]
-    assert _summary(tmp_path)["best_trial"].startswith("trial-lr0.002-")
+    best = _summary(tmp_path)["best_trial"]
+    assert best.startswith("trial-lr0.002-")
+    assert answered == [(best, ("predict",))]
     _, answered = grid({})
     assert not answered

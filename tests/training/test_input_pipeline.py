@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import packing
 from tests.support import toy_pretraining as toy
-from training import input_pipeline, record_files, record_order, records
+from training import (
+    input_pipeline,
+    padding,
+    record_files,
+    record_order,
+    records,
+)
 from training import options as training_options
 
 _FEATURES = records.pretraining_features(10, 2)
@@ -310,7 +315,7 @@ def test_packed_batches_are_truncated_and_have_their_rows(
     batch = source.read(np.arange(4))
     np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
     np.testing.assert_array_equal(
-        batch["packed"], packing.pack(lengths.ravel(), 8, num_parts=2)
+        batch["packed"], padding.pack(lengths.ravel(), 8, num_parts=2)
     )
 
 
@@ -345,7 +350,7 @@ def test_training_batches_have_few_numbers_of_packed_rows(
         rows = batches.order.batch(step, 16)[: 16 // num_replicas]
         packed = source.read(rows)["packed"]
         assert len(packed) / num_parts in source.packed_rows
-        needed.add(len(packing.pack(lengths[rows], 48, num_parts)) / num_parts)
+        needed.add(len(padding.pack(lengths[rows], 48, num_parts)) / num_parts)
     assert len(needed) > len(source.packed_rows)
 
 

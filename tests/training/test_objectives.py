@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, heads, packing
+from modeling import checkpoints, heads
 from tasks import task as task_lib
 from tests.support import golden_steps, toy_config
 from tests.support import toy_pretraining as toy
-from training import objectives, records
+from training import objectives, padding, records
 
 # --------------------------------------------------- The release's own steps
 
@@ -482,7 +482,7 @@ def _few_texts():
         "label_ids": ids.astype(np.int32) % 3,
         "label_mask": mask,
     }
-    return features, packing.pack(lengths, 9)
+    return features, padding.pack(lengths, 9)
 
 
 def test_a_packed_tagger_has_the_same_loss():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from modeling import config
+from models import describing
+from models import folder as folder_lib
 from tests.support import toy_pretraining
 from training import pretraining, sidecars
 
@@ -30,11 +32,13 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
         max_seq_length=10,
         max_predictions_per_seq=2,
         output_dir=str(folder / "out"),
-        do_train=do_train,
-        init_checkpoint=None,
     )
-    pretraining.describe(
-        options, config.BertConfig(vocab_size=3), str(folder / "records")
+    describing.describe(
+        folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
+        pretraining.describe(
+            options, config.BertConfig(vocab_size=3), str(folder / "records")
+        ),
+        is_training=do_train,
     )
     return folder / "out"
 

@@ -11,8 +11,11 @@ import keras
 import pytest
 import tensorflow as tf
 
-from modeling import compilation
+from modeling import checkpoint_files, compilation
+from modeling import config as config_lib
+from models import describing
 from models import description as description_lib
+from models import folder as folder_lib
 from training import (
     checkpointing,
     evaluation,
@@ -86,7 +89,11 @@ class _Experiment(experiment.Experiment):
     splits = ("eval",)
 
     def __init__(self, *, every=0, end=4, losses=None, bad_step=0, error=None):
-        super().__init__(_STRATEGY, None)
+        model = describing.PlannedModel(
+            config=config_lib.BertConfig(vocab_size=3),
+            description=description_lib.Description(),
+        )
+        super().__init__(_STRATEGY, model, None)
         self.events = []
         self._length = experiment.Length(
             num_train_steps=end, eval_every_steps=every
@@ -108,9 +115,6 @@ class _Experiment(experiment.Experiment):
         model = keras.Sequential([keras.Input((1,)), layer])
         return types.SimpleNamespace(model=model)
 
-    def describe(self, options):
-        return description_lib.Description()
-
     def length(self, options):
         return self._length
 
@@ -118,7 +122,7 @@ class _Experiment(experiment.Experiment):
         self.events.append(f"evaluation {self.num_steps}")
         return {"loss": self._losses.get(self.num_steps, 1.0)}
 
-    def write_results(self, options, step, metrics):
+    def write_results(self, output_dir, step, metrics):
         self.events.append(f"results {step}")
         self.metrics = metrics
         return {"step": step}
@@ -174,7 +178,11 @@ def _run(folder, options=None, **changes):
         "save_checkpoints_steps": 100,
         **(options or {}),
     }
-    made.results = run.run(made, training_options.TrainingOptions(**values))
+    made.results = run.run(
+        made,
+        training_options.TrainingOptions(**values),
+        folder_lib.ModelFolder.open(str(folder), is_folder=True),
+    )
     return made
 
 
@@ -234,7 +242,7 @@ def test_checkpoints_that_are_kept_for_good_are_saved(tmp_path):
     )
     saves = [event for event in made.events if event.startswith("save")]
     assert saves == ["save 2", "save 3", "save 4", "save 6", "save 7"]
-    assert checkpointing.saved_steps(str(tmp_path)) == [3, 6, 7]
+    assert checkpoint_files.saved_steps(str(tmp_path)) == [3, 6, 7]
 
 
 def _raise_signal_at(monkeypatch, wanted):
@@ -401,7 +409,7 @@ def test_nothing_is_saved_after_a_loss_that_is_not_finite(tmp_path):
     options = {"save_checkpoints_steps": 2, "log_every_steps": 100}
     with pytest.raises(failures.NonFiniteLossError, match="rows of 2"):
         _run(tmp_path, options, bad_step=3, end=6)
-    assert checkpointing.saved_steps(str(tmp_path)) == [2]
+    assert checkpoint_files.saved_steps(str(tmp_path)) == [2]
 
 
 def test_the_loss_scale_of_a_resumed_run_goes_on(tmp_path, monkeypatch):
@@ -503,8 +511,8 @@ def test_the_metrics_of_the_last_evaluation_are_the_results(
     monkeypatch.setattr(evaluation, "evaluate", evaluate)
     made = types.SimpleNamespace(evaluate=evaluation.evaluate, metric="loss")
     write = pretraining.PretrainingExperiment.write_results
-    options = types.SimpleNamespace(output_dir=str(tmp_path))
-    assert write(made, options, 3, {"loss": 1.0})["loss"] == 1.0
+    folder = str(tmp_path)
+    assert write(made, folder, 3, {"loss": 1.0})["loss"] == 1.0
     assert not calls
-    assert write(made, options, 3, None) == {"loss": 2.0, "global_step": 3}
+    assert write(made, folder, 3, None) == {"loss": 2.0, "global_step": 3}
     assert (tmp_path / "eval_results.txt").exists()

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from modeling import config
+from models import describing
+from models import description as description_lib
 from tasks import task
 from training import failures, task_experiment
 from training import options as training_options
@@ -38,8 +40,11 @@ def _options(folder, **changes):
 def _experiment(folder, **changes):
     tokenizer = types.SimpleNamespace(vocab={"[UNK]": 0}, vocab_size=9)
     toy = _Toy(_options(folder, **changes), tokenizer)
-    sizes = config.BertConfig(vocab_size=2)
-    return task_experiment.TaskExperiment(toy, sizes)
+    model = describing.PlannedModel(
+        config=config.BertConfig(vocab_size=2),
+        description=description_lib.Description(),
+    )
+    return task_experiment.TaskExperiment(toy, model)
 
 
 def _data(num_records, **data_set):
