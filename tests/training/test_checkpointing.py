@@ -181,7 +181,7 @@ def test_a_failed_save_of_a_step_again_leaves_its_first_checkpoint(
         _save(tmp_path, 5, value=9.0)
     with pytest.raises(OSError, match="disk full"):
         _save(tmp_path, 6, value=9.0)
-    prefix = checkpointing.latest(str(tmp_path))
+    prefix = _latest(tmp_path)
     np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
     # Of a step that was never saved nothing is left.
     assert not [*tmp_path.glob("model.ckpt-6*")]

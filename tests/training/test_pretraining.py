@@ -115,9 +115,8 @@ def test_the_majority_of_next_sentences_may_be_either_class(labels):
 @pytest.mark.parametrize("is_chief", [False, True])
 def test_the_chief_alone_writes_results(tmp_path, monkeypatch, is_chief):
     monkeypatch.setattr(pretraining.workers, "is_chief", lambda: is_chief)
-    options = types.SimpleNamespace(output_dir=str(tmp_path))
     results = pretraining.PretrainingExperiment.write_results(
-        types.SimpleNamespace(), options, 3, {"loss": 0.5}
+        types.SimpleNamespace(), str(tmp_path), 3, {"loss": 0.5}
     )
     assert results == {"loss": 0.5, "global_step": 3}
     assert (tmp_path / "eval_results.txt").exists() == is_chief
