@@ -21,7 +21,12 @@ _ELSEWHERE = {
     "pip",
     "source",
 }
-_OTHER_MODULES = {"benchmarks.memory", "pytest", "tests.mutation.run"}
+_OTHER_MODULES = {
+    "benchmarks.memory",
+    "benchmarks.serving",
+    "pytest",
+    "tests.mutation.run",
+}
 # Files that are run, without flags of this project.
 _SCRIPTS = {".ci/manual.py", "./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())
