@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.support import toy_sentences
-from training import failures
+from training import failures, fine_tuning
 from training import run as run_lib
 
 _RATES = (1e-3, 2e-3, 3e-3)
@@ -80,6 +80,48 @@ def test_texts_longer_than_the_network_reads_are_refused(tmp_path):
     message = "Cannot use sequence length 33"
     with pytest.raises(ValueError, match=message):
         toy_sentences.run(tmp_path, do_train=True, max_seq_length=33)
+
+
+class _ConstructedError(Exception):
+    """Ends a run when its task is made."""
+
+
+class _Task:
+    """A task of which only the model that it is made with matters."""
+
+    kind = "classification"
+
+    def __init__(self, options, tokenizer, trained):
+        raise _ConstructedError(trained)
+
+
+def _trained_of(folder, **changes):
+    """Returns the model from which a task takes its labels, if any."""
+    model = toy_sentences.write_model(folder / "start")
+    (model / "model.ckpt-3.index").touch()
+    flags = toy_sentences.flags_of(
+        folder, init_checkpoint=str(model), **changes
+    )
+    with pytest.raises(_ConstructedError) as caught:
+        fine_tuning.run(_Task, toy_sentences.parse(flags))
+    return caught.value.args[0]
+
+
+def test_only_a_model_that_is_not_trained_decides_the_labels(tmp_path):
+    assert _trained_of(tmp_path, do_train=True) is None
+    trained = _trained_of(tmp_path, do_predict=True)
+    assert trained.path == str(tmp_path / "start")
+
+
+def test_what_does_not_fit_is_refused_before_the_data_are_read(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file must be a folder"):
+        _trained_of(tmp_path, do_train=True, output_dir=tmp_path / "file/out")
+    many = tmp_path / "many.txt"
+    lines = [*toy_sentences.WORDS, "one", "more"]
+    many.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(ValueError, match="entries, but the model's vocab_size"):
+        _trained_of(tmp_path, do_train=True, vocab_file=str(many))
 
 
 def test_other_errors_end_a_grid(grid):
