@@ -229,7 +229,8 @@ def test_reports_of_a_file(tmp_path):
     reporting.remove_later_metrics(str(path), 3)
     assert reporting.read_metrics(str(path)) == []
     # A line that is cut short or no report is left out.
-    path.write_bytes(b'{"step": 1, "x": 2}\n\xff\n[]\n{"a": 1}\n{"step": 2, ')
+    others = b'\xff\n[]\n{"a": 1}\n{"step": "2"}\n{"step": null}\n{"step": 2, '
+    path.write_bytes(b'{"step": 1, "x": 2}\n' + others)
     assert reporting.read_metrics(str(path)) == [{"step": 1, "x": 2}]
 
 
