@@ -103,8 +103,13 @@ def test_each_signature_has_a_request_of_one_example(tmp_path):
 def test_an_exported_model_answers_the_messages_of_tensorflow_serving(tmp_path):
     apis = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
     run = serving_client.golden_model(tmp_path / "model")
-    description = {"max_seq_length": 32, "max_query_length": 8}
-    serving_client.describe(run, task="question_answering", **description)
+    serving_client.describe(
+        run,
+        task="question_answering",
+        max_seq_length=32,
+        max_query_length=8,
+        version_2_with_negative=True,
+    )
     options = {"model_dir": str(run), "export_dir": str(tmp_path / "served")}
     version = export_model.run(export_model.Options(**options))
     model = tf.saved_model.load(version)
