@@ -145,19 +145,18 @@ class CommandModels:
 
 
 def read_files(
-    options: _FileOptions, *special_tokens: str
+    options: _FileOptions,
 ) -> tuple[config_lib.BertConfig, tokenization.FullTokenizer]:
     """Reads the configuration and the vocabulary of a command's model.
 
     Args:
         options: `vocab_file`, `bert_config_file` and the casing.
-        *special_tokens: see `tokenization.open_tokenizer`.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is broken, or they do not fit together.
     """
-    tokenizer = tokenization.open_tokenizer(options, *special_tokens)
+    tokenizer = tokenization.open_tokenizer(options)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_vocab_size(tokenizer.vocab_size, options.vocab_file)
     return config, tokenizer

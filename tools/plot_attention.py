@@ -90,9 +90,7 @@ def run(options: Options) -> None:
     options, pretrained = command_models.open_pretrained(options, flags.given())
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
-    config, tokenizer = command_models.read_files(
-        options, "[CLS]", "[SEP]", "[UNK]"
-    )
+    config, tokenizer = command_models.read_files(options)
     tokens, segment_ids = sentence_pairs.tokenize_pair(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )

@@ -51,6 +51,16 @@ def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
     assert _open(tmp_path, trial_folders=folders).answering == trial
 
 
+def test_the_best_weights_of_trials_answer_if_wanted(tmp_path):
+    folders = [str(tmp_path / f"trial-{name}") for name in "ab"]
+    options = {"trial_folders": folders, "uses_best": True}
+    toy_folders.trained(tmp_path / "trial-a")
+    toy_folders.trained(tmp_path / "best")
+    assert _open(tmp_path, **options).answering is None
+    best = toy_folders.trained(tmp_path / "trial-b/best")
+    assert _open(tmp_path, **options).answering == best
+
+
 def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(tmp_path):
     best = toy_folders.trained(tmp_path / "trial-b")
     models = _open(tmp_path, best_trial=best.path)
@@ -133,6 +143,11 @@ def test_a_pretrained_model_is_read_with_its_own_text(tmp_path):
     with pytest.raises(ValueError, match="do_lower_case is False there and Tr"):
         command_models.open_pretrained(
             _Options(init_checkpoint=str(tmp_path)), {"do_lower_case"}
+        )
+    with pytest.raises(ValueError, match="strip_accents is False there and Tr"):
+        command_models.open_pretrained(
+            _Options(init_checkpoint=str(tmp_path), strip_accents=True),
+            {"strip_accents"},
         )
     toy_folders.trained(tmp_path, attention="causal")
     with pytest.raises(ValueError, match="attention is 'causal' there and 'bi"):

@@ -116,6 +116,8 @@ def test_a_folder_without_a_checkpoint_may_become_another_model(tmp_path):
 def test_folders_whose_checkpoints_cannot_be_read_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"must not contain \[ or a backslash"):
         _describe(tmp_path / name)
+    # An evaluation of other weights writes no checkpoint there.
+    _describe(tmp_path / name, is_training=False)
 
 
 def test_without_training_nothing_is_written_into_our_folders(tmp_path):

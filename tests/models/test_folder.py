@@ -50,6 +50,22 @@ def test_a_stray_checkpoint_is_none_of_a_training(tmp_path):
     assert not model.is_latest
 
 
+def test_a_model_of_the_hub_without_weights_is_named_by_its_folder(tmp_path):
+    model = dataclasses.replace(_open(str(tmp_path)), name="hf://lab/bert")
+    with pytest.raises(FileNotFoundError, match=f"at '{tmp_path}'"):
+        model.find_checkpoint()
+
+
+def test_our_files_come_before_those_of_hugging_face(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]", "a"])
+    vocab = {"[PAD]": 0, "b": 1}
+    toy_folders.put(tmp_path, "tokenizer.json", {"model": {"vocab": vocab}})
+    toy_folders.put(tmp_path, "config.json", {"hidden_act": "relu"})
+    model = toy_folders.trained(tmp_path)
+    assert model.config == toy_folders.CONFIG
+    assert model.entries == ("[PAD]", "a")
+
+
 def test_folders_of_other_programs_are_read_as_far_as_they_say(tmp_path):
     assert _said(tmp_path) == {}
     shutil.copyfile(_INPUTS / "vocab.txt", tmp_path / "vocab.txt")
@@ -184,6 +200,45 @@ def test_the_vocabulary_may_be_in_tokenizer_json_alone(tmp_path):
         str(out), toy_folders.CONFIG, model.description, model.vocab_file
     )
     assert (out / "vocab.txt").read_text() == "[PAD]\na\nb\n"
+
+
+def test_a_vocabulary_in_the_folder_is_not_written_again(tmp_path):
+    words = tmp_path / "vocab.txt"
+    toy_folders.put_entries(words, ["[PAD]", "a"])
+    before = words.stat().st_ino
+    folder_lib.write(
+        str(tmp_path), toy_folders.CONFIG, toy_folders.TAGGER, str(words)
+    )
+    assert words.stat().st_ino == before
+
+
+@pytest.mark.parametrize("is_cased", [False, True])
+def test_the_casing_of_a_sentence_encoder_is_that_of_its_tokenizer(
+    tmp_path, is_cased
+):
+    modules = [
+        {"type": "models.Transformer", "path": ""},
+        {"type": "models.Pooling", "path": "1_Pooling"},
+    ]
+    toy_folders.put(tmp_path, "modules.json", modules)
+    (tmp_path / "1_Pooling").mkdir()
+    toy_folders.put(tmp_path, "1_Pooling/config.json", {})
+    lowered = {"do_lower_case": True}
+    toy_folders.put(tmp_path, "sentence_bert_config.json", lowered)
+    casing = {"do_lower_case": not is_cased}
+    toy_folders.put(tmp_path, "tokenizer_config.json", casing)
+    model = _open(str(tmp_path))
+    if not is_cased:
+        assert model.sentence_encoder is not None
+        return
+    with pytest.raises(ValueError, match="the tokenizer keeps case"):
+        model.sentence_encoder  # noqa: B018
+
+
+def test_an_encoder_of_hugging_face_has_no_task(tmp_path):
+    classes = {"architectures": ["BertModel"]}
+    toy_folders.put(tmp_path, "config.json", classes)
+    assert "task" not in _said(tmp_path)
 
 
 def test_a_mistake_in_our_description_is_named(tmp_path):

@@ -130,6 +130,16 @@ def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):
         assert message in caplog.text
 
 
+def test_a_casing_that_differs_is_left_to_the_check_of_the_weights(
+    tmp_path, caplog
+):
+    model = toy_folders.trained(tmp_path)
+    given = {"do_lower_case", "strip_accents"}
+    options = _complete(model, given, strip_accents=True)
+    assert (options.do_lower_case, options.strip_accents) == (True, True)
+    assert "is not the value" not in caplog.text
+
+
 def test_a_shorter_length_than_the_limit_of_another_program_is_no_contradiction(
     tmp_path, caplog
 ):
