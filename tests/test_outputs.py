@@ -44,8 +44,10 @@ _COMMANDS = (
     "tools.evaluate_squad --predict_file=text.txt --output_dir=squad "
     "--ensemble=squad/nbest_predictions.json",
     f"{_EXTEND} --output_file=vocab.txt",
+    f"{_EXTEND} --output_file=words.txt",
     "tools.learn_vocab --input_file=te*.txt --output_file=text.txt",
     f"tools.plot_attention {_MODEL} --text=rain --output_file=vocab.txt",
+    f"tools.plot_attention {_MODEL} --text=a --output_file=bert_config.json",
     f"{_PREPARE} --output_file=text.txt",
     f"{_PREPARE} --output_file=kept --holdout_every=2 --holdout_file=text.txt",
     f"{_PREPARE} --num_output_files=2 --output_file=text-%05d",

@@ -224,9 +224,18 @@ _OF_EACH_TASK = {
 }
 
 
+_ARCHITECTURES = {
+    "classification": "BertForSequenceClassification",
+    "tagging": "BertForTokenClassification",
+    "question_answering": "BertForQuestionAnswering",
+    "multiple_choice": "BertForMultipleChoice",
+}
+
+
 @pytest.mark.parametrize("name", _OF_EACH_TASK)
 def test_a_folder_of_the_original_program_is_completed(tmp_path, name):
     make, told, message, want = _OF_EACH_TASK[name]
+    make_name = _ARCHITECTURES[want["task"]]
     config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
     # As run_classifier.py of the release leaves it, but for its event files.
     run = _saved(tmp_path / "run", make(config))
@@ -252,6 +261,88 @@ def test_a_folder_of_the_original_program_is_completed(tmp_path, name):
     # Nothing is asked again.
     again = _convert(out, tmp_path / "hf", "huggingface")
     assert _description(again) == _description(out)
+    config = json.loads((again / "config.json").read_text())
+    assert config["architectures"] == [make_name]
+
+
+def test_a_name_of_own_data_goes_with_own_labels(tmp_path):
+    run = _saved(tmp_path / "run", _classifier(2))
+    out = _convert(
+        run,
+        tmp_path / "out",
+        "release",
+        task_name="Reviews",
+        labels=("good", "bad"),
+        problem_type="single_label",
+        max_seq_length=8,
+    )
+    assert _description(out) == {
+        "task": "classification",
+        "name": "Reviews",
+        "problem_type": "single_label",
+        "labels": ["good", "bad"],
+        "max_seq_length": 8,
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "strips"),
+    [
+        ({}, False),
+        ({"do_lower_case": True}, False),
+        ({"do_lower_case": False}, False),
+        ({"do_lower_case": True, "strip_accents": True}, True),
+        ({"strip_accents": True}, True),
+    ],
+)
+def test_the_rule_for_accents_stays_with_its_casing(tmp_path, flags, strips):
+    task = {"task": "pretraining", "do_lower_case": True}
+    run = _saved(
+        tmp_path / "run", _classifier(2), task=task | {"strip_accents": False}
+    )
+    out = _convert(run, tmp_path / "out", "huggingface", **flags)
+    assert _description(out)["strip_accents"] is strips
+    # Without a rule of the folder, accents follow the casing.
+    bare = _saved(tmp_path / "bare", _classifier(2), task=task)
+    out = _convert(bare, tmp_path / "other", "huggingface", **flags)
+    lowers = flags.get("do_lower_case", True)
+    assert _description(out)["strip_accents"] is lowers
+
+
+def test_flags_that_change_what_a_folder_says_are_named(tmp_path, caplog):
+    task = {"task": "classification", "labels": ["a", "b"]}
+    task |= {"problem_type": "single_label", "max_seq_length": 9}
+    run = _saved(tmp_path / "run", _classifier(2), task=task)
+    _convert(
+        run, tmp_path / "out", "release", max_seq_length=8, labels=("b", "a")
+    )
+    warned = [r.message for r in caplog.records if r.levelname == "WARNING"]
+    assert len(warned) == 2
+    assert "max_seq_length was 9 and is 8, as the flags say." in warned
+
+
+def test_the_release_s_programs_find_the_weights_of_a_folder(tmp_path):
+    out = _from_golden("slots", tmp_path / "out", "release")
+    state = (out / "checkpoint").read_text()
+    assert state == 'model_checkpoint_path: "bert_model.ckpt"\n'
+
+
+def test_a_model_without_a_pooler_is_converted(tmp_path):
+    weights = checkpoints.read(str(_CHECKPOINTS["slots"]))
+    kept = {n: v for n, v in weights.items() if not n.startswith("bert/pooler")}
+    assert len(kept) < len(weights)
+    checkpoints.save(str(tmp_path / "bare.ckpt"), kept)
+    for output_format in _FORMATS:
+        out = _convert(
+            tmp_path / "bare.ckpt",
+            tmp_path / output_format,
+            output_format,
+            bert_config_file=_CONFIG_FILE,
+            vocab_file=_VOCABULARY,
+        )
+        names = checkpoints.list_variables(str(out))
+        assert "bert/embeddings/word_embeddings" in names
+        assert not [n for n in names if n.startswith("bert/pooler")]
 
 
 def test_a_completed_folder_predicts_as_the_original_program(tmp_path):
@@ -340,6 +431,10 @@ def test_the_casing_is_asked_for_if_the_vocabulary_does_not_show_it(tmp_path):
     told = {"task_name": "MRPC", "max_seq_length": 32}
     with pytest.raises(ValueError, match=r"Pass --do_lower_case of its train"):
         _convert(run, tmp_path / "out", "release", vocab_file=str(few), **told)
+    with pytest.raises(ValueError, match="unknown whether the model reads"):
+        _convert(
+            run, tmp_path / "out", "huggingface", vocab_file=str(few), **told
+        )
     # No text is read without a vocabulary.
     out = _convert(run, tmp_path / "out", "release", **told)
     assert "do_lower_case" not in _description(out)
@@ -404,6 +499,21 @@ def test_a_left_to_right_model_stays_in_the_release_s_format(tmp_path):
     assert _description(kept) == task
 
 
+def test_a_bilstm_stays_in_the_release_s_format(tmp_path):
+    config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    model = heads.BertForSequenceClassification(
+        config, num_labels=2, bilstm_head=True
+    )
+    task = {"task": "classification", "bilstm_head": True}
+    task |= {"problem_type": "single_label", "labels": ["a", "b"]}
+    run = _saved(tmp_path / "run", model, task=task | {"max_seq_length": 9})
+    with pytest.raises(ValueError, match="left to right nor a BiLSTM"):
+        _convert(run, tmp_path / "hf", "huggingface")
+    kept = _convert(run, tmp_path / "kept", "release")
+    names = checkpoints.list_variables(str(kept))
+    assert [name for name in names if name.startswith("bilstm/")]
+
+
 def test_a_model_of_a_task_of_its_own_stays_in_the_release_s_format(tmp_path):
     task = {"task": "rating", "num_ratings": 5}
     run = _saved(tmp_path / "run", _classifier(1), task=task)
@@ -436,6 +546,30 @@ def test_a_hugging_face_folder_gets_a_card_of_its_step(tmp_path):
     assert "# hf\n" in text
     assert "run_pretraining.py" in text
     assert "| eval | masked_lm_accuracy | 0.5 |" in text
+
+
+def test_a_card_has_the_scores_of_the_step_of_its_weights(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    values = checkpoints.read(str(_CHECKPOINTS["slots"]))
+    step = int(values["global_step"])
+    checkpoints.save(str(run / "model.ckpt-12"), values)
+    for name, stated in (("eval", step), ("test", step + 1)):
+        (run / f"{name}_results.txt").write_text(
+            f"global_step = {stated}\nmasked_lm_accuracy = 0.5\n"
+        )
+    # The name is that of the folder, however its path is written.
+    _convert(
+        run,
+        f"{tmp_path}/hf/",
+        "huggingface",
+        bert_config_file=_CONFIG_FILE,
+        task="pretraining",
+    )
+    text = (tmp_path / "hf/README.md").read_text()
+    assert "# hf\n" in text
+    assert "| eval | masked_lm_accuracy | 0.5 |" in text
+    assert "| test |" not in text
 
 
 @pytest.mark.parametrize("name", ["bert.onnx", "saved_model.pb"])

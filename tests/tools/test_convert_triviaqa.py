@@ -72,6 +72,25 @@ def test_answer_is_the_first_whole_words_in_any_case(tmp_path):
     }
 
 
+def test_the_longest_answer_at_a_place_is_taken_whatever_its_letters(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("short first", "King", ["King Gustav"]),
+        _question("long first", "King Gustav", ["King"]),
+    )
+    assert {*_answers(dataset).values()} == {"King Gustav"}
+
+
+def test_marks_in_an_answer_stand_for_themselves(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("dot", "a.c"),
+        _question("plus", "C++ (1998)"),
+        pages={"Stockholm.txt": "An abc, an a.c and C++ (1998)."},
+    )
+    assert [*_answers(dataset).values()] == ["a.c", "C++ (1998)"]
+
+
 def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
     caplog.set_level("INFO")
     dataset = _convert(
@@ -113,6 +132,7 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
         _question("q1", "palace"),
         _question("q2", "king", ["the city of king"]),
     )
+    assert f"Wrote 2 questions on 1 pages to {path}." in caplog.text
     caplog.clear()
     examples = toy_squad.read_examples(
         path, is_training=True, version_2_with_negative=False

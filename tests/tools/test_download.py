@@ -74,6 +74,63 @@ def test_a_checkpoint_is_unpacked_into_the_releases_folder(
     assert site.requests == []
 
 
+def test_an_archive_of_several_folders_stays_as_it_is(site, tmp_path):
+    files = {"a/x.tsv": b"1", "b/y.tsv": b"2", "c/z.tsv": b"3"}
+    site.files["/glue/data/RTE.zip"] = _zip(files)
+    _run(tmp_path, "rte")
+    assert _names(tmp_path / "glue/RTE") == {"a", "b", "c"}
+
+
+# Source: the README of the release, and its multilingual.md.
+_RELEASED = """
+2018_10_18/uncased_L-12_H-768_A-12 bert_base_uncased
+2018_10_18/uncased_L-24_H-1024_A-16 bert_large_uncased
+2018_10_18/cased_L-12_H-768_A-12 bert_base_cased
+2018_10_18/cased_L-24_H-1024_A-16 bert_large_cased
+2019_05_30/wwm_uncased_L-24_H-1024_A-16 bert_large_uncased_wwm
+2019_05_30/wwm_cased_L-24_H-1024_A-16 bert_large_cased_wwm
+2018_11_23/multi_cased_L-12_H-768_A-12 bert_base_multilingual_cased
+2018_11_03/multilingual_L-12_H-768_A-12 bert_base_multilingual_uncased
+2018_11_03/chinese_L-12_H-768_A-12 bert_base_chinese
+2020_02_20/uncased_L-2_H-128_A-2 bert_tiny
+2020_02_20/uncased_L-4_H-256_A-4 bert_mini
+2020_02_20/uncased_L-4_H-512_A-8 bert_small
+2020_02_20/uncased_L-8_H-512_A-8 bert_medium
+2020_02_20/uncased_L-12_H-768_A-12 bert_base_uncased_2020
+2020_02_20/uncased_L-10_H-256_A-4 uncased_L-10_H-256_A-4
+"""
+
+
+@pytest.mark.parametrize("row", _RELEASED.split("\n")[1:-1])
+def test_a_checkpoint_has_the_address_of_its_authors(row):
+    address, name = row.split()
+    assert download.ITEMS[name].urls == (
+        f"https://storage.googleapis.com/bert_models/{address}.zip",
+    )
+    assert download.find(name) == [name]
+
+
+def test_the_files_of_a_data_set_are_its_own():
+    urls = {name: item.urls for name, item in download.ITEMS.items()}
+    site = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
+    for version in ("v1.1", "v2.0"):
+        assert urls[f"squad_{version}"] == (
+            f"{site}/train-{version}.json",
+            f"{site}/dev-{version}.json",
+        )
+    site = "https://dl.fbaipublicfiles.com"
+    assert urls["xnli_1.0"] == (f"{site}/XNLI/XNLI-1.0.zip",)
+    assert urls["xnli_mt_1.0"] == (f"{site}/XNLI/XNLI-MT-1.0.zip",)
+    others = {"qqp": "QQP-clean", "qnli": "QNLIv2"}
+    for name in ("cola", "sst-2", "sts-b", "qqp", "mnli", "qnli", "rte"):
+        file = others.get(name, name.upper().replace("COLA", "CoLA"))
+        assert urls[name] == (f"{site}/glue/data/{file}.zip",)
+        assert download.ITEMS[name].folder.lower() == f"glue/{name}"
+    assert [url.rpartition("/")[2] for url in urls["swag"]] == [
+        *("train.csv", "val.csv", "test.csv")
+    ]
+
+
 def test_the_casing_of_each_release_is_that_of_its_authors():
     cased = {
         name
@@ -160,6 +217,16 @@ def test_the_pairs_of_mrpc_held_back_become_its_dev_set(mrpc, tmp_path):
     )
 
 
+def test_the_files_of_mrpc_are_made_once(mrpc, tmp_path):
+    _run(tmp_path, "mrpc")
+    path = tmp_path / "glue/MRPC/train.tsv"
+    path.write_text("of the user")
+    mrpc.requests.clear()
+    _run(tmp_path, "mrpc")
+    assert path.read_text() == "of the user"
+    assert mrpc.requests == []
+
+
 def test_a_list_of_another_corpus_is_named(mrpc, tmp_path):
     mrpc.files["/glue/data/mrpc_dev_ids.tsv"] = b"21\t22\n99\t98\n"
     with pytest.raises(ValueError, match=r"All 2 pairs of .* 1 are"):
@@ -233,6 +300,8 @@ def test_a_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
 def test_items_are_found_by_their_names(capsys):
     (name,) = download.find("uncased_L-12_H-768_A-12")
     assert name == "bert_base_uncased"  # The older of two.
+    assert download.find("SQuAD") == ["squad_v1.1", "squad_v2.0"]
+    assert {"mrpc", "diagnostic"} < {*download.find("glue")}
     with pytest.raises(ValueError, match=r"Did you mean bert_base_uncased\?"):
         download.find("bert_bas_uncased")
     download.run(download.Options(), [])

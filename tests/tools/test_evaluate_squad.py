@@ -124,6 +124,50 @@ def test_the_best_threshold_of_an_ensemble_is_found(tmp_path):
     )
 
 
+def test_an_ensemble_lists_as_many_answers_as_asked_for(tmp_path):
+    path, answers = _questions(tmp_path, version_2=False)
+    system = toy_squad.write_json(
+        tmp_path / _NBEST,
+        {
+            qas_id: [
+                {
+                    "text": word,
+                    "probability": share,
+                    "start_logit": share,
+                    "end_logit": share,
+                }
+                for word, share in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+            ]
+            for qas_id in answers
+        },
+    )
+    for size in (2, 3):
+        out = _run(
+            tmp_path, predict_file=path, ensemble=system, n_best_size=size
+        )
+        listed = toy_squad.read_json(out / _NBEST)
+        assert {len(nbest) for nbest in listed.values()} == {size}
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_the_null_odds_beside_predictions_are_of_version_2(tmp_path, version_2):
+    path, answers = _questions(tmp_path, version_2=version_2)
+    (tmp_path / "run").mkdir()
+    predictions = toy_squad.write_json(
+        tmp_path / "run/predictions.json", answers
+    )
+    toy_squad.write_json(
+        tmp_path / "run/null_odds.json", dict.fromkeys(answers, 0.5)
+    )
+    out = _run(
+        tmp_path,
+        predict_file=path,
+        predictions_file=predictions,
+        version_2_with_negative=version_2,
+    )
+    assert ("best_f1_thresh" in toy_squad.results(out)) == version_2
+
+
 def test_questions_without_ground_truth_are_combined(tmp_path):
     question = {"id": "a", "question": "?"}
     paragraphs = [{"context": "it rained", "qas": [question]}]

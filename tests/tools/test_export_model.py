@@ -57,6 +57,69 @@ def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
     assert not (tmp_path / "served").exists()
 
 
+@pytest.fixture
+def described(monkeypatch):
+    """Exports without networks; returns what model.json would say."""
+    found = []
+    monkeypatch.setattr(
+        exporting,
+        "write_saved_model",
+        lambda *arguments: found.append(arguments[-1]),
+    )
+    monkeypatch.setattr(models, "load", lambda model: None)
+    return found
+
+
+def test_the_description_of_an_encoder_has_its_layers_and_length(
+    tmp_path, described
+):
+    model = serving_client.golden_model(tmp_path / "model")
+    serving_client.describe(model, task="pretraining")
+    # A pre-trained model is exported as an encoder, with or without --layers.
+    _export(model, tmp_path / "served")
+    _export(model, tmp_path / "served", layers="-1,0")
+    for values, layers in zip(described, ([-1], [-1, 0]), strict=True):
+        assert values == {
+            "task": "embedding",
+            "do_lower_case": True,
+            "max_seq_length": 160,
+            "checkpoint": "tiny.ckpt",
+            "layers": layers,
+        }
+
+
+def test_the_description_of_a_sentence_encoder_has_its_pooling(
+    tmp_path, described
+):
+    model = serving_client.golden_sentence_encoder(tmp_path / "model", "max")
+    _export(model, tmp_path / "served")
+    (values,) = described
+    assert (
+        values.items()
+        >= {
+            "task": "embedding",
+            "max_seq_length": 9,
+            "pooling": "max",
+            "normalize": True,
+            "similarity": "cosine",
+        }.items()
+    )
+    assert "layers" not in values
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_the_best_checkpoint_is_exported_on_request(tmp_path, described, best):
+    run = serving_client.golden_classifier(tmp_path / "run")
+    serving_client.golden_classifier(run / "best")
+    task = json.loads((run / "task.json").read_text())
+    (run / "best/task.json").write_text(
+        json.dumps(task | {"labels": ["no", "yes"]})
+    )
+    _export(run, tmp_path / "served", use_best_checkpoint=best)
+    (values,) = described
+    assert values["labels"] == (["no", "yes"] if best else ["0", "1"])
+
+
 @pytest.mark.parametrize(
     ("form", "call"),
     [

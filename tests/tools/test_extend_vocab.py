@@ -52,6 +52,23 @@ def test_words_of_a_text_come_in(options, tmp_path, caplog):
     assert extended.tokenize("Uned unable") == ["uned", "un", "##able"]
 
 
+def test_only_as_many_words_as_there_is_room_for_are_named(
+    options, tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    (tmp_path / "text.txt").write_text("unableed " * 9 + "unable uned " * 3)
+    extend_vocab.run(options())
+    assert "with 2 new words: unableed, unable. 0 [unused]" in caplog.text
+    extend_vocab.run(options(num_words=1))
+    assert "with 1 new words: unableed. 1 [unused]" in caplog.text
+
+
+def test_the_words_of_a_cased_vocabulary_keep_their_capitals(options, tmp_path):
+    (tmp_path / "text.txt").write_text("Uned Uned Uned")
+    extend_vocab.run(options(do_lower_case=False))
+    assert (tmp_path / "more.txt").read_text().splitlines()[1] == "Uned"
+
+
 def _model(folder, **changes):
     """Writes a model of the vocabulary; returns its table."""
     table = np.random.default_rng(0).normal(size=(10, 12)).astype(np.float32)
@@ -155,6 +172,17 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
     assert not (tmp_path / "start").exists()
 
 
+def test_the_copy_of_a_model_is_in_a_folder_of_its_own(options, tmp_path):
+    _model(tmp_path)
+    with pytest.raises(FileExistsError, match=r"; got copy\.ckpt\."):
+        extend_vocab.run(
+            options(
+                init_checkpoint=str(tmp_path), output_checkpoint="copy.ckpt"
+            )
+        )
+    assert not (tmp_path / "more.txt").exists()
+
+
 def test_a_model_and_its_copy_go_together(options):
     with pytest.raises(ValueError, match="--output_checkpoint together"):
         options(init_checkpoint="x")
@@ -190,6 +218,15 @@ def test_words_that_save_most_come_first(tokenizer):
         counts, tokenizer.wordpiece_tokenizer, num_words=1, min_count=2
     )
     assert first == chosen[:1]
+    # A longer word is [UNK] whatever the vocabulary has.
+    longest = "a" * 200
+    chosen = extend_vocab.choose_words(
+        {longest: 2, f"{longest}a": 2},
+        tokenizer.wordpiece_tokenizer,
+        num_words=9,
+        min_count=2,
+    )
+    assert chosen == [longest]
     # Equals come by the alphabet.
     chosen = extend_vocab.choose_words(
         {"uned": 2, "abed": 1, "unb": 2},

@@ -18,8 +18,8 @@ def look(tmp_path, capsys):
     (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
 
     def run(**changes):
-        vocab_file = str(tmp_path / "vocab.txt")
-        inspect_data.run(inspect_data.Options(vocab_file=vocab_file, **changes))
+        values = {"vocab_file": str(tmp_path / "vocab.txt"), **changes}
+        inspect_data.run(inspect_data.Options(**values))
         return " ".join(capsys.readouterr().out.split())
 
     return run
@@ -46,6 +46,65 @@ def test_text_is_described(look, tmp_path):
         "22.2% of the words become [UNK]",
     ):
         assert row in shown
+
+
+def test_shares_are_of_what_they_are_counted_among(look, tmp_path):
+    path = _text(tmp_path / "a.txt", "Cats sat.\ndogs ran w1\n\nw2 w3\n")
+    assert "of one sentence 1 50 %" in look(input_file=path)
+    examples = toy_pretraining.random_examples(4)
+    examples["next_sentence_labels"][:, 0] = [1, 0, 0, 0]
+    path = toy_pretraining.write_records(tmp_path / "records", examples)
+    shown = look(record_file=path)
+    assert "random next sentence 1 25 %" in shown
+    num_tokens = int(examples["input_mask"].sum())
+    assert f"tokens {num_tokens} mean {num_tokens / 4:.1f}," in shown
+    assert f"tokens to predict 8 {800 / num_tokens:.3g} %" in shown
+
+
+def test_accents_stay_if_the_vocabulary_has_them(look, tmp_path):
+    vocab_file = tmp_path / "accents.txt"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "caf\xe9"]
+    vocab_file.write_text("\n".join(words), encoding="utf-8")
+    (tmp_path / "a.txt").write_text("Caf\xe9 caf\xe9\n", encoding="utf-8")
+    for strip, num_unknown in ((False, 0), (None, 2)):
+        shown = look(
+            vocab_file=str(vocab_file),
+            input_file=str(tmp_path / "a.txt"),
+            strip_accents=strip,
+        )
+        assert f"unknown, [UNK] {num_unknown} " in shown
+
+
+def test_warnings_of_the_casing_are_beside_those_of_the_text(look, tmp_path):
+    words = [
+        f"{a}{b}{c}"
+        for a in "abcdefghi"
+        for b in "klmnopqr"
+        for c in "stuvwxyz"
+    ]
+    (tmp_path / "vocab.txt").write_text("\n".join([*_ENTRIES, *words]))
+    path = _text(tmp_path / "a.txt", "cat sat .\nw1 w2\n")
+    shown = look(input_file=path, do_lower_case=False)
+    assert "do_lower_case is False, but no entry" in shown
+    assert "The corpus is one document" in shown
+    # Accents follow the casing.
+    assert look(input_file=path).count("!") == 1
+
+
+def test_records_are_read_from_the_first_to_the_last(
+    look, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(inspect_data, "_MAX_RECORDS", 3)
+    features = [
+        records.Feature(name=name, shape=(2,))
+        for name in ("input_ids", "input_mask")
+    ]
+    rows = [{"input_ids": [2, n], "input_mask": [1, 1]} for n in range(9, 16)]
+    for name, part in (("a", rows[:3]), ("b", rows[3:])):
+        records.write_records(str(tmp_path / name), part, features)
+    shown = look(record_file=f"{tmp_path}/a,{tmp_path}/b")
+    assert "(3 of 7)" in shown
+    assert "1. [CLS] w0 2. [CLS] w3 3. [CLS] w6" in shown
 
 
 def test_only_the_first_documents_are_read(look, tmp_path, monkeypatch):
@@ -109,6 +168,9 @@ def test_what_cannot_be_inspected_is_refused(look, tmp_path):
         look(record_file=path)
     with pytest.raises(ValueError, match="There must be text with words"):
         look(input_file=_text(tmp_path / "empty", "\u200b\n\n\x01\n"))
+    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES[:4]))
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        look(input_file=_text(tmp_path / "a.txt", "w1\n"))
 
 
 _TOKENS = dict(

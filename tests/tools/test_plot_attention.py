@@ -82,6 +82,14 @@ def test_the_second_text_of_a_pair_is_read_as_the_second(options, monkeypatch):
     assert seen == [[[0, 0, 0, 0, 1, 1]]]
 
 
+@pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[UNK]"])
+def test_the_vocabulary_must_have_the_special_tokens(options, tmp_path, token):
+    entries = [f"x{i}" if e == token else e for i, e in enumerate(_ENTRIES)]
+    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n")
+    with pytest.raises(ValueError, match=token[1:-1]):
+        plot_attention.run(options())
+
+
 def test_too_much_text_is_refused(options):
     with pytest.raises(ValueError, match="at most 16 word pieces"):
         plot_attention.run(options(text="cat " * 15))

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from absl import logging
 
 import extract_features
 from modeling import checkpoints
@@ -141,6 +142,61 @@ def test_what_cannot_be_asked_is_refused(classifier, masks, tmp_path):
         _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
     with pytest.raises(ValueError, match="at most 160 word pieces"):
         _printed(masks, "[MASK] " + "a " * 158)
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_the_best_checkpoint_answers_on_request(tmp_path, best):
+    run = serving_client.golden_classifier(tmp_path / "run")
+    serving_client.golden_classifier(run / "best")
+    task = json.loads((run / "task.json").read_text())
+    (run / "best/task.json").write_text(
+        json.dumps(task | {"labels": ["no", "yes"]})
+    )
+    (row,) = _ask(run, "it rained", use_best_checkpoint=best)
+    names = {"no", "yes"} if best else {"0", "1"}
+    assert row["probabilities"].keys() == names
+
+
+def test_a_paragraph_keeps_its_lines_and_is_that_of_every_question(tmp_path):
+    model = serving_client.golden_model(tmp_path / "squad")
+    serving_client.describe(
+        model,
+        task="question_answering",
+        version_2_with_negative=False,
+        max_seq_length=32,
+        max_query_length=8,
+    )
+    path = tmp_path / "paragraph.txt"
+    path.write_text("it rained\nit is dry\n")
+    rows = _ask(model, "who ?", "when ?", context_file=str(path))
+    assert [(row["question"], row["context"]) for row in rows] == [
+        ("who ?", "it rained\nit is dry"),
+        ("when ?", "it rained\nit is dry"),
+    ]
+
+
+def test_json_has_letters_of_every_script_as_they_are(masks):
+    assert '"\u4e2d [MASK]"' in _printed(masks, "\u4e2d [MASK]", format="json")
+    printed, _ = _refused(masks, ["\xe4"], format="json")
+    assert "not UTF-8" in printed
+    output = io.StringIO()
+    with pytest.raises(ValueError, match="no answer"):
+        predict.run(
+            predict.Options(model=str(masks), format="json"),
+            ["\u4e2d"],
+            io.BytesIO(),
+            output,
+        )
+    assert "\u4e2d" in output.getvalue()
+
+
+def test_standard_error_has_only_warnings(monkeypatch):
+    levels = []
+    monkeypatch.setattr(
+        predict, "run", lambda *_: levels.append(logging.get_verbosity())
+    )
+    predict.main(predict.Options(model="x"), [])
+    assert levels == [logging.WARNING]
 
 
 # --------------------------------------------------------------- Wrong lines
