@@ -7,6 +7,7 @@ blank lines; `corpus.cleaning` removes and counts everything else.
 import bz2
 import collections
 import contextlib
+import csv
 import dataclasses
 import gzip
 import itertools
@@ -29,6 +30,8 @@ _TITLE = re.compile(r'\btitle="')
 _MIN_WORDS_OF_PROSE = 8
 _ROWS_AT_A_TIME = 64  # A row may be a book.
 _CHUNK_BYTES = 1 << 20
+# The csv module stops at 131,072 characters, and a cell may be a book.
+_MAX_CELL_CHARACTERS = 2**31 - 1
 _OPENERS: dict[str | None, Callable[..., IO]] = {
     "xz": lzma.open,
     "gzip": gzip.open,
@@ -275,6 +278,45 @@ def _document(
     )
 
 
+def read_csv(path: str, rules: Rules) -> Iterator[Document]:
+    """Yields one document for each row below the names of the columns.
+
+    Raises:
+        ValueError: not CSV, not exactly one column `rules.text_field`, or a row
+            with other cells than the first.
+    """
+    csv.field_size_limit(_MAX_CELL_CHARACTERS)
+    reader = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
+    names: list[str] = []
+    number = 1
+    try:
+        for cells in reader:
+            where = f"{path}, line {number}"
+            if cells and not names:
+                names = cells
+                if (count := names.count(rules.text_field)) != 1:
+                    raise ValueError(
+                        f"{where}: {count} columns named "
+                        f"{rules.text_field!r}; the columns are "
+                        f"{messages.listed(names)} (choose with --text_field). "
+                        "They must be separated by commas."
+                    )
+            elif cells:
+                if len(cells) != len(names):
+                    raise ValueError(
+                        f"{where}: the row has {len(cells)} column(s), the "
+                        f"first row has {len(names)}."
+                    )
+                row = dict(zip(names, cells, strict=True))
+                yield _document(row, rules.text_field, where)
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, line {number}: not CSV ({error}); quotes inside a "
+            "quoted cell are doubled."
+        ) from error
+
+
 def read_mediawiki(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
     del rules
@@ -354,6 +396,10 @@ FORMATS: Mapping[str, Format] = {
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
     "jsonl": Format(about="one object per line", read=read_json_lines),
+    "csv": Format(
+        about="one document per row, below the names of the columns",
+        read=read_csv,
+    ),
     "parquet": Format(
         about="one document per row, as in Hugging Face data sets",
         read=read_parquet,

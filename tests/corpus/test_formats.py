@@ -2,6 +2,7 @@
 
 import bz2
 import collections
+import csv
 import gzip
 import json
 import lzma
@@ -247,6 +248,45 @@ def test_column_of_parquet_is_chosen_by_name(tmp_path):
     message = r"no text column 'text'. Text columns: 'body', 'b' \(choose"
     with pytest.raises(ValueError, match=message):
         _documents("parquet", path)
+
+
+def test_rows_of_csv_are_documents_of_their_lines(tmp_path):
+    long = "A long line. " * 20_000  # The csv module stops at 131,072.
+    rows = [["id", "abstract", "title"], [1, 'One, "two".\n\nIt ran.\r\n', "a"]]
+    rows += [[2, long, ""], [], [3, "", "c"]]
+    with open(tmp_path / "rows.csv", "w", newline="") as file:
+        file.write(lines.BYTE_ORDER_MARK)
+        csv.writer(file).writerows(rows)
+    path = str(tmp_path / "rows.csv")
+    documents = [("a", ['One, "two".', "It ran."]), ("", [long]), ("c", [])]
+    assert _documents("csv", path, text_field="abstract") == documents
+    packed = gzip.compress((tmp_path / "rows.csv").read_bytes())
+    path = _written(tmp_path, "rows.csv.gz", packed)
+    assert _documents("csv", path, text_field="abstract") == documents
+    assert _documents("csv", _written(tmp_path, "empty.csv", b"")) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"id;body\n1;One.\n", r"line 1: 0 columns named 'text'; .* 'id;body'"),
+        (
+            b"text,text\na,b\n",
+            r"line 1: 2 columns named 'text'; .*separated by",
+        ),
+        (
+            b"id,text\n1,One, two.\n",
+            r"line 2: the row has 3 .* first row has 2",
+        ),
+        (b'id,text\n1,"A\nB"\n2\n', r"line 4: the row has 1 .* has 2"),
+        (b'id,text\n1,"A\nB\n', r"line 2: not CSV \("),
+        (b'id,text\n1,"A" B\n', r"line 2: not CSV \("),
+    ],
+)
+def test_what_is_no_csv_is_named_with_its_line(tmp_path, content, message):
+    path = _written(tmp_path, "rows.csv", content)
+    with pytest.raises(ValueError, match=rf"rows\.csv, {message}"):
+        _documents("csv", path)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

@@ -30,6 +30,7 @@ _GOODS = {
         b"She wrote.\nIt ran.\n</doc>\n<doc id='2'>\nB\n\nText.\n</doc>\n"
     ),
     "jsonl": b'{"title": "Ada", "text": "Ada\\n\\nShe wrote."}\n{"text": ""}\n',
+    "csv": b'title,text\nAda,"Ada\n\n""She"", wrote."\nB,\n',
     "parquet": _parquet(),
     "mediawiki": b'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">'
     b"<siteinfo><namespace key='6'>Datei</namespace></siteinfo><page><ns>0</ns>"
