@@ -355,13 +355,19 @@ def fetch(url: str, path: str) -> None:
 
     pooch.get_logger().setLevel("ERROR")
     folder, name = os.path.split(path)
-    pooch.retrieve(
-        url,
-        None,
-        fname=name,
-        path=folder or ".",
-        downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty()),
-    )
+    try:
+        pooch.retrieve(
+            url,
+            None,
+            fname=name,
+            path=folder or ".",
+            downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty()),
+        )
+    except OSError as error:
+        raise OSError(
+            f"{url} could not be fetched. docs/models.md names other sources "
+            f"of models and data. ({error})"
+        ) from error
 
 
 if __name__ == "__main__":

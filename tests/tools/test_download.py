@@ -166,6 +166,13 @@ def test_what_is_no_archive_leaves_nothing(site, tmp_path, content, message):
     assert _names(tmp_path) == {_TINY}
 
 
+def test_a_server_that_fails_is_named_with_other_sources(site, tmp_path):
+    message = rf"{_TINY}\.zip could not be fetched\. docs/models\.md .*404"
+    with pytest.raises(OSError, match=message):
+        _run(tmp_path, "bert_tiny")
+    assert _names(tmp_path) == set()
+
+
 def test_data_goes_where_the_scripts_read_it(site, tmp_path):
     site.files["/glue/data/RTE.zip"] = _zip({"RTE/dev.tsv": b"rows"})
     for part in ("train", "dev"):
