@@ -72,7 +72,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Runs the commands of a table and writes its report.
+    """Runs the commands of a table and writes a report of those that are done.
 
     Raises:
         OSError: data are missing, or a file cannot be written.
@@ -94,8 +94,9 @@ def run(options: Options) -> None:
     try:
         running.run(table.commands, folders)
     finally:
-        written = report.write(options.name, options.scale, table, folders)
-        logging.info("The report is %s", written)
+        if any(command.is_done(folders) for command in table.commands):
+            written = report.write(options.name, options.scale, table, folders)
+            logging.info("The report is %s", written)
 
 
 def _training_flags(texts: Sequence[str]) -> running.Flags:

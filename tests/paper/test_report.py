@@ -204,6 +204,12 @@ def test_a_figure_shows_the_available_results(tmp_path):
     assert picture.startswith(b"\x89PNG")
 
 
+def test_without_results_there_is_no_report(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Missing data: "):
+        _reproduce(tmp_path)
+    assert not (tmp_path / "work").exists()
+
+
 def test_a_dry_run_writes_nothing_and_names_missing_data(
     tmp_path, capsys, monkeypatch
 ):
