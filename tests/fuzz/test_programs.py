@@ -48,7 +48,7 @@ def num_cases(request):
     return request.param
 
 
-def _look_at_records(experiment, options):
+def _look_at_records(experiment, options, folder):
     """Looks at the records that a model would learn from."""
     source = experiment.records
     assert len(source.files)
