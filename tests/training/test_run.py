@@ -1,5 +1,6 @@
 """The loop of a run, on a model whose only weight counts the steps."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import types
 from typing import ClassVar
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -18,14 +20,18 @@ from models import description as description_lib
 from models import folder as folder_lib
 from training import (
     checkpointing,
+    devices,
     evaluation,
     experiment,
     failures,
     input_pipeline,
+    optimization,
     pretraining,
+    profiling,
     reporting,
     run,
     steps,
+    warm_start,
     workers,
 )
 from training import options as training_options
@@ -88,15 +94,25 @@ class _Experiment(experiment.Experiment):
     new_variables = ()
     splits = ("eval",)
 
-    def __init__(self, *, every=0, end=4, losses=None, bad_step=0, error=None):
+    def __init__(
+        self,
+        *,
+        every=0,
+        end=4,
+        losses=None,
+        bad_step=0,
+        error=None,
+        start=None,
+        **length,
+    ):
         model = describing.PlannedModel(
             config=config_lib.BertConfig(vocab_size=3),
             description=description_lib.Description(),
         )
-        super().__init__(_STRATEGY, model, None)
+        super().__init__(_STRATEGY, model, start)
         self.events = []
         self._length = experiment.Length(
-            num_train_steps=end, eval_every_steps=every
+            num_train_steps=end, eval_every_steps=every, **length
         )
         self._losses = losses or {}
         self.records = types.SimpleNamespace(files=_Files(), masking=None)
@@ -165,7 +181,13 @@ class _Current:
     events: ClassVar[list[str]] = []
 
 
-def _run(folder, options=None, **changes):
+def _run(
+    folder,
+    options=None,
+    *,
+    options_class=training_options.TrainingOptions,
+    **changes,
+):
     """Runs an experiment in a folder; returns it."""
     made = _Experiment(**changes)
     _Current.events = made.events
@@ -180,7 +202,7 @@ def _run(folder, options=None, **changes):
     }
     made.results = run.run(
         made,
-        training_options.TrainingOptions(**values),
+        options_class(**values),
         folder_lib.ModelFolder.open(str(folder), is_folder=True),
     )
     return made
@@ -228,6 +250,130 @@ def test_a_checkpoint_knows_the_data_and_the_precision_in_use(tmp_path):
     }
     assert state["flags"]["precision"] == "float32"
     assert state["execution"] == {"device": "CPU", "execution_mode": "plain"}
+
+
+@pytest.mark.parametrize("kind", ["release", "continuous"])
+def test_the_rates_of_steps_are_those_of_the_schedule(tmp_path, kind):
+    _run(tmp_path, {"lr_schedule": kind}, end=5, num_warmup_steps=2)
+    schedule = optimization.Schedule(
+        init_lr=5e-5, num_train_steps=5, num_warmup_steps=2, kind=kind
+    )
+    rates = [rate for _, rate in _reported(tmp_path, "learning_rate")]
+    assert rates == pytest.approx(schedule.learning_rate(np.arange(5)))
+
+
+def test_a_command_that_stops_early_counts_the_steps_of_the_run(
+    tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    made = _run(tmp_path, end=4, stop_at_step=2)
+    assert made.events[-2:] == ["save 2", "results 2"]
+    assert "step 2/4 50%" in caplog.text
+
+
+def test_runs_of_a_grid_choose_their_execution_by_the_steps_of_all(
+    tmp_path, monkeypatch
+):
+    chosen = []
+
+    def choose(strategy, jit_compile, **options):
+        chosen.append((jit_compile, options))
+        return compilation.ExecutionMode.PLAIN
+
+    monkeypatch.setattr(devices, "execution_mode", choose)
+    grid = {"vocab_file": "", "do_eval": True, "num_trials": 3}
+    fine_tuning = training_options.FineTuningOptions
+    _run(tmp_path, grid, options_class=fine_tuning, end=4)
+    _run(tmp_path, end=5)
+    saved = {"device": "CPU", "execution_mode": "plain"}
+    assert chosen == [
+        ("false", {"num_train_steps": 3 * 4, "saved": {}}),
+        ("false", {"num_train_steps": 5, "saved": saved}),
+    ]
+
+
+def test_steps_are_compiled_again_only_in_another_mode(tmp_path, monkeypatch):
+    made = []
+
+    def make_trainer(experiment, objective, options, mode):
+        made.append(mode)
+        return _Trainer(experiment, 0, None)
+
+    monkeypatch.setattr(run, "_make_trainer", make_trainer)
+    _run(tmp_path / "plain")
+    assert not made
+    _run(tmp_path / "xla", {"jit_compile": "true"})
+    assert made == [compilation.ExecutionMode.XLA]
+
+
+def test_each_run_starts_with_moments_of_zero(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        _Trainer, "reset", lambda self: self._events.append("reset")
+    )
+    assert _run(tmp_path, end=1).events[0] == "reset"
+
+
+def test_packed_rows_have_the_length_of_the_experiment(tmp_path, monkeypatch):
+    lengths = []
+    batches = input_pipeline.training_batches
+
+    def make_batches(*values, **options):
+        lengths.append(options["row_length"])
+        return batches(*values, **options)
+
+    monkeypatch.setattr(input_pipeline, "training_batches", make_batches)
+    monkeypatch.setattr(_Experiment, "row_length", 48)
+    _run(tmp_path)
+    assert lengths == [48]
+
+
+def test_the_speed_is_that_of_steps_alone(tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def pause(self):
+        _Current.events.append("pause")
+        yield
+        _Current.events.append("resume")
+
+    monkeypatch.setattr(reporting.Reporter, "pause", pause)
+    made = _run(tmp_path, every=2, end=2)
+    assert made.events == [
+        *("step 1", "step 2", "pause", "save 2", "resume"),
+        *("pause", "evaluation 2", "best 2", "resume", "results 2"),
+    ]
+
+
+def test_the_steps_of_a_profile_are_counted_from_one(tmp_path, monkeypatch):
+    profiled = []
+
+    def of(self, step):
+        profiled.append(step)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(profiling.Profile, "of", of)
+    _run(tmp_path, end=3)
+    assert profiled == [1, 2, 3]
+
+
+def test_the_weights_to_start_from_answer_beside_a_stray_checkpoint(
+    tmp_path, monkeypatch
+):
+    _run(tmp_path / "start")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "x.index").touch()
+    loaded = []
+    monkeypatch.setattr(
+        warm_start,
+        "load_for_evaluation",
+        lambda model, path: loaded.append(path),
+    )
+    start = folder_lib.ModelFolder.open(str(tmp_path / "start"))
+    made = _run(out, {"do_train": False}, start=start)
+    assert loaded == [str(tmp_path / "start/model.ckpt-4")]
+    # As released: the steps of other weights are not counted.
+    assert made.events == ["results 0"]
+    # An evaluation describes no model.
+    assert [path.name for path in out.iterdir()] == ["x.index"]
 
 
 def test_checkpoints_that_are_kept_for_good_are_saved(tmp_path):

@@ -1,0 +1,92 @@
+"""The checkpoint of a path, by the names of its files alone."""
+
+import pytest
+
+from modeling import checkpoint_files
+
+
+def _put(folder, *names, latest=None):
+    """Makes empty files, and the file that names the latest checkpoint."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).touch()
+    if latest is not None:
+        (folder / "checkpoint").write_text(
+            f'model_checkpoint_path: "{latest}"\n'
+        )
+    return str(folder)
+
+
+def _named(folder, *names, **attributes):
+    """Returns the location of the first name, with earlier ones."""
+    paths = tuple(f"{folder}/{name}" for name in names)
+    return checkpoint_files.Location(
+        path=paths[0], of_training=paths, **attributes
+    )
+
+
+def _stray(folder, name):
+    return checkpoint_files.Location(path=f"{folder}/{name}")
+
+
+def test_earlier_checkpoints_follow_the_latest_and_later_ones_do_not(tmp_path):
+    folder = _put(
+        tmp_path,
+        *("model.ckpt-2.index", "model.ckpt-10.index", "model.ckpt-9.index"),
+        *("model.ckpt-30.index", "model.ckpt-2.state.json"),
+        latest="model.ckpt-10",
+    )
+    names = ("model.ckpt-10", "model.ckpt-9", "model.ckpt-2")
+    assert checkpoint_files.in_folder(folder) == _named(
+        folder, *names, is_ours=True
+    )
+
+
+def test_what_a_killed_program_left_is_no_checkpoint(tmp_path):
+    folder = _put(tmp_path, ".x.31.partial.index", "x.index")
+    assert checkpoint_files.in_folder(folder) == _stray(folder, "x")
+
+
+def test_the_latest_may_have_any_name_and_the_older_format(tmp_path):
+    folder = _put(tmp_path, "best.index", "old.ckpt", latest="old.ckpt")
+    assert checkpoint_files.in_folder(folder) == _named(folder, "old.ckpt")
+    _put(tmp_path, latest="best")
+    assert checkpoint_files.in_folder(folder) == _named(folder, "best")
+
+
+def test_the_files_of_a_copied_folder_come_before_those_of_its_origin(
+    tmp_path,
+):
+    origin = _put(tmp_path / "origin", "model.ckpt-3.index")
+    copied = _put(tmp_path / "copy", latest=f"{origin}/model.ckpt-3")
+    location = checkpoint_files.in_folder(copied)
+    assert location.path == f"{origin}/model.ckpt-3"
+    _put(tmp_path / "copy", "model.ckpt-3.index")
+    assert checkpoint_files.in_folder(copied) == _named(copied, "model.ckpt-3")
+
+
+def test_the_highest_of_numbered_checkpoints_is_that_of_a_folder(tmp_path):
+    folder = _put(tmp_path, "x.ckpt-9.index", "x.ckpt-10.index")
+    assert checkpoint_files.in_folder(folder) == _stray(folder, "x.ckpt-10")
+    _put(tmp_path, "other.index")
+    with pytest.raises(ValueError, match="must contain one checkpoint, or onl"):
+        checkpoint_files.in_folder(folder)
+
+
+def test_weights_of_hugging_face_are_found_in_the_order_of_preference(tmp_path):
+    folder = _put(tmp_path, "pytorch_model.bin")
+    for name in ("pytorch_model.bin", "tf_model.h5", "model.safetensors"):
+        _put(tmp_path, name)
+        assert checkpoint_files.in_folder(folder) == _stray(folder, name)
+    _put(tmp_path, "x.index")
+    assert checkpoint_files.in_folder(folder) == _stray(folder, "x")
+
+
+@pytest.mark.parametrize(
+    "ending", ["", ".index", ".meta", ".data-00000-of-00001"]
+)
+def test_each_file_of_a_checkpoint_names_it(tmp_path, ending):
+    folder = _put(tmp_path, "x.ckpt.index", f"x.ckpt{ending or '.meta'}")
+    location = checkpoint_files.locate(f"{folder}/x.ckpt{ending}")
+    assert location == _stray(folder, "x.ckpt")
+    assert checkpoint_files.locate(f"{folder}/y{ending}") is None
