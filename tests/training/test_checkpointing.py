@@ -301,6 +301,28 @@ def test_a_damaged_checkpoint_falls_back_to_the_newest_one_before(
         _resume(tmp_path, model)
 
 
+def test_a_damaged_state_says_no_execution(tmp_path, model):
+    assert checkpointing.execution_of(_open(tmp_path)) == {}
+    _save_run(tmp_path, model, 3)
+    assert checkpointing.execution_of(_open(tmp_path)) == _STATE.execution
+    _damage(tmp_path / "model.ckpt-3.state.json")
+    assert checkpointing.execution_of(_open(tmp_path)) == {}
+
+
+def test_a_run_resumes_at_the_step_in_the_name_if_none_is_stored(
+    tmp_path, model
+):
+    checkpoints.save(
+        str(tmp_path / "model.ckpt-12"),
+        {
+            name: tf.constant(variable.numpy())
+            for name, variable in checkpoints.variables_by_name(model).items()
+        },
+    )
+    resumed, _ = _resume(tmp_path, model)
+    assert resumed.step == 12
+
+
 def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):
     _save_run(tmp_path, model, 4)
     resumed, _ = _resume(tmp_path, model)

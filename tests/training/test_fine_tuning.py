@@ -1,12 +1,18 @@
 """A grid of trials of which some fail."""
 
+import dataclasses
 import json
 import os
+import types
 
 import pytest
 
+from commands import flags
+from models import description as description_lib
+from models import following
 from tests.support import toy_sentences
-from training import failures, fine_tuning
+from training import failures, fine_tuning, sidecars
+from training import options as training_options
 from training import run as run_lib
 
 _RATES = (1e-3, 2e-3, 3e-3)
@@ -122,6 +128,72 @@ def test_what_does_not_fit_is_refused_before_the_data_are_read(tmp_path):
     many.write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(ValueError, match="entries, but the model's vocab_size"):
         _trained_of(tmp_path, do_train=True, vocab_file=str(many))
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"do_train": True}, "out"),
+        ({"do_train": True, "use_best_checkpoint": True}, "out"),
+        ({"do_eval": True}, "out"),
+        ({"do_eval": True, "use_best_checkpoint": True}, "out/best"),
+    ],
+)
+def test_flags_follow_the_model_that_a_command_trains_or_reads(
+    tmp_path, monkeypatch, changes, place
+):
+    def complete(options, model, given, **named):
+        raise _ConstructedError((model.path, named))
+
+    monkeypatch.setattr(following, "complete", complete)
+    for folder in ("out", "out/best"):
+        (toy_sentences.write_model(tmp_path / folder) / "x").touch()
+        (tmp_path / folder / "model.ckpt-3.index").touch()
+    path, named = _trained_of(tmp_path, eval_every_epoch=True, **changes)
+    assert path == str(tmp_path / place)
+    assert named == {
+        "is_training": "do_train" in changes,
+        "task": "classification",
+    }
+
+
+def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Options(
+        training_options.AblationOptions, training_options.SequenceOptions
+    ):
+        scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
+
+    options = Options(
+        output_dir=str(tmp_path),
+        do_eval=True,
+        do_lower_case=False,
+        max_seq_length=24,
+        packing=True,
+        attention="causal",
+        bilstm_head=True,
+    )
+    task = types.SimpleNamespace(
+        options=options,
+        kind="toy",
+        tokenizer=types.SimpleNamespace(vocab={"a": 0, "b": 1}),
+        description=description_lib.Description(
+            labels=("no", "yes"), packing=True, more={"scheme_of_toy": 7}
+        ),
+    )
+    assert fine_tuning._describe(task).to_json() == {
+        "task": "toy",
+        "labels": ["no", "yes"],
+        "max_seq_length": 24,
+        "do_lower_case": False,
+        "strip_accents": False,
+        "vocab_sha256": sidecars.vocab_sha256(["a", "b"]),
+        "attention": "causal",
+        "bilstm_head": True,
+        "packing": True,
+        "scale": 5,
+        "scheme_of_toy": 7,
+    }
 
 
 def test_other_errors_end_a_grid(grid):

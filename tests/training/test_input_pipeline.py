@@ -256,6 +256,43 @@ def test_seeds_of_evaluation_are_none_of_training():
     assert seeds.tolist() == [[0, -1], [0, -6]]
 
 
+class _Seeds(input_pipeline.RecordSource):
+    """Records of which only the seeds are read."""
+
+    def parse(self, serialized, names, seeds=None):
+        return {"seeds": seeds}
+
+
+def test_each_row_of_a_training_has_its_own_seed(source):
+    values = {
+        field.name: getattr(source, field.name)
+        for field in dataclasses.fields(source)
+    }
+    batches = input_pipeline.training_batches(
+        _Seeds(**values),
+        types.SimpleNamespace(
+            train_batch_size=4, random_seed=2**63 + 5, packing=False
+        ),
+        num_replicas=2,
+    )
+    iterator = batches.iterator(toy.OneWorker(_context(replicas=2)), 1, 3)
+    seeds = [next(iterator)["seeds"].numpy().tolist() for _ in range(4)]
+    # Both replicas of steps 1 and 2; seeds have 63 bits.
+    assert seeds == [[[5, row], [5, row + 1]] for row in (4, 6, 8, 10)]
+
+
+def test_each_kind_of_id_has_its_limit(source):
+    limits = {
+        "input_ids": 31,
+        "masked_lm_positions": 10,
+        "masked_lm_ids": 31,
+        "next_sentence_labels": 2,
+    }
+    assert source.limits() == limits
+    source = dataclasses.replace(source, type_vocab_size=3)
+    assert source.limits() == limits | {"segment_ids": 3}
+
+
 def test_lengths_are_those_of_the_masks(source):
     masks = toy.random_examples(11)["input_mask"]
     np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from training import padding
 
@@ -86,6 +87,29 @@ def test_row_counts_are_those_of_a_micro_batch(num_parts):
     # Choices of one text are packed like texts.
     batches = [np.full((2 * num_parts, 3), _LENGTH)] * 5
     assert padding.row_counts(batches, _LENGTH, num_parts) == [6]
+
+
+def test_predictions_are_not_cut_with_the_padding_of_texts():
+    batch = {
+        "input_mask": np.array([[1, 1, 0, 0], [1, 0, 0, 0]]),
+        "input_ids": np.array([[7, 8, 0, 0], [9, 0, 0, 0]]),
+        "masked_lm_ids": np.array([[7, 8, 9], [9, 0, 0]]),
+    }
+    tensors = {
+        name: tf.constant(value, tf.int32) for name, value in batch.items()
+    }
+    for cut in (
+        padding.without_shared(tensors, [2, 4]),
+        padding.in_shared_rows(tensors, 2, 1, ()),
+    ):
+        assert cut["input_ids"].numpy().tolist() == [[7, 8], [9, 0]]
+        assert cut["masked_lm_ids"].shape == (2, 3)
+
+
+def test_rare_batches_of_the_sample_have_their_rows():
+    # The mean and four deviations are less than the most rows.
+    batches = [np.full(1, 8)] * 200 + [np.full(20, 8)]
+    assert padding.row_counts(batches, 8, 1)[-1] == 20
 
 
 def test_row_counts_reach_beyond_the_sample():

@@ -5,12 +5,14 @@ import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from modeling import config
 from models import describing
 from models import folder as folder_lib
 from tests.support import toy_pretraining
-from training import pretraining, sidecars
+from training import experiment, pretraining, sidecars
+from training import options as training_options
 
 _TOKENS = ["[PAD]", "a", "b"]
 
@@ -120,6 +122,107 @@ def test_the_chief_alone_writes_results(tmp_path, monkeypatch, is_chief):
     )
     assert results == {"loss": 0.5, "global_step": 3}
     assert (tmp_path / "eval_results.txt").exists() == is_chief
+
+
+def _options(**changes):
+    return training_options.PretrainingOptions(
+        **{
+            "input_file": "records",
+            "bert_config_file": "config.json",
+            "output_dir": "out",
+            "do_train": True,
+            "num_train_steps": 9,
+            "max_seq_length": 10,
+            **changes,
+        }
+    )
+
+
+def test_the_length_of_a_run_is_that_of_its_flags():
+    options = _options(num_warmup_steps=3, stop_at_step=5, eval_every_steps=2)
+    length = pretraining.PretrainingExperiment.length(None, options)
+    assert length == experiment.Length(
+        num_train_steps=9,
+        num_warmup_steps=3,
+        stop_at_step=5,
+        eval_every_steps=2,
+    )
+
+
+def _experiment(monkeypatch, **changes):
+    """Makes an experiment of records that are never read."""
+    sources = [
+        types.SimpleNamespace(files=types.SimpleNamespace(paths=[name]))
+        for name in ("train", "held-out")
+    ]
+    monkeypatch.setattr(
+        pretraining.pretraining_data, "open_records", lambda *_: sources
+    )
+    monkeypatch.setattr(
+        pretraining, "describe", lambda options, config, file: file
+    )
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    monkeypatch.setattr(pretraining.devices, "prepare", lambda _: strategy)
+    start = folder_lib.ModelFolder.open("nowhere")
+    made = pretraining.PretrainingExperiment(_options(**changes), None, start)
+    assert made.start_model is start
+    return made
+
+
+def test_the_records_of_training_describe_the_model(monkeypatch):
+    made = _experiment(monkeypatch, do_eval=True)
+    assert made.model == made.records.files.paths[0] == "train"
+    assert (made.row_length, made.splits) == (10, ("eval",))
+    assert not _experiment(monkeypatch).splits
+    with pytest.raises(ValueError, match="got 7 and 1 times 2"):
+        _experiment(monkeypatch, train_batch_size=7, num_accumulation_steps=2)
+
+
+def test_held_out_records_are_evaluated_as_the_flags_say(monkeypatch):
+    made = _experiment(
+        monkeypatch, eval_batch_size=3, max_eval_steps=4, jit_compile="false"
+    )
+    made._objective = "objective"
+    modes = pretraining.devices
+    monkeypatch.setattr(modes, "execution_mode", lambda _, flag: flag)
+    monkeypatch.setattr(
+        pretraining.steps, "Evaluator", lambda *values: values[1:]
+    )
+    monkeypatch.setattr(
+        pretraining.evaluation,
+        "evaluate",
+        lambda evaluator, source, **sizes: (
+            evaluator,
+            source.files.paths,
+            sizes,
+        ),
+    )
+    assert made.evaluate() == (
+        ("objective", "false"),
+        ["held-out"],
+        {"batch_size": 3, "num_batches": 4},
+    )
+
+
+def test_baselines_count_the_predicted_words_alone(caplog):
+    caplog.set_level("INFO")
+    source = types.SimpleNamespace(
+        files=range(2),
+        vocab_size=31,
+        read=lambda _: {
+            "masked_lm_ids": np.array([[5, 6, 0], [5, 0, 0]]),
+            "masked_lm_weights": np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+            "next_sentence_labels": np.array([[1], [1]]),
+        },
+    )
+    pretraining.log_baselines(source)
+    # 5 twice and 6 once, with the correction for three draws.
+    frequencies = -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)) + 1 / 6
+    assert (
+        f"masked-LM loss {math.log(31):.2f} (uniform guess), "
+        f"{frequencies:.2f} (word-piece frequencies); "
+        "next-sentence accuracy 100.0% (majority class)."
+    ) in caplog.text
 
 
 @pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])
