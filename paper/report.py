@@ -162,12 +162,13 @@ def write(
     if name.startswith("figure") and any(summary for _, summary in measured):
         draw(table.title, measured, path.removesuffix(".md") + ".png")
         lines += [f"![{table.title}]({name}-{scale}.png)", ""]
-    lines += ["## Expected rankings", ""]
-    lines += [*_claim_lines(table.claims, measured), ""]
+    if table.claims:
+        lines += ["## Expected rankings", ""]
+        lines += [*_claim_lines(table.claims, measured), ""]
     lines += ["## Notes", "", *(f"- {note}" for note in table.notes)]
     lines += [
         "- ±: the standard deviation of the seeds at the learning rate with "
-        "the best mean.",
+        "the best mean. –: not run, or no number of the paper.",
         "",
         "## Commands",
         "",

@@ -204,6 +204,17 @@ def test_a_figure_shows_the_available_results(tmp_path):
     assert picture.startswith(b"\x89PNG")
 
 
+def test_a_table_of_one_model_has_no_section_of_rankings(tmp_path):
+    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+    plan = recipes.Plan(scales.FULL, ("base",))
+    for name in ("table-1", "table-7"):
+        table = tables.make(name, plan)
+        path = report.write(name, "full", table, folders)
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        assert ("## Expected rankings" in text) == (name == "table-7")
+        assert "–: not run, or no number of the paper." in text
+
+
 def test_without_results_there_is_no_report(tmp_path):
     with pytest.raises(FileNotFoundError, match="Missing data: "):
         _reproduce(tmp_path)
