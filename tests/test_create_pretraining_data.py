@@ -312,6 +312,31 @@ def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
     assert not np.any(parsed["input_ids"][0, length:])
 
 
+@pytest.mark.parametrize(
+    ("strip_accents", "token"), [(None, "cafe"), (False, "caf\xe9")]
+)
+def test_accents_are_kept_in_records_if_wanted(tmp_path, strip_accents, token):
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "caf\xe9"]
+    (tmp_path / "vocab").write_text("\n".join(entries), encoding="utf-8")
+    (tmp_path / "text").write_text("Caf\xe9\nCaf\xe9\n", encoding="utf-8")
+    _run(
+        input_file=tmp_path / "text",
+        output_file=tmp_path / "x",
+        vocab_file=tmp_path / "vocab",
+        max_seq_length=16,
+        max_predictions_per_seq=3,
+        dynamic_masking=True,
+        strip_accents=strip_accents,
+    )
+    files = record_files.RecordFiles([str(tmp_path / "x")])
+    features = records.unmasked_features(16, do_whole_word_mask=False)
+    parsed = records.parse(tf.constant(files.read([0])), features)
+    shown = {entries[i] for i in parsed["input_ids"].numpy().ravel()}
+    assert shown - {*entries[:5]} == {token}
+    metadata = sidecars.read_metadata(str(tmp_path / "x"))
+    assert metadata.strip_accents is (strip_accents is None)
+
+
 def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
     (tmp_path / "tensorflow.py").write_text("raise RuntimeError")
     done = programs.python(

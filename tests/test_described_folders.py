@@ -117,7 +117,10 @@ def test_the_text_of_pretraining_fits_fine_tuning(pretrained, tmp_path):
 
 
 def _squad(folder):
-    flags = toy_squad.flags_of(folder, max_answer_length=None, doc_stride=None)
+    names = ("max_answer_length", "doc_stride", "max_query_length")
+    flags = toy_squad.flags_of(
+        folder, max_seq_length=80, **dict.fromkeys(names)
+    )
     return run_squad.QuestionAnswering, flags
 
 
@@ -137,6 +140,7 @@ def _swag(folder):
     [
         (_squad, {"doc_stride": 5, "packing": True}),
         (_squad, {"n_best_size": 3, "max_answer_length": 6}),
+        (_squad, {"max_query_length": 9}),
         (_squad, {"version_2_with_negative": True}),
         (_squad, {"null_score_diff_threshold": -1.5}),
         (_tagging, {"context": "sentence", "columns": "word:0,tag:3"}),

@@ -62,7 +62,9 @@ def _is_laid_out_alike(found, expected):
 @pytest.mark.parametrize(
     ("changes", "window_bytes"),
     [
-        ({}, 20_000),
+        ({}, 40_000),
+        # A window has one batch at least.
+        ({}, 1),
         (
             {
                 "batch_size": 3,

@@ -115,6 +115,7 @@ _TABLES = {
 --do_train                 | --input_file must
 --input_file=empty         | one of `do_train` or `do_eval` must be True.
 --do_train --input_file=nothing | No file matches 'nothing'.
+--do_train --input_file=empty --output_dir=text.txt | a folder to write in; it
 --do_train --input_file=empty --max_seq_length=33 | up to sequence length 32
 --do_eval --input_file=empty | There is nothing to evaluate
 --do_train --input_file=empty --num_train_steps=-3 | positive

@@ -416,6 +416,22 @@ def test_records_depend_on_data_labels_and_truncation(tmp_path):
     assert len({*others}) == len(others)
 
 
+def test_labels_are_weighed_from_the_training_file_in_training_alone(tmp_path):
+    (tmp_path / "data").mkdir()
+    rows = [("good", "yes"), ("bad", "no"), ("bad", "no")]
+    toy.write_tsv(tmp_path / "data/dev.tsv", rows)
+    flags = toy.flags_of(
+        tmp_path, class_weights="balanced", label_names="no,yes", do_eval=True
+    )
+    (tmp_path / "data/train.tsv").unlink(missing_ok=True)
+    evaluating = run_classifier.SentenceClassification(toy.parse(flags), None)
+    assert evaluating._class_weights == ()
+    toy.write_tsv(tmp_path / "data/train.tsv", rows)
+    training = toy.parse({**flags, "do_train": True})
+    weights = run_classifier.SentenceClassification(training, None)
+    assert weights._class_weights == pytest.approx((0.75, 1.5))
+
+
 def test_the_first_lines_of_all_files_are_compared(tmp_path, caplog):
     data = toy.write_data(tmp_path / "data")
     model = toy.flags_of(tmp_path, text_a_column=0, label_column=1)

@@ -481,5 +481,8 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
     assert check(eval_input_file=str(tmp_path / "other")) == []
     same = check(eval_input_file=f"{tmp_path}/../{tmp_path.name}/records")
     assert [records in message for message in same] == [True]
+    # An evaluation alone may be of any records.
+    evaluating = {"do_train": False, "do_eval": True}
+    assert check(eval_input_file=records, **evaluating) == []
     with pytest.raises(ValueError, match=r"No file matches .*missing"):
         check(eval_input_file=str(tmp_path / "missing"))

@@ -9,6 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
+from absl import logging
 
 import run_squad
 from modeling import checkpoints
@@ -231,6 +232,21 @@ def test_records_to_train_on_depend_on_version_and_alignment(tmp_path):
         )
     )
     assert all(plain != made_from for made_from in others)
+
+
+def test_steps_are_counted_in_questions_however_many_windows_they_have(
+    tmp_path,
+):
+    task, _ = _answering(tmp_path)
+    for split in ("train", "predict"):
+        (data_set,) = task.data_sets(split)
+        assert data_set.counts_examples
+
+
+def test_verbose_logging_logs_all_that_there_is(tmp_path):
+    for verbose, level in ((False, logging.INFO), (True, logging.DEBUG)):
+        _answering(tmp_path, verbose_logging=verbose)
+        assert logging.get_verbosity() == level
 
 
 @pytest.mark.parametrize("use_best_checkpoint", [False, True])

@@ -1,6 +1,7 @@
 """Programs: their start, error messages and help."""
 
 import dataclasses
+import gc
 import os
 import pathlib
 import re
@@ -312,3 +313,21 @@ def test_a_crash_while_tensorflow_is_imported_leaves_its_message(
     assert crashed.stderr.startswith("F0000 00:00:1 cpu.cc:2] This CPU lacks")
     assert crashed.stdout == f"{used}\n"
     assert crashed.returncode == -signal.SIGABRT
+
+
+def test_imports_are_prepared_but_what_the_user_set_stays(monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700)
+        program.prepare_imports()
+        assert gc.get_threshold()[0] >= 10_000
+    finally:
+        gc.set_threshold(*before)
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
+    # There is no other network.
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    program.prepare_imports()
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "2"

@@ -54,6 +54,20 @@ def test_word_that_just_fits_begins_a_paragraph(next_line, num_paragraphs):
     assert len(_paragraphs(lines)) == num_paragraphs
 
 
+def test_a_few_longer_lines_do_not_make_a_page_wider():
+    lines = [*["Words that fill a line"] * 98, "It ends.", "Next", "x" * 60]
+    assert len(_paragraphs(lines)) == 2
+    lines = ["It ends so.", "Next it", *["a line of a table " * 3] * 5]
+    assert len(_paragraphs(lines)) == 2
+
+
+def test_a_mark_of_a_license_that_never_closes_is_one_line():
+    mark = "*** START OF THE PROJECT GUTENBERG EBOOK EMMA"
+    assert _paragraphs(["x", mark, "Emma.", *["", "One."] * 3]) == [
+        *("Emma.", "One.", "One.", "One.")
+    ]
+
+
 def test_a_paragraph_goes_on_where_the_next_word_had_no_room():
     lines = ["This line ends in a full stop here.", "Next it goes on with it."]
     assert _paragraphs(lines) == [" ".join(lines)]

@@ -124,6 +124,35 @@ def test_workers_change_nothing(tmp_path, text):
     assert _record_bytes(tmp_path / "2") == made
 
 
+def test_a_vocabulary_that_changed_under_its_name_is_read_again(tmp_path):
+    (tmp_path / "text").write_text("rain rain\nrain\n")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    made = []
+    for words in (["rain", "snow"], ["snow", "rain"]):
+        (tmp_path / "vocab").write_text("\n".join([*special, *words]))
+        program.run(
+            program.Options(
+                input_file=str(tmp_path / "text"),
+                output_file=str(tmp_path / "x"),
+                vocab_file=str(tmp_path / "vocab"),
+                dupe_factor=1,
+                dynamic_masking=True,
+            )
+        )
+        made.append((tmp_path / "x").read_bytes())
+    assert made[0] != made[1]
+
+
+def test_the_size_of_a_corpus_is_not_that_of_its_new_shards(tmp_path, caplog):
+    text = _write_text(tmp_path / "text", _documents(2))
+    _run(text, tmp_path / "x", shard_documents=1)
+    (tmp_path / "x-00001").unlink()
+    caplog.clear()
+    _run(text, tmp_path / "x", shard_documents=1)
+    assert "Kept 1 of 2 shards." in caplog.text
+    assert "The corpus is one document" not in caplog.text
+
+
 def test_a_shard_without_a_sentence_has_no_file(tmp_path):
     text = tmp_path / "text"
     text.write_text("the rain\n\nthe long match\n")

@@ -104,3 +104,19 @@ def test_a_folder_is_no_stream_and_no_file_to_read(tmp_path):
     assert not paths.is_stream(str(tmp_path))
     with pytest.raises(IsADirectoryError):
         paths.check_readable(str(tmp_path))
+
+
+def test_names_in_a_folder_are_of_its_files(tmp_path):
+    (tmp_path / "b.txt").touch()
+    (tmp_path / "a").touch()
+    for folder in (str(tmp_path), f"file://{tmp_path}"):
+        assert paths.names_in(folder) == ["a", "b.txt"]
+        assert paths.names_in(f"{folder}/missing") == []
+    (tmp_path / "below").mkdir()
+    assert paths.names_in(str(tmp_path)) == ["a", "b.txt"]
+
+
+def test_an_address_does_not_depend_on_the_working_folder(monkeypatch):
+    monkeypatch.chdir("/tmp")
+    assert paths.absolute("gs://bucket/x") == "gs://bucket/x"
+    assert paths.absolute("x") == os.path.realpath("/tmp") + "/x"

@@ -40,6 +40,9 @@ def test_remote_files_are_written_whole_or_not_at_all(tmp_path):
     assert b"".join(paths.chunks_of(f"{folder}/name")) == expected
     writing.copy_file(f"{folder}/name", f"{folder}/copy")
     assert b"".join(paths.chunks_of(f"{folder}/copy")) == expected
+    # A later file replaces it.
+    writing.write_files(folder, {"copy": ["later"]})
+    assert b"".join(paths.chunks_of(f"{folder}/copy")) == b"later"
     for name in ("name", "absent"):
         with (
             pytest.raises(KeyError, match="midway"),

@@ -162,3 +162,76 @@ def test_what_selects_a_run_is_not_a_second_score_nor_a_test_score():
         ("table-2", "EM"): "f1",
         ("table-7", "test F1"): "eval_f1",
     }
+
+
+@pytest.mark.parametrize("scale", scales.ALL)
+def test_the_last_phase_is_evaluated_on_held_out_text(scale):
+    plan = recipes.Plan(scales.ALL[scale])
+    plan.pretrained(scales.ALL[scale].sizes[scales.BASE])
+    outputs = {command.output: command for command in plan.commands}
+    *others, last = (
+        _flags(command)
+        for command in plan.commands
+        if command.words[0] == "run_pretraining.py"
+    )
+    for given in others:
+        assert not {"do_eval", "eval_input_file"} & given.keys()
+    assert (last["do_eval"], last["max_eval_steps"]) == (True, "0")
+    held_out, trained_on = (
+        _flags(outputs[last[name].removesuffix("/records*.tfrecord")])
+        for name in ("eval_input_file", "input_file")
+    )
+    # One masking of each text, in one file.
+    assert held_out["dupe_factor"] == "1"
+    assert "shard_documents" not in held_out
+    assert "shard_documents" in trained_on
+    assert int(trained_on["dupe_factor"]) == scales.ALL[scale].dupe_factor
+    for given, file in ((held_out, "held_out.txt"), (trained_on, "text-*.txt")):
+        names = {
+            path.rpartition("/")[2] for path in given["input_file"].split(",")
+        }
+        assert names == {file}
+
+
+def test_the_commands_of_a_task_have_a_seed_each():
+    plan = recipes.Plan(scales.SMALL)
+    model = plan.pretrained("L-4 H-128")
+    commands = plan.fine_tune(model, plan.squad("1.1", num_seeds=3))
+    seeds = [_flags(command)["random_seed"] for command in commands]
+    assert seeds == ["12345", "12346", "12347"]
+    assert len({command.words for command in commands}) == 3
+
+
+@pytest.mark.parametrize("casing", ["cased", "uncased"])
+def test_a_released_model_is_read_in_its_casing(casing):
+    for model in recipes.Plan(scales.FULL).models(casing).values():
+        lowers = "true" if casing == "uncased" else "false"
+        assert model.flags["do_lower_case"] == lowers
+        for name in ("bert_config_file", "vocab_file", "init_checkpoint"):
+            assert f"/{casing}_L-" in model.flags[name]
+
+
+def test_squad_begins_with_the_weights_of_triviaqa():
+    plan = recipes.Plan(scales.FULL)
+    model = plan.models()[scales.BASE]
+    after = plan.after_triviaqa(model)
+    converted, trained = plan.commands
+    assert after.flags == model.flags | {"init_checkpoint": trained.output}
+    given = _flags(trained)
+    assert given["train_file"] == f"{converted.output}/train.json"
+    assert given["init_checkpoint"] == model.flags["init_checkpoint"]
+
+
+@pytest.mark.parametrize("scale", scales.ALL)
+def test_the_checkpoints_of_figure_5_are_kept(scale):
+    kept, read = {}, []
+    for command in _make("figure-5", scale).commands:
+        given = _flags(command)
+        if command.words[0] == "run_pretraining.py":
+            kept[command.output] = int(given["keep_checkpoint_every_n_steps"])
+        folder, _, step = given.get("init_checkpoint", "").partition("/model.")
+        if step:
+            read.append((folder, int(step.removeprefix("ckpt-"))))
+    assert len(kept) == 2
+    assert {folder for folder, _ in read} == kept.keys()
+    assert not any(step % kept[folder] for folder, step in read)

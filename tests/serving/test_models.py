@@ -232,3 +232,22 @@ def test_a_folder_of_another_program_is_named(tmp_path):
         ValueError, match=r"model.onnx .an ONNX file.*output_dir"
     ):
         models.read(str(tmp_path))
+
+
+def test_a_vocabulary_larger_than_the_network_s_is_refused(tmp_path):
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("another\n")
+    with pytest.raises(ValueError, match="has 1201 entries, but the model's"):
+        models.read(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["dot", "cosine", None])
+def test_embeddings_are_compared_as_their_encoder_states(tmp_path, kind):
+    folder = serving_client.golden_sentence_encoder(tmp_path / "run")
+    (folder / "config_sentence_transformers.json").write_text(
+        json.dumps({"similarity_fn_name": kind})
+    )
+    assert models.read(str(folder)).similarity == (kind or "cosine")
+    # An encoder that no file describes.
+    assert models.read(str(folder), layers=(-1,)).similarity == "cosine"

@@ -149,3 +149,16 @@ def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
         with tf.io.gfile.GFile(f"{folder}/model.tflite", "rb") as file:
             assert file.read() == b"network"
     assert os.listdir(tmp_path) == ["name"]
+    exporting.write_litert(
+        model, network, "name/4", {"task": "x"}, quantize=True
+    )
+    for version, quantize in (("3", None), ("4", "int8")):
+        described = json.loads(
+            (tmp_path / f"name/{version}/model.json").read_text()
+        )
+        assert (described["format"], described["quantize"]) == (
+            "litert",
+            quantize,
+        )
+        assert described["inputs"]["input_mask"] == [None, None]
+    assert described["task"] == "x"
