@@ -55,10 +55,12 @@ def test_word_that_just_fits_begins_a_paragraph(next_line, num_paragraphs):
 
 
 def test_a_few_longer_lines_do_not_make_a_page_wider():
-    lines = [*["Words that fill a line"] * 98, "It ends.", "Next", "x" * 60]
-    assert len(_paragraphs(lines)) == 2
-    lines = ["It ends so.", "Next it", *["a line of a table " * 3] * 5]
-    assert len(_paragraphs(lines)) == 2
+    # A table has the longest line. The next word had no room.
+    lines = [*["Words that fill a line"] * 98, "A line that ends here."]
+    assert len(_paragraphs([*lines, "Next it goes on", "x" * 60])) == 1
+    # A short line ends a paragraph.
+    lines[-1] = "It ends here."
+    assert len(_paragraphs([*lines, "Next it goes on", "x" * 60])) == 2
 
 
 def test_a_mark_of_a_license_that_never_closes_is_one_line():
