@@ -1,6 +1,7 @@
 """The loop of a run, on a model whose only weight counts the steps."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -13,11 +14,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint_files, compilation
+from modeling import checkpoint_files, compilation, heads
 from modeling import config as config_lib
 from models import describing
 from models import description as description_lib
 from models import folder as folder_lib
+from tests.support import toy_config
 from training import (
     checkpointing,
     devices,
@@ -311,6 +313,80 @@ def test_each_run_starts_with_moments_of_zero(tmp_path, monkeypatch):
         _Trainer, "reset", lambda self: self._events.append("reset")
     )
     assert _run(tmp_path, end=1).events[0] == "reset"
+
+
+def test_a_seed_is_that_of_the_weights_and_of_the_steps(tmp_path, monkeypatch):
+    drawn, steps_of = [], _Trainer.run
+    make = _Experiment.make_objective
+
+    def run_step(self, iterator, step, learning_rate, **named):
+        drawn.append(named)
+        return steps_of(self, iterator, step, learning_rate)
+
+    def make_objective(self):
+        drawn.append("weights")
+        return make(self)
+
+    monkeypatch.setattr(_Trainer, "run", run_step)
+    monkeypatch.setattr(_Experiment, "make_objective", make_objective)
+    monkeypatch.setattr(devices, "set_seed", drawn.append)
+    _run(tmp_path, {"random_seed": 7, "num_accumulation_steps": 2}, end=1)
+    # The first weights are those that the experiment of this file makes.
+    assert drawn == [
+        *("weights", 7, "weights"),
+        {"seed": 7, "num_accumulation_steps": 2},
+    ]
+
+
+def test_other_weights_are_loaded_for_the_model_of_the_run(
+    tmp_path, monkeypatch
+):
+    _run(tmp_path / "start")
+    start = folder_lib.ModelFolder.open(str(tmp_path / "start"))
+    start = dataclasses.replace(
+        start, description=description_lib.Description(task="tagging")
+    )
+    loaded = []
+
+    def load(model, path, **named):
+        loaded.append((path, named))
+
+    monkeypatch.setattr(warm_start, "load", load)
+    monkeypatch.setattr(_Experiment, "new_variables", ("output_.*",))
+    for _ in range(2):  # The second resumes.
+        _run(tmp_path / "out", start=start)
+    named = {
+        "new": ("output_.*",),
+        "origin": start.description,
+        "target": description_lib.Description(),
+    }
+    assert loaded == [(str(tmp_path / "start/model.ckpt-4"), named)]
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_flags_of_the_optimizer_and_of_memory_are_followed(is_changed):
+    changes = {"optimizer": "lamb", "recompute": True} if is_changed else {}
+    options = training_options.TrainingOptions(
+        output_dir="out", bert_config_file="", **changes
+    )
+    with _STRATEGY.scope():
+        model = heads.BertForTokenClassification(
+            toy_config.config(),
+            num_labels=2,
+            features="last" if is_changed else None,
+        )
+    trainer = run._make_trainer(
+        types.SimpleNamespace(strategy=_STRATEGY, num_frozen_layers=0),
+        types.SimpleNamespace(model=model),
+        options,
+        compilation.ExecutionMode.PLAIN,
+    )
+    assert trainer.optimizer.options.layer_adaptation == is_changed
+    assert model.bert.encoder.recompute == is_changed
+    # With features the encoder is frozen.
+    names = trainer.optimizer.variables
+    assert "output_weights" in names
+    assert any(name.startswith("bert/") for name in names) != is_changed
 
 
 def test_packed_rows_have_the_length_of_the_experiment(tmp_path, monkeypatch):
