@@ -1,6 +1,7 @@
 """Trials, their names, their summary, and the choice of one of them."""
 
 import json
+import types
 
 import pytest
 
@@ -38,6 +39,41 @@ def test_each_rate_gets_each_seed_and_a_folder_named_after_them():
     assert "trial-lr5e-05-bs32-ep3-seed7" in planned
     # A single run takes the whole folder.
     assert trials.plan(_options(learning_rate=3e-5)) == {}
+
+
+def test_batch_sizes_are_in_the_names_of_trials():
+    planned = trials.plan(_options(train_batch_sizes=(16, 8)))
+    sizes = {name: trial["train_batch_size"] for name, trial in planned.items()}
+    assert sizes == {
+        "trial-lr5e-05-bs16-ep3-seed7": 16,
+        "trial-lr5e-05-bs8-ep3-seed7": 8,
+    }
+
+
+@pytest.mark.parametrize("prefix", ["", "eval_"])
+@pytest.mark.parametrize("is_chief", [False, True])
+def test_the_first_of_the_best_trials_is_summarized(
+    tmp_path, monkeypatch, prefix, is_chief
+):
+    monkeypatch.setattr(trials.workers, "is_chief", lambda: is_chief)
+    task = types.SimpleNamespace(
+        metric="f1", options=types.SimpleNamespace(output_dir=str(tmp_path))
+    )
+    planned = {f"{name}-seed1": {"learning_rate": 1.0} for name in "abcd"}
+    scores = {"b-seed1": 0.2, "c-seed1": 0.5, "d-seed1": 0.5}
+    # The names of SQuAD's scores have no prefix.
+    results = {name: {f"{prefix}f1": x} for name, x in scores.items()}
+    assert trials.summarize(task, planned, results) == "c-seed1"
+    path = tmp_path / "trials.json"
+    assert path.exists() == is_chief
+    if is_chief:
+        summary = json.loads(path.read_text())
+        assert summary["metric"] == f"{prefix}f1"
+        assert summary["trials"][0] == {
+            "name": "a-seed1",
+            "flags": {"learning_rate": 1.0},
+            "metrics": {},
+        }
 
 
 @pytest.mark.parametrize(
