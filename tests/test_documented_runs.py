@@ -46,6 +46,9 @@ _SMALL = {
 # Commands with these words are not run, and why.
 _NOT_RUN = {
     "tools.download --output_dir=data": "needs the network",
+    "tools.convert_checkpoint --input=hf://google-bert/bert-base-uncased": (
+        "needs the network"
+    ),
     "create_pretraining_data.py --runner=DaskRunner": "needs a cluster; "
     "tests/corpus/test_beam_shards.py starts one where Dask is installed",
     "dask": "starts the cluster",
