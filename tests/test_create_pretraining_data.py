@@ -106,6 +106,39 @@ def test_sidecar_describes_the_vocabulary(tmp_path, text):
     assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
 
 
+def test_sidecar_has_the_flags_as_values(tmp_path, text):
+    names = [str(tmp_path / name) for name in "ab"]
+    _run(
+        input_file=text,
+        output_file=f"{names[0]}, {names[1]}",
+        vocab_file=_VOCAB,
+    )
+    flags = sidecars.read_metadata(names[0]).flags
+    assert flags["output_file"] == names
+    assert flags["masking"] == [80, 10, 10]
+
+
+def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
+    caplog.set_level("INFO")
+    _run(
+        input_file=_GOLDEN / "inputs/text_a.txt",
+        output_file=tmp_path / "x",
+        vocab_file=_VOCAB,
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+    )
+    files = record_files.RecordFiles([str(tmp_path / "x")])
+    parsed = records.parse(
+        tf.constant(files.read(range(len(files)))),
+        records.pretraining_features(32, 5),
+    )
+    share = 100 * parsed["next_sentence_labels"].numpy().mean()
+    assert (
+        f"Created {len(files)} instances, {share:.1f} % with a random next"
+        in caplog.text
+    )
+
+
 def test_a_repeated_line_of_the_vocabulary_has_an_embedding(tmp_path, text):
     vocab = tmp_path / "vocab.txt"
     lines = pathlib.Path(_VOCAB).read_text("utf-8")

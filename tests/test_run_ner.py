@@ -205,6 +205,21 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
     assert written[3].startswith("made B-X ")
 
 
+def test_entities_without_a_type_are_named_where_the_model_lacks_them(
+    learned, folder, caplog
+):
+    shutil.copytree(learned, folder / "out")
+    (folder / "valid.txt").write_text("Ann X X B\nMoss X X I\nis X X O\n")
+    named = {**_LEARNING, "do_train": False, "do_predict": False}
+    options = toy.parse(
+        toy.flags_of(folder, **{**named, "init_checkpoint": None})
+    )
+    _task(options)
+    (warning,) = [m for m in caplog.messages if "entities are" in m]
+    assert "valid.txt: 1 of 1 entities" in warning
+    assert "('ENTITY'). They count as missed." in warning
+
+
 def _with_outputs(source, target, names):
     """Writes a model with the means of outputs of another, by new names."""
     tensors = dict(checkpoints.read(str(source)))

@@ -154,15 +154,16 @@ def test_help_is_a_page_and_full_help_is_absls(made):
 
 
 def test_a_closed_pipe_ends_a_program_in_silence(made):
+    command = f"{sys.executable} {made.path} --task=fill --verbosity=-1"
     done = subprocess.run(
-        f"{sys.executable} {made.path} --task=fill --verbosity=-1 | head -1",
-        env={"PYTHONPATH": str(_ROOT)},
-        shell=True,
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+        env={"PYTHONPATH": str(_ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("line\n", "")
+    # Its work is not complete.
+    assert (done.stdout, done.stderr, done.returncode) == ("line\n", "", 1)
 
 
 def test_no_program_imports_tensorflow_for_its_help():
