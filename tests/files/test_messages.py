@@ -33,3 +33,8 @@ def test_a_value_is_one_of_its_choices():
     for value in ("c", ["a"], None):
         with pytest.raises(ValueError, match=r"^x must be one of a, b; got "):
             messages.check_choice("x", value, {"a": 1, "b": 2})
+
+
+def test_changes_are_of_the_names_in_both():
+    before, now = {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": "x", "d": 4}
+    assert messages.changes(before, now) == {"b": "b was 2 and is 'x'"}
