@@ -100,6 +100,16 @@ def test_a_trained_model_knows_its_labels(tmp_path, problem_type):
     assert _found(_data(tmp_path)).names == ("x", "y")
 
 
+def test_flags_come_before_the_labels_of_a_trained_model(tmp_path):
+    known = labels.LabelSet(names=("x", "y"))
+    assert _found(_data(tmp_path, label_names=("y", "x")), known).names == (
+        *("y", "x"),
+    )
+    several = labels.LabelSet(problem_type="multi_label", names=("x", "y"))
+    data = _data(tmp_path, problem_type="multi_label")
+    assert _found(data, known) == several
+
+
 @pytest.mark.parametrize("name", ["train.csv", "custom/train.csv"])
 def test_the_training_file_is_found_as_the_others_are(tmp_path, name):
     (tmp_path / "custom").mkdir()

@@ -47,3 +47,28 @@ def test_f1_is_that_of_the_label_1_in_any_order_of_outputs(names):
     )
     # Two of three answers and two of three labels "1" are right.
     assert scores == pytest.approx({"loss": 1, "f1": 2 / 3, "accuracy": 0.6})
+
+
+class _Toy(labeled_task.LabeledTask):
+    kind, metric_names = "toy", ("accuracy",)
+    label_set = labels.LabelSet(names=("0", "1"))
+    data_sets = make_objective = write_answers = None
+
+
+def test_the_results_of_a_second_data_set_have_its_suffix():
+    task = _Toy(types.SimpleNamespace(eval_batch_size=2), None)
+    data = types.SimpleNamespace(
+        data_set=types.SimpleNamespace(suffix="_b", split="eval"),
+        label_ids=np.array([[1], [0], [1]]),
+    )
+    answers = labeled_task.Answers(
+        outputs=np.eye(2, dtype=np.float32)[[1, 0, 0]],
+        losses=np.array([1.0, 2.0, 6.0]),
+    )
+    assert task.results(data, answers) == pytest.approx(
+        {
+            "loss_b": (1.5 + 6) / 2,
+            "eval_loss_b": 3,
+            "eval_accuracy_b": 2 / 3,
+        }
+    )
