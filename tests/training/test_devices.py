@@ -32,6 +32,8 @@ def _on(kind):
         (1, {"distribution_strategy": "mirrored"}, "mirrored"),
         (1, {"num_cpu_devices": 2}, "auto"),
         (2, {}, "multi_worker_mirrored"),
+        (2, {"distribution_strategy": "one_device"}, "one_device"),
+        (2, {"use_tpu": True}, "tpu"),
         (
             2,
             {"distribution_strategy": "multi_worker_mirrored"},

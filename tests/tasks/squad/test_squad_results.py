@@ -1,5 +1,7 @@
 """Ranked answers, decisions and scores, and the files they are read from."""
 
+import json
+
 import pytest
 
 from tasks.squad import squad_answers, squad_results
@@ -71,6 +73,19 @@ def test_answers_are_read_as_they_are_written(tmp_path):
     (tmp_path / "null_odds.json").write_text("{}")
     given = squad_results.read(path, version_2_with_negative=False)
     assert given.null_odds is None
+
+
+def test_files_have_the_order_of_the_questions_and_of_the_release(tmp_path):
+    answers = [_answer("b", "é", -1.0), _answer("a", "oslo", 2.0)]
+    decisions = squad_results.decide(answers, 0.0)
+    squad_results.write(str(tmp_path), answers, decisions)
+    text = (tmp_path / "predictions.json").read_text()
+    assert text == '{\n    "b": "\\u00e9",\n    "a": ""\n}\n'
+    text = (tmp_path / "null_odds.json").read_text()
+    assert text == '{\n    "b": -1.0,\n    "a": 2.0\n}\n'
+    nbest = json.loads((tmp_path / "nbest_predictions.json").read_text())
+    names = ["text", "probability", "start_logit", "end_logit"]
+    assert [*nbest] == ["b", "a"] and [*nbest["a"][0]] == names
 
 
 def test_a_threshold_that_is_not_known_is_not_reported():
