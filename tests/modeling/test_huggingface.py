@@ -494,3 +494,20 @@ def test_one_output_of_another_class_is_no_score(architectures):
 def test_labels_of_other_numbers_are_refused(names):
     with pytest.raises(ValueError, match=r"x.json: id2label must name"):
         huggingface_config.labels_of({"id2label": names}, "x.json")
+
+
+@pytest.mark.parametrize(
+    ("do_lower_case", "strip_accents", "stated"),
+    [(True, True, None), (False, False, None), (True, False, False)],
+)
+def test_a_tokenizer_states_accents_that_differ_from_its_casing(
+    do_lower_case, strip_accents, stated
+):
+    values = huggingface_config.tokenizer(
+        do_lower_case=do_lower_case,
+        strip_accents=strip_accents,
+        model_max_length=8,
+    )
+    assert values["do_lower_case"] is do_lower_case
+    assert values["strip_accents"] is stated
+    assert values["model_max_length"] == 8

@@ -137,11 +137,11 @@ def test_a_revision_is_fetched_by_its_name(server, revision):
     ("published", "fetched"),
     [
         (
-            {"model.safetensors": b"a", "tf_model.h5": b"b", **_SHARDED},
+            {**_SHARDED, "tf_model.h5": b"b", "model.safetensors": b"a"},
             ["model.safetensors"],
         ),
         ({**_SHARDED, "pytorch_model.bin": b"c"}, [*_SHARDED]),
-        ({"tf_model.h5": b"b", "pytorch_model.bin": b"c"}, ["tf_model.h5"]),
+        ({"pytorch_model.bin": b"c", "tf_model.h5": b"b"}, ["tf_model.h5"]),
         ({"pytorch_model.bin": b"c"}, ["pytorch_model.bin"]),
         (
             {

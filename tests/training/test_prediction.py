@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import types
 from concurrent import futures
 
 import keras
@@ -125,6 +126,23 @@ def test_one_graph_serves_all_lengths(precision, mode, tmp_path, monkeypatch):
     np.testing.assert_allclose(by_length, padded, atol=1e-2)
     assert predictor._compiled.experimental_get_tracing_count() <= 2
     assert bool(asked) == (mode == "fused")
+
+
+@pytest.mark.parametrize("by_length", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_scores_are_in_file_order(tmp_path, by_length, batch_size):
+    lengths = [3, 30, 9, 24, 16, 30]
+    objective = types.SimpleNamespace(
+        model=keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
+        predictions=lambda features: {
+            "length": tf.reduce_sum(features["input_mask"], axis=1)
+        },
+    )
+    predictor = prediction.Predictor(tf.distribute.get_strategy(), objective)
+    scores = predictor.predict(
+        _source(tmp_path, lengths), batch_size=batch_size, by_length=by_length
+    )
+    assert scores["length"].tolist() == lengths
 
 
 @pytest.mark.usefixtures("_bfloat16")
