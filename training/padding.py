@@ -99,9 +99,7 @@ def row_counts(
     ]
     # A batch that the sample lacks may need more rows.
     rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
-    return padded_sizes(
-        np.array([*counts, max(rare, *counts)]), _MAX_ROW_COUNTS
-    )
+    return padded_sizes(np.array([*counts, rare]), _MAX_ROW_COUNTS)
 
 
 def pack(
