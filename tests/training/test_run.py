@@ -389,6 +389,32 @@ def test_flags_of_the_optimizer_and_of_memory_are_followed(is_changed):
     assert any(name.startswith("bert/") for name in names) != is_changed
 
 
+def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
+    tmp_path, monkeypatch
+):
+    error = tf.errors.InvalidArgumentError(
+        None, None, "Name: a record 1, Key: x"
+    )
+    message = "^a record 1 does not fit this run: Key: x"
+    with pytest.raises(ValueError, match=message):
+        _run(tmp_path, error=error)
+    made = _run(tmp_path, end=1)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(_Experiment, "write_results", fail)
+    monkeypatch.setattr(warm_start, "load_for_evaluation", lambda *_: None)
+    folder = folder_lib.ModelFolder.open(str(tmp_path))
+    with pytest.raises(ValueError, match=message):
+        run.evaluate(made, folder)
+
+
+def test_an_evaluation_without_weights_asks_for_them(tmp_path):
+    with pytest.raises(ValueError, match="--init_checkpoint must be given"):
+        _run(tmp_path, {"do_train": False})
+
+
 def test_packed_rows_have_the_length_of_the_experiment(tmp_path, monkeypatch):
     lengths = []
     batches = input_pipeline.training_batches
