@@ -56,3 +56,11 @@ def test_damaged_lines_of_a_log_are_skipped(tmp_path):
     path.write_bytes(b"\n".join(lines))
     assert list(json_text.read_log(str(path))) == [{"a": 1}, {"c": 2}]
     assert list(json_text.read_log(str(tmp_path / "missing"))) == []
+
+
+@pytest.mark.parametrize("kind", [int, (float, int), (int, str)])
+def test_a_truth_value_is_no_number_of_a_field(kind):
+    with pytest.raises(ValueError, match=r"^x\.a must be .*number.*; got True"):
+        json_text.field({"a": True}, "a", kind, "x")
+    assert json_text.field({"a": True}, "a", bool, "x") is True
+    assert json_text.field({"a": 1}, "a", kind, "x") == 1

