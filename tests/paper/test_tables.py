@@ -235,3 +235,48 @@ def test_the_checkpoints_of_figure_5_are_kept(scale):
     assert len(kept) == 2
     assert {folder for folder, _ in read} == kept.keys()
     assert not any(step % kept[folder] for folder, step in read)
+
+
+@pytest.mark.parametrize("scale", scales.ALL)
+def test_a_phase_of_pre_training_has_the_numbers_of_its_scale(scale):
+    plan = recipes.Plan(scales.ALL[scale])
+    plan.pretrained(plan.scale.sizes[scales.BASE])
+    made = [
+        _flags(command)
+        for command in plan.commands
+        if command.words[0] == "run_pretraining.py"
+    ]
+    outputs = {command.output: _flags(command) for command in plan.commands}
+    for phase, given in zip(plan.scale.phases, made, strict=True):
+        records = outputs[given["input_file"].partition("/records*")[0]]
+        for flags in (given, records):
+            assert flags["max_seq_length"] == str(phase.max_seq_length)
+            assert flags["max_predictions_per_seq"] == str(
+                phase.max_predictions_per_seq
+            )
+        assert given["train_batch_size"] == str(phase.batch_size)
+        assert given["num_warmup_steps"] == str(plan.scale.num_warmup_steps)
+        assert float(given["learning_rate"]) == plan.scale.learning_rate
+
+
+def test_an_ensemble_combines_the_answers_of_its_members():
+    plan = recipes.Plan(scales.FULL)
+    task = plan.squad("1.1", num_seeds=3)
+    members = plan.fine_tune(plan.models()[scales.LARGE], task)
+    assert all("do_predict" in _flags(member) for member in members)
+    given = _flags(plan.ensemble(task, members))
+    assert given["predict_file"] == "$DATA/squad/dev-v1.1.json"
+    assert given["ensemble"].split(",") == [
+        f"{member.output}/nbest_predictions.json" for member in members
+    ]
+
+
+def test_features_have_settings_of_their_own():
+    plan = recipes.Plan(scales.FULL)
+    tuned, features = plan.ner(), plan.ner(features="last")
+    assert tuned.flags["learning_rates"] == (5e-5, 3e-5, 2e-5)
+    assert (features.flags["learning_rates"], features.flags["features"]) == (
+        1e-3,
+        "last",
+    )
+    assert features.flags["num_train_epochs"] == 20
