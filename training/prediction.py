@@ -2,8 +2,9 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 
 import keras
@@ -17,6 +18,8 @@ from modeling import layers as layers_lib
 from tasks import task
 from training import devices, input_pipeline, objectives, padding
 
+# The scores of a batch, by name.
+_Scores = dict[str, np.ndarray]
 # Compiling more lengths takes more time than it saves.
 _MAX_LENGTHS = 16
 # While the host prepares the next product of one batch, the processor
@@ -92,6 +95,7 @@ class Predictor:
         self._mode = mode
         self._compiled_scores = mode.compiled(self._scores)
         self._kernels = CastKernels(strategy, objective.model)
+        self._seen_shapes: set[tuple[int, ...]] = set()
         # One trace serves batches of all lengths.
         self._compiled = tf.function(
             self._step, autograph=False, reduce_retracing=True
@@ -133,7 +137,7 @@ class Predictor:
                 len(source.lengths_to_pad_to) or 1,
             )
 
-        def score(batch: objectives.Tensors) -> dict[str, np.ndarray]:
+        def score(batch: objectives.Tensors) -> _Scores:
             part = {name: value.numpy() for name, value in step(batch).items()}
             real = part.pop("example_weights") > 0
             return {name: value[real] for name, value in part.items()}
@@ -148,7 +152,7 @@ class Predictor:
         )
         threads = _BATCHES_AT_ONCE if is_one_cpu else 1
         with futures.ThreadPoolExecutor(threads) as pool:
-            for part in processes.in_order(pool, score, batches, threads):
+            for part in self._in_order(pool, score, batches, threads):
                 parts.append(part)
                 done += len(next(iter(part.values())))
                 report("predictions", done, num_records)
@@ -159,6 +163,31 @@ class Predictor:
         }
         places = np.argsort(order)
         return {name: values[places] for name, values in scores.items()}
+
+    def _in_order(
+        self,
+        pool: futures.Executor,
+        score: Callable[[objectives.Tensors], _Scores],
+        batches: Iterable[objectives.Tensors],
+        num_pending: int,
+    ) -> Iterator[_Scores]:
+        """Yields the scores of batches, several at once in a pool.
+
+        The first batch of each shape is computed alone: XLA of TensorFlow 2.21
+        may crash if two threads run a compiled function at once and it has not
+        run before.
+        """
+        for shape, group in itertools.groupby(batches, self._shape):
+            same = iter(group)
+            if shape not in self._seen_shapes:
+                yield score(next(same))
+                self._seen_shapes.add(shape)
+            yield from processes.in_order(pool, score, same, num_pending)
+
+    def _shape(self, batch: objectives.Tensors) -> tuple[int, ...]:
+        """Returns the shape of the ids of one replica."""
+        ids = batch["input_ids"]
+        return tuple(self._strategy.experimental_local_results(ids)[0].shape)
 
     def _step(self, batch: objectives.Tensors) -> dict[str, tf.Tensor]:
         scores = self._strategy.run(self._replica_step, args=(batch,))

@@ -2,6 +2,8 @@
 
 import dataclasses
 import pathlib
+import threading
+import time
 import types
 from concurrent import futures
 
@@ -190,6 +192,42 @@ def test_one_cpu_alone_computes_two_batches_at_once(
     predictor = prediction.Predictor(strategy, objective)
     predictor.predict(_source(tmp_path, [3, 30, 9]), batch_size=2)
     assert started == [num_threads]
+
+
+def test_the_first_batch_of_a_length_is_computed_alone(tmp_path):
+    running, lock, seen, pairs = [], threading.Lock(), set(), []
+
+    def note(mask):
+        length = mask.shape[1]
+        with lock:
+            running.append(length)
+            if len(running) == 2:
+                pairs.append([*running])
+                assert seen.issuperset(running)
+        time.sleep(0.1)
+        with lock:
+            running.remove(length)
+            seen.add(length)
+        return mask.sum(axis=1, dtype=np.int32)
+
+    def predictions(features):
+        mask = features["input_mask"]
+        lengths = tf.numpy_function(note, [mask], tf.int32)
+        return {"length": tf.ensure_shape(lengths, [None])}
+
+    objective = types.SimpleNamespace(
+        model=keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
+        predictions=predictions,
+    )
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    predictor = prediction.Predictor(strategy, objective)
+    lengths = [9] * 4 + [30] * 4
+    source = _source(tmp_path, lengths)
+    for _ in range(2):
+        scores = predictor.predict(source, batch_size=1, by_length=True)
+        assert scores["length"].tolist() == lengths
+    assert {9, 30} == seen
+    assert [9, 9] in pairs and [30, 30] in pairs
 
 
 @dataclasses.dataclass(frozen=True)
