@@ -95,7 +95,7 @@ class Predictor:
         self._mode = mode
         self._compiled_scores = mode.compiled(self._scores)
         self._kernels = CastKernels(strategy, objective.model)
-        self._seen_shapes: set[tuple[int, ...]] = set()
+        self._seen_shapes: set[tf.TensorShape] = set()
         # One trace serves batches of all lengths.
         self._compiled = tf.function(
             self._step, autograph=False, reduce_retracing=True
@@ -177,17 +177,17 @@ class Predictor:
         may crash if two threads run a compiled function at once and it has not
         run before.
         """
-        for shape, group in itertools.groupby(batches, self._shape):
-            same = iter(group)
-            if shape not in self._seen_shapes:
-                yield score(next(same))
-                self._seen_shapes.add(shape)
-            yield from processes.in_order(pool, score, same, num_pending)
+        for is_new, group in itertools.groupby(batches, self._is_new):
+            pending = 1 if is_new else num_pending
+            yield from processes.in_order(pool, score, group, pending)
 
-    def _shape(self, batch: objectives.Tensors) -> tuple[int, ...]:
-        """Returns the shape of the ids of one replica."""
+    def _is_new(self, batch: objectives.Tensors) -> bool:
+        """Returns whether no batch so far had this shape."""
         ids = batch["input_ids"]
-        return tuple(self._strategy.experimental_local_results(ids)[0].shape)
+        shape = self._strategy.experimental_local_results(ids)[0].shape
+        is_new = shape not in self._seen_shapes
+        self._seen_shapes.add(shape)
+        return is_new
 
     def _step(self, batch: objectives.Tensors) -> dict[str, tf.Tensor]:
         scores = self._strategy.run(self._replica_step, args=(batch,))
