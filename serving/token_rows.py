@@ -111,7 +111,7 @@ def _head(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
 
 
 def _head_tail(tokens: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    # Of a text that fits, both parts together are all of it.
+    # If a text fits, both parts together are all of it.
     head = (
         lengths * sentence_pairs.HEAD_TOKENS // sentence_pairs.HEAD_TAIL_TOKENS
     )

@@ -225,6 +225,9 @@ def test_words_in_unused_entries_change_the_hash_and_fit(tmp_path):
     new = toy_folders.put_entries(tmp_path / "new.txt", ["[PAD]", "word"])
     other = dataclasses.replace(toy_folders.TAGGER, vocab_sha256="b")
     compatibility.check_text(start, new, other)
+    new = toy_folders.put_entries(tmp_path / "new.txt", ["[UNK]", "word"])
+    with pytest.raises(ValueError, match="line 1"):
+        compatibility.check_text(start, new, other)
 
 
 def test_words_may_replace_unused_entries(tmp_path):

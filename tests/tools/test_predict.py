@@ -28,6 +28,19 @@ def _printed(model, *texts, given=b"", **options):
     return output.getvalue()
 
 
+def _answerer(folder):
+    """Writes a model that answers every question."""
+    model = serving_client.golden_model(folder)
+    serving_client.describe(
+        model,
+        task="question_answering",
+        version_2_with_negative=False,
+        max_seq_length=32,
+        max_query_length=8,
+    )
+    return model
+
+
 def _ask(model, *texts, **options):
     """Returns what the tool prints, as objects; None for a blank line."""
     lines = _printed(model, *texts, format="json", **options).splitlines()
@@ -106,14 +119,7 @@ def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks, monkeypatch):
 
 
 def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
-    model = serving_client.golden_model(tmp_path / "squad")
-    serving_client.describe(
-        model,
-        task="question_answering",
-        version_2_with_negative=False,
-        max_seq_length=32,
-        max_query_length=8,
-    )
+    model = _answerer(tmp_path / "squad")
     rows = _ask(model, given=b"who ? ||| it rained\n\nwho ? ||| it is dry\n")
     assert [row and row["context"] for row in rows] == [
         *("it rained", None, "it is dry")
@@ -158,14 +164,7 @@ def test_the_best_checkpoint_answers_on_request(tmp_path, best):
 
 
 def test_a_paragraph_keeps_its_lines_and_is_that_of_every_question(tmp_path):
-    model = serving_client.golden_model(tmp_path / "squad")
-    serving_client.describe(
-        model,
-        task="question_answering",
-        version_2_with_negative=False,
-        max_seq_length=32,
-        max_query_length=8,
-    )
+    model = _answerer(tmp_path / "squad")
     path = tmp_path / "paragraph.txt"
     path.write_text("it rained\nit is dry\n")
     rows = _ask(model, "who ?", "when ?", context_file=str(path))
@@ -286,14 +285,7 @@ def test_one_line_of_a_run_counts_the_texts_that_are_cut(tmp_path, caplog):
 
 
 def test_questions_that_are_cut_are_counted(tmp_path, caplog):
-    model = serving_client.golden_model(tmp_path / "squad")
-    serving_client.describe(
-        model,
-        task="question_answering",
-        version_2_with_negative=False,
-        max_seq_length=32,
-        max_query_length=8,
-    )
+    model = _answerer(tmp_path / "squad")
     _ask(model, "who ? ||| it rained", "it " * 9 + "||| it rained")
     (line,) = _warnings(caplog)
     assert line.startswith("questions: 1 of 2 examples are longer than 8 word")

@@ -35,3 +35,6 @@ def test_an_id_out_of_range_names_its_record_and_its_setting(feature, setting):
 def test_features_that_a_batch_lacks_are_not_checked():
     batch = {"input_ids": np.array([[9]])}
     record_checks.check_ids(batch, {"segment_ids": 2}, _NAMES[:1])
+    batch["segment_ids"] = np.array([[9]])
+    with pytest.raises(ValueError, match="segment_ids must be at least 0"):
+        record_checks.check_ids(batch, {"segment_ids": 2}, _NAMES[:1])
