@@ -1,5 +1,6 @@
 """Tools that are killed at random moments, and run again."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -74,8 +75,10 @@ def _run(work, arguments, kill_after=None, number=None):
     process.start()
     if kill_after is not None:
         process.join(kill_after)
-        if process.is_alive():
-            os.kill(process.pid, number)
+        # It may end by itself between the question and the signal.
+        with contextlib.suppress(ProcessLookupError):
+            if process.is_alive():
+                os.kill(process.pid, number)
     process.join()
     return process.exitcode, time.monotonic() - start
 
