@@ -142,7 +142,9 @@ FULL = Scale(
 
 # Source: the largest rate of the grid that the release's README gives for its
 # miniatures. The networks know 128 positions.
-_FEW = _tuning(128, 32, 2.0, learning_rates=3e-4, num_trials=2)
+_FEW = _tuning(
+    128, 32, 2.0, learning_rates=3e-4, num_trials=2, packing=True
+)
 _FEW_OF_SQUAD = _tuning(128, 32, 2.0, learning_rate=3e-4, doc_stride=64)
 SMALL = Scale(
     is_full=False,
@@ -159,12 +161,12 @@ SMALL = Scale(
         "L-4 H-256": "paper/configs/small_L-4_H-256_A-4.json",
     },
     sizes={BASE: "L-4 H-128", LARGE: "L-4 H-256"},
-    phases=(Phase(32, 5, 256, 4_500), Phase(128, 20, 64, 1_500)),
+    phases=(Phase(32, 5, 256, 3_000), Phase(128, 20, 64, 1_000)),
     dupe_factor=1,
     learning_rate=1e-3,
     num_warmup_steps=500,
     keep_every=500,
-    figure_steps=(500, 1_000, 2_000, 4_500, 6_000),
+    figure_steps=(500, 1_000, 2_000, 4_000),
     # MNLI has six times as many examples.
     figure_task="SST-2",
     tuning={
