@@ -45,6 +45,11 @@ class Summary(NamedTuple):
             statistics.stdev(self.values) if len(self.values) > 1 else math.nan
         )
 
+    @property
+    def standard_error(self) -> float:
+        """That of the mean; NaN for one value."""
+        return self.deviation / math.sqrt(len(self.values))
+
     def compared(self, cell: tables.Cell) -> float:
         """Returns the number to compare with the paper's."""
         return self.mean if cell.column.is_mean else self.best
@@ -168,7 +173,8 @@ def write(
     lines += ["## Notes", "", *(f"- {note}" for note in table.notes)]
     lines += [
         "- ±: the standard deviation of the seeds at the learning rate with "
-        "the best mean. –: not run, or no number of the paper.",
+        "the best mean; of a margin of two means, its standard error. –: not "
+        "run, or no number of the paper.",
         "",
         "## Commands",
         "",
@@ -199,7 +205,7 @@ def _result_lines(measured: _Measured) -> Iterator[str]:
             if not math.isnan(summary.deviation):
                 ours += f" ± {summary.deviation:.{digits}f}"
             difference = _NOTHING
-            if target is not None:
+            if target is not None and cell.is_of_the_paper:
                 difference = f"{summary.compared(cell) - target:+.{digits}f}"
             rate = summary.learning_rate
             texts[3:] = [
@@ -220,20 +226,24 @@ def _claim_lines(
     claims: Sequence[tables.Claim], measured: _Measured
 ) -> Iterator[str]:
     """Yields a line for each claim, with the margins of its columns."""
-    scores: dict[tuple[str, str], float] = {}
-    for cell, summary in measured:
-        if summary:
-            sign = -1 if _is_loss(cell.column.metric) else 1
-            key = cell.row, cell.column.name
-            scores[key] = sign * summary.compared(cell)
+    found = {(cell.row, cell.column.name): (cell, s) for cell, s in measured}
     for claim in claims:
         margins = []
         for column in claim.columns:
-            pair = [(row, column) for row in (claim.better, claim.worse)]
+            (better, ours), (worse, others) = (
+                found[row, column] for row in (claim.better, claim.worse)
+            )
+            sign = -1 if _is_loss(better.column.metric) else 1
             margin = "not run"
-            if scores.keys() >= {*pair}:
-                better, worse = (scores[key] for key in pair)
-                margin = f"{better - worse:+.2f}"
+            if ours and others:
+                difference = ours.compared(better) - others.compared(worse)
+                margin = f"{sign * difference:+.2f}"
+                error = math.hypot(ours.standard_error, others.standard_error)
+                if better.column.is_mean and not math.isnan(error):
+                    margin += f" ± {error:.2f}"
+            if better.paper is not None and worse.paper is not None:
+                paper = sign * (better.paper - worse.paper)
+                margin += f" (paper {paper:+.2f})"
             margins.append(f"{column} {margin}")
         yield (
             f"- {claim.better} above {claim.worse} ({claim.source}): "
@@ -264,7 +274,10 @@ def draw(title: str, measured: _Measured, path: str) -> None:
         axes.plot(steps, ours, "o-", color=f"C{number}", label=name)
         axes.plot(steps, paper, "--", color=f"C{number}")
     axes.set_title(title)
-    axes.set_xlabel("thousand steps of pre-training; dashed: the paper")
+    label = "thousand steps of pre-training"
+    if any(cell.paper for cell, _ in measured):
+        label += "; dashed: the paper"
+    axes.set_xlabel(label)
     axes.set_ylabel("score on the development set")
     axes.legend()
     writing.write_png(path, drawing)

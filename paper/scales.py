@@ -142,9 +142,7 @@ FULL = Scale(
 
 # Source: the largest rate of the grid that the release's README gives for its
 # miniatures. The networks know 128 positions.
-_FEW = _tuning(
-    128, 32, 2.0, learning_rates=3e-4, num_trials=2, packing=True
-)
+_FEW = _tuning(128, 32, 2.0, learning_rates=3e-4, num_trials=2, packing=True)
 _FEW_OF_SQUAD = _tuning(128, 32, 2.0, learning_rate=3e-4, doc_stride=64)
 SMALL = Scale(
     is_full=False,

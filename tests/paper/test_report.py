@@ -81,8 +81,9 @@ def test_a_report_by_hand(folders):
         "| without | MRPC | 86.5 | 85.0 ± 2.0 | 87.0 | 3 | 2e-05 | +0.5 |",
         "| later | MRPC | 80.0 | – | – | – | – | – |",
         # Of 86.0, the mean, and 87.0, the best run.
-        "- with above without (section 5.1): MRPC -1.00.",
-        "- with above later (section 5.2): MRPC not run.",
+        # The means have standard errors of 0.58 and 1.15.
+        "- with above without (section 5.1): MRPC -1.00 ± 1.29 (paper +0.20).",
+        "- with above later (section 5.2): MRPC not run (paper +6.70).",
         "- A note.",
         "with: done.",
         "later: not run.",
@@ -104,18 +105,46 @@ def test_numbers_of_test_sets_are_not_what_ours_are_compared_with(folders):
 @pytest.mark.parametrize(
     ("metric", "better", "worse", "margin"),
     [
-        ("f1", (80.0, 81.0), (90.0, 91.0), "-10.00"),
+        ("f1", (80.0, 81.0), (90.0, 91.0), "-10.00 ± 0.71"),
         # exp(2) is 2.72 times exp(1): the lower perplexity is better.
         ("lm_loss", (1.0,), (2.0,), "+4.67"),
     ],
 )
 def test_margins(folders, metric, better, worse, margin):
-    cells = [_cell(row, metric=metric, is_mean=True) for row in "ab"]
+    # 3.23 is the better perplexity of the paper.
+    numbers = {"a": 3.23, "b": 3.54} if metric == "lm_loss" else {}
+    margin += " (paper +0.31)" if numbers else ""
+    cells = [
+        _cell(row, metric=metric, is_mean=True, paper=numbers.get(row))
+        for row in "ab"
+    ]
     for cell, values in zip(cells, (better, worse), strict=True):
         _finish(folders, cell.commands[0], _trials(*values, metric=metric))
     claim = tables.Claim("a", "b", ["MRPC"], "x")
     lines = _write(_table(*cells, claims=[claim]), folders)
     assert f"- a above b (x): MRPC {margin}." in lines
+
+
+def test_the_margin_of_best_runs_has_no_standard_error(folders):
+    cells = [_cell("a"), _cell("b")]
+    _finish(folders, cells[0].commands[0], _trials(0.75, 0.5))
+    _finish(folders, cells[1].commands[0], _trials(0.25, 0.5))
+    claims = [tables.Claim("a", "b", ["MRPC"], "x")]
+    lines = _write(_table(*cells, claims=claims), folders)
+    assert "- a above b (x): MRPC +25.00." in lines
+
+
+def test_only_rankings_of_small_models_are_compared_with_the_paper_s(folders):
+    cells = [
+        _cell(row, paper=paper, is_of_the_paper=False)
+        for row, paper in (("a", 86.7), ("b", 86.5))
+    ]
+    for cell, value in zip(cells, (0.75, 0.5), strict=True):
+        _finish(folders, cell.commands[0], _trials(value))
+    claims = [tables.Claim("a", "b", ["MRPC"], "x")]
+    lines = _write(_table(*cells, claims=claims), folders)
+    assert "| a | MRPC | 86.7 | 75.0 | 75.0 | 1 | 2e-05 | – |" in lines
+    assert "- a above b (x): MRPC +25.00 (paper +0.20)." in lines
 
 
 def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
@@ -284,6 +313,12 @@ def test_a_figure_has_thousands_of_steps_ours_and_the_papers(monkeypatch):
     assert paper[1] != paper[1] and others[1] != others[1]  # NaN.
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["MLM", "LTR"]
+    assert axes.get_xlabel().endswith("; dashed: the paper")
+    # Without numbers of the paper, nothing is dashed.
+    alone = [(_cell("MLM 500"), measured[0][1])]
+    report.draw("x", alone, "x.png")
+    (axes,) = drawn[1].axes
+    assert axes.get_xlabel() == "thousand steps of pre-training"
 
 
 def test_one_size_of_the_models_may_be_chosen(tmp_path, capsys):

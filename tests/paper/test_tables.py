@@ -68,8 +68,19 @@ def test_every_claim_is_about_cells_of_its_table(name, scale):
         for column in claim.columns:
             assert _cell(table, claim.better, column)
             assert _cell(table, claim.worse, column)
-    if scale == "small":
-        assert {cell.paper for cell in table.cells} == {None}
+    for cell in table.cells:
+        assert cell.is_of_the_paper == (scale == "full")
+        if scale == "small":
+            assert cell.column.is_mean
+            assert cell.dev is None
+
+
+def test_small_models_are_ranked_beside_those_of_the_paper():
+    table = _make("table-5", "small")
+    assert _cell(table, "MLM + NSP", "SQuAD").paper == 88.5
+    # Other sizes and other steps than the paper's have no numbers.
+    for name in ("table-6", "figure-5"):
+        assert {cell.paper for cell in _make(name, "small").cells} == {None}
 
 
 @pytest.mark.parametrize("scale", scales.ALL)
