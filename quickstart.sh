@@ -121,8 +121,6 @@ step "Fine-tuning the model to tell them apart" \
   --data_dir="$folder/task" \
   --text_a_column=text \
   --label_column=label \
-  --bert_config_file="$folder/bert_config.json" \
-  --vocab_file="$folder/vocab.txt" \
   --init_checkpoint="$model" \
   --output_dir="$folder/classifier" \
   --do_train --do_eval \
