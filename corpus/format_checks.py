@@ -1,5 +1,6 @@
 """Warnings about files that are read as sentences but have another format."""
 
+import csv
 import re
 from collections.abc import Iterable
 
@@ -11,12 +12,15 @@ _HEAD_LINES = 200
 _WIKIEXTRACTOR = re.compile(r"<doc\s.*>\Z|</doc>\Z")
 _MEDIAWIKI = re.compile(r"<(\?xml|mediawiki)\b")
 _JSON_OBJECT = re.compile(r'\{\s*"[^"]*"\s*:')
+_NAME_OF_COLUMN = re.compile(r"[^\W\d][\w -]*")
+_MIN_ROWS = 3
 # A few of the lines of a proper file have two sentences, such as quotations.
 _SENTENCES_OF_PARAGRAPHS = 2
 _CONTENTS = {
     "wikiextractor": "lines are <doc ...> tags of WikiExtractor",
     "jsonl": "the lines are JSON objects",
     "mediawiki": "the lines are XML",
+    "csv": "the rows have the same number of cells, the first one names",
     "paragraphs": "most lines have several sentences",
 }
 
@@ -67,7 +71,24 @@ def _format_of(rows: list[str], language: str) -> str:
         return "mediawiki"
     if all(map(_JSON_OBJECT.match, rows)):
         return "jsonl"
+    if _is_csv(rows):
+        return "csv"
     sentences = [cleaning.split_paragraph(row, language) for row in rows]
-    if sum(map(len, sentences)) >= _SENTENCES_OF_PARAGRAPHS * len(rows):
-        return "paragraphs"
-    return "text"
+    several = sum(map(len, sentences)) >= _SENTENCES_OF_PARAGRAPHS * len(rows)
+    return "paragraphs" if several else "text"
+
+
+def _is_csv(rows: list[str]) -> bool:
+    """Returns whether rows are those of a table of several named columns."""
+    try:
+        names, *table = filter(None, csv.reader(f"{row}\n" for row in rows))
+    except csv.Error:
+        return False
+    # The last row may be incomplete.
+    table = table[: max(_MIN_ROWS - 1, len(table) - 1)]
+    return (
+        len(names) > 1
+        and len(table) >= _MIN_ROWS - 1
+        and all(map(_NAME_OF_COLUMN.fullmatch, map(str.strip, names)))
+        and all(len(cells) == len(names) for cells in table)
+    )

@@ -12,6 +12,7 @@ _CONTENTS = {
     "wikiextractor": '<doc id="1" url="" title="a > b">\na\n\nText.\n</doc>\n',
     "jsonl": '{"text": "One."}\n\n{ "id": 1, "text": "Two."}\n',
     "mediawiki": '<mediawiki xml:lang="en">\n<page>\n',
+    "csv": 'id,text\n1,"One, or\n\ntwo."\n2,Three.\n',
     "paragraphs": (
         "Bridges\nThe bridge is old. It has three arches. It is long.\n\n"
         "A new one is planned. It will be short. Nobody wants it.\n"
@@ -82,6 +83,28 @@ def test_long_lines_are_known_by_their_beginning(tmp_path, length, line, name):
 )
 def test_file_of_sentences_is_no_warning(tmp_path, text):
     assert _warnings(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "text\nOne.\nTwo.\n",  # Of one column nothing is seen.
+        "Mary, her mother\nJohn, his father\n",  # Few rows may be sentences.
+        "Mary, hers.\nJohn, his.\nEve, theirs.\n",  # Names have no period.
+        "Mary, hers\nJohn, his\nEve and theirs\nJane, hers\n",
+        "One, two\nThree, four, five\nSix\n",
+        '1, "two\nthree',
+        "Mary, hers\rJohn, his\nEve, theirs\nJane, hers\n",
+    ],
+)
+def test_sentences_with_commas_are_no_table(tmp_path, text):
+    assert _warnings(tmp_path, text) == []
+
+
+def test_the_last_row_of_a_long_table_may_be_cut(tmp_path):
+    text = "id,text\n" + "1,Some words of a sentence\n" * 150
+    (warning,) = _warnings(tmp_path, text + "2\n")
+    assert warning.endswith("--input_format=csv.")
 
 
 def test_paragraphs_of_other_languages_are_recognized(tmp_path):
