@@ -101,6 +101,56 @@ def test_a_value_of_a_flag_has_its_type(name, value, is_value):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class _Wide:
+    sizes: tuple[int, ...] | None = Group.TRAINING.optional("Sizes.")
+    limit: float | str = Group.TRAINING.flag(0.5, "Limit.")
+    out: flags_lib.Path | None = Group.FILES.optional("Out.")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "others"),
+    [
+        ("sizes", [[1, 2], (1, 2)], [1, "1,2"]),
+        ("limit", ["auto", 0.5, 2], [True, [0.5]]),
+        ("out", ["runs"], [3, ["runs"]]),
+    ],
+)
+def test_a_value_of_a_list_a_path_or_of_two_types_is_known(
+    name, values, others
+):
+    for value in values:
+        assert flags_lib.is_value(_Wide, name, value), value
+    for value in others:
+        assert not flags_lib.is_value(_Wide, name, value), value
+
+
+def test_a_flag_declared_again_has_its_new_default_or_the_old_one():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Again:
+        size: int = flags_lib.redeclare(_Preset, "size", 0)
+        rate: float = flags_lib.redeclare(_Preset, "rate")
+
+    assert programs.parse(Again) == Again(size=0, rate=0.5)
+
+
+def test_a_value_that_is_needed_may_be_zero_but_not_missing():
+    assert flags_lib.needed(0, "size") == 0
+    with pytest.raises(ValueError, match=r"^--size must be given\.$"):
+        flags_lib.needed(None, "size")
+
+
+def test_a_part_of_the_flags_has_the_values_of_the_same_names():
+    wider = _Options(last="x", inner=0.5)
+    narrow = flags_lib.narrow(_Base, wider)
+    assert narrow == _Base(first=7, inner=0.5)
+    assert flags_lib.narrow(_Base, wider, inner=None) == _Base(first=7)
+    # It has no value of these names.
+    assert flags_lib.narrow(_Preset, wider) == _Preset(size=1, rate=0.5)
+    with pytest.raises(AttributeError, match="'b'"):
+        flags_lib.narrow(_Required, wider)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Bounded:
     share: float = Group.TRAINING.flag(
         0.5, "Share.", lower_bound=0, upper_bound=1
@@ -176,6 +226,7 @@ def test_a_tilde_is_the_home_folder_in_a_flag_file(home, tmp_path):
         ("gs://bucket/$X", r"\$X stays"),
         ("gs:/bucket/run", r"an address has two slashes, as gs://bucket/run;"),
         ("a.txt,hdfs:/x/b.txt", "two slashes, as hdfs://x/b.txt;"),
+        ("a.txt, hdfs:/x/b.txt", "two slashes, as hdfs://x/b.txt;"),
         ("s3:/x", "two slashes, as s3://x;"),
         ("~nobody.here/run", "there is no user 'nobody.here'"),
         ('"runs/1"', "the quotes are a part of this path"),

@@ -30,7 +30,8 @@ def test_a_byte_order_mark_is_allowed():
     [
         (0, True),
         (-2.5, True),
-        (3.4028234e38, True),
+        (3.4028234663852886e38, True),
+        (-3.4028234663852886e38, True),
         (3.5e38, False),
         (float("nan"), False),
         (True, False),

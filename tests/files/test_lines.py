@@ -49,6 +49,15 @@ def test_lines_are_those_of_gfile(tmp_path, content):
     assert list(lines.read_lines(str(path))) == expected
 
 
+def test_a_remote_file_has_all_its_lines_and_its_kind_is_told(tmp_path):
+    (tmp_path / "text").write_text("a\nb\n")
+    (tmp_path / "zipped").write_bytes(gzip.compress(b"text"))
+    folder = f"file://{tmp_path}"  # Through TensorFlow.
+    assert list(lines.read_lines(f"{folder}/text")) == ["a", "b"]
+    with pytest.raises(ValueError, match=r"zipped: .* is a gzip file"):
+        list(lines.read_lines(f"{folder}/zipped"))
+
+
 def test_lines_may_span_chunks(tmp_path):
     long = "x" * (3 << 20)
     assert _read(tmp_path, f"{long}\ny".encode()) == [long, "y"]
@@ -72,6 +81,7 @@ def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
         (bz2.compress(b""), "bzip2"),
         (lzma.compress(b"text"), "xz"),
         (b"PK\x03\x04", "zip"),
+        (b"PK\x05\x06", "zip"),
         (b"PAR1\x15\x04", "Parquet"),
         (b"\x28\xb5\x2f\xfdtext", "zstd"),
         (b"7z\xbc\xaf\x27\x1c", "7z"),

@@ -16,11 +16,14 @@ def test_many_values_are_counted():
     assert messages.listed([]) == ""
     assert messages.listed(["a", 1]) == "'a', 1"
     assert messages.listed(range(25)).endswith("18, 19 and 5 more")
+    assert messages.names(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert messages.names(["a", "b"], 2) == "a, b"
 
 
 def test_the_nearest_name_is_suggested():
     names = ["MRPC", "mixed_bfloat16", "float32"]
     assert messages.suggestion("mrcp", names) == " Did you mean MRPC?"
+    assert messages.suggestion("MRCP", names) == " Did you mean MRPC?"
     assert (
         messages.suggestion("bfloat16", names)
         == " Did you mean mixed_bfloat16?"

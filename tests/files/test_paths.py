@@ -76,6 +76,15 @@ def test_remote_files_are_found_by_their_names(tmp_path):
     assert paths.open_to_read(f"{folder}/x[1].txt").read() == b"a"
 
 
+def test_a_file_is_removed_wherever_it_is_and_may_be_missing(tmp_path):
+    for folder in (str(tmp_path), f"file://{tmp_path}"):
+        for name in ("a", "b"):
+            (tmp_path / name).touch()
+        paths.remove(f"{folder}/a")
+        paths.remove(f"{folder}/a")
+        assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
 def test_errors_of_remote_files_are_those_of_the_system(tmp_path):
     missing = f"file://{tmp_path}/missing"
     with pytest.raises(FileNotFoundError, match="No such file") as caught:
@@ -102,6 +111,9 @@ def test_a_pipe_is_not_hashed_and_not_opened_before_it_is_read(tmp_path):
 
 def test_a_folder_is_no_stream_and_no_file_to_read(tmp_path):
     assert not paths.is_stream(str(tmp_path))
+    (tmp_path / "file").touch()
+    for name in ("file", "file/below", "missing/below"):
+        assert not paths.is_stream(str(tmp_path / name))
     with pytest.raises(IsADirectoryError):
         paths.check_readable(str(tmp_path))
 

@@ -197,3 +197,34 @@ def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
     os.killpg(parent.pid, signal.SIGINT)
     _, errors = parent.communicate(timeout=30)
     assert errors.count(b"Traceback") == 1  # That of the parent.
+
+
+_UNTIL_A_FILE = """
+import pathlib, signal, sys, time
+from files import processes
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def wait(name):
+    pathlib.Path(name).touch()
+    while not pathlib.Path(name + ".end").exists():
+        time.sleep(0.05)
+if __name__ == "__main__":
+    list(processes.map_in_order(wait, sys.argv[1:], 2))
+"""
+
+
+def test_workers_leave_a_terminal_s_interrupt_to_their_parent(tmp_path):
+    script = tmp_path / "work.py"
+    script.write_text(_UNTIL_A_FILE)
+    started = [tmp_path / "first", tmp_path / "second"]
+    parent = subprocess.Popen(
+        [sys.executable, str(script), *map(str, started)],
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+    )
+    while not all(path.exists() for path in started):
+        assert parent.poll() is None
+        time.sleep(0.05)
+    for pid in _children(parent):
+        os.kill(pid, signal.SIGINT)
+    for path in started:
+        path.with_name(f"{path.name}.end").touch()
+    assert parent.wait(timeout=30) == 0

@@ -39,6 +39,16 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     assert "00:09<00:09" in caplog.text
 
 
+def test_a_phase_of_which_nothing_is_done_has_no_line(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    report = progress.Progress()
+    now[0] += 9.0
+    report("text", 0)
+    report("instances", 0, 1)
+    assert caplog.messages == []
+
+
 def test_a_share_is_logged_with_two_digits(caplog, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])

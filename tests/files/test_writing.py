@@ -1,5 +1,6 @@
 """Output paths are checked; files appear whole or not at all."""
 
+import errno
 import json
 import math
 import os
@@ -7,6 +8,7 @@ import pathlib
 import stat
 
 import pytest
+import tensorflow as tf
 
 from files import paths, writing
 
@@ -62,6 +64,31 @@ def test_a_full_disk_names_the_file(tmp_path):
             file.write("x")
     assert caught.value.filename == path
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_each_error_of_no_room_names_the_file(tmp_path, number):
+    path = str(tmp_path / "name")
+    with pytest.raises(OSError) as caught, writing.whole_file(path):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.filename == path
+    assert caught.value.errno == number
+
+
+def test_a_store_that_refuses_a_file_is_an_error_with_its_name(
+    tmp_path, monkeypatch
+):
+    path = f"file://{tmp_path}/name"
+
+    def refuse(*_args, **_details):
+        raise tf.errors.PermissionDeniedError(None, None, "no permission.")
+
+    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
+    with (
+        pytest.raises(OSError, match=f"{path}: no permission"),
+        writing.whole_file(path) as file,
+    ):
+        file.write("x")
 
 
 def test_a_folder_appears_when_it_is_complete_or_not_at_all(tmp_path):
