@@ -141,6 +141,20 @@ def test_other_arguments_exit_codes_and_flag_files(made, tmp_path):
     assert "Working" in done.stderr
 
 
+def test_a_flag_file_that_is_no_text_is_an_error_of_one_line(made, tmp_path):
+    (tmp_path / "flags").write_bytes(b"--task=\xff\n")
+    refused = made(f"--flagfile={tmp_path / 'flags'}")
+    assert "byte 0xff" in refused.stderr
+    assert refused.stderr.startswith("made: ")
+    assert refused.stderr.endswith("(see python made.py --help)\n")
+    assert refused.stderr.count("\n") == refused.returncode == 1
+
+
+def test_a_result_that_is_no_number_is_success_in_silence(made):
+    done = made("--task=describe", "--verbosity=-1")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
 def test_help_is_a_page_and_full_help_is_absls(made):
     for flag in ("--help", "-?"):
         shown = made(flag, file=made.taking)
@@ -164,6 +178,22 @@ def test_a_closed_pipe_ends_a_program_in_silence(made):
     )
     # Its work is not complete.
     assert (done.stdout, done.stderr, done.returncode) == ("line\n", "", 1)
+
+
+def test_a_reader_that_ended_before_the_last_line_causes_no_message(made):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        # The line stays in the buffer until the end.
+        [sys.executable, made.path, "--task=x", "--verbosity=-1"],
+        env={"PYTHONPATH": str(_ROOT)},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.stderr, done.returncode) == ("", 1)
 
 
 def test_no_program_imports_tensorflow_for_its_help():
