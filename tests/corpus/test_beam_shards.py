@@ -1,6 +1,8 @@
 """Apache Beam makes the records of a local run, on every engine."""
 
+import collections
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import os
@@ -85,6 +87,44 @@ def test_beam_needs_shards():
         ValueError, match="split the text with --shard_documents"
     ):
         beam_shards.make_shards(text, None, "DirectRunner", [])
+
+
+def test_workers_in_other_folders_get_paths_that_do_not_depend_on_theirs(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    _write_text(tmp_path / "a.txt", 3, seed=1)
+    shutil.copy(_VOCAB, "vocab.txt")
+    calls = []
+
+    def make_shards(text, recipe, runner, arguments):
+        calls.append((text, recipe, runner, arguments))
+        counts = collections.Counter(shards=2, documents=3, instances=9)
+        return pretraining_shards.Report(counts=counts)
+
+    monkeypatch.setattr(beam_shards, "make_shards", make_shards)
+    options = dataclasses.replace(
+        _options("a.txt", "out/x,gs://bucket/y", runner="Spunk"),
+        vocab_file="vocab.txt",
+    )
+    monkeypatch.setattr(program.writing, "check_files", lambda *_: None)
+    program.run(options, ["--workers=2"])
+    ((text, recipe, runner, arguments),) = calls
+    assert (runner, arguments) == ("Spunk", ["--workers=2"])
+    assert text.paths == (str(tmp_path / "a.txt"),)
+    assert recipe.vocab_file == str(tmp_path / "vocab.txt")
+    outputs = (str(tmp_path / "out/x"), "gs://bucket/y")
+    assert recipe.store.record_paths == outputs
+
+
+def test_arguments_are_options_of_a_runner(tmp_path, inputs):
+    for values, arguments in (
+        ({}, ["--direct_num_workers=2"]),
+        ({"runner": "Spunk"}, ["--direct_num_workers", "2"]),
+    ):
+        message = f"Only flags are expected.*got {' '.join(arguments)}"
+        with pytest.raises(ValueError, match=message):
+            program.run(_options(inputs, tmp_path / "x", **values), arguments)
 
 
 def _counter(name, number, namespace="create_pretraining_data", attempted=None):
