@@ -24,6 +24,12 @@ def test_tsv_keeps_quotes_spaces_empty_cells_and_other_line_ends(tmp_path):
     assert _shown(rows) == [(1, ["a\u2028b\x0b\x85", "c"]), (2, ["de", "f"])]
 
 
+def test_the_ending_of_a_name_may_be_in_capitals(tmp_path):
+    for ending, text in (("TSV", "a\tb"), ("Csv", "a,b"), ("JSONL", '["a"]')):
+        (row,) = _read(tmp_path, f"{text}\n", ending)
+        assert row.cell(0) == "a"
+
+
 def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
     text = 'x,y\n"1, ""one""\nand",2\n3,4\n'
     rows = _read(tmp_path, text, "csv", has_header=True)

@@ -115,6 +115,8 @@ def test_layers_are_read_and_checked():
     text_vectors.check_layers([-2, 1], 2)
     with pytest.raises(ValueError, match=r"2 layer\(s\).*no layer -3\."):
         text_vectors.check_layers([-1, -3, 0, 2], 2)
+    with pytest.raises(ValueError, match=r"2 layer\(s\).*no layer 2\."):
+        text_vectors.check_layers([2], 2)
     with pytest.raises(ValueError, match=r"whole numbers.*got '-1,top'"):
         text_vectors.parse_layers("-1,top")
 
