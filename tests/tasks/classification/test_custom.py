@@ -159,3 +159,22 @@ def test_description_must_make_sense(tmp_path):
     message = "text_a_column must name the column"
     with pytest.raises(ValueError, match=message):
         _found(_data(tmp_path, text_a_column=""))
+
+
+@pytest.mark.parametrize(
+    ("problem_type", "metrics"),
+    [
+        (None, ("accuracy", "macro_f1")),
+        (
+            "multi_label",
+            ("average_precision", "micro_f1", "macro_f1", "exact_match"),
+        ),
+        ("regression", ("pearson", "spearman", "mean_absolute_error")),
+    ],
+)
+def test_the_first_metric_of_the_user_s_own_files_selects_models(
+    tmp_path, problem_type, metrics
+):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\t0\nb\t1\n")
+    data = _data(tmp_path, problem_type=problem_type)
+    assert dataset_choice.find_dataset(data).metrics == metrics

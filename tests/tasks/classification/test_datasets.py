@@ -1,6 +1,8 @@
 """Files of tasks, examples read from described columns, and splits."""
 
 import collections
+import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -137,6 +139,43 @@ _FOUND = ["a"] * 50 + ["b"] * 30 + ["c"] * 20
 
 def _counts(rows, found=_FOUND):
     return collections.Counter(found[row] for row in rows)
+
+
+def test_origin_changes_with_each_part_that_examples_depend_on(tmp_path):
+    layout = datasets.Layout(text_a=0, label=1)
+    file = datasets.TextFile(
+        split=datasets.SplitInfo(files=("d.tsv",), layout=layout),
+        path=_write(tmp_path, "a\t0\n"),
+        label_set=_BINARY,
+    )
+    changed = dataclasses.replace(layout, text_a=1, label=0)
+    origins = [
+        dataclasses.replace(file, **changes).origin()
+        for changes in (
+            {},
+            {"label_set": labels.LabelSet(names=("1", "0"))},
+            {"split": dataclasses.replace(file.split, layout=changed)},
+            {"dev_fraction": 0.2},
+            {"dev_fraction": 0.5},
+            {"dev_fraction": 0.5, "is_held_out": True},
+        )
+    ]
+    assert len({json.dumps(origin) for origin in origins}) == len(origins)
+
+
+def test_a_file_in_the_folder_itself_comes_before_one_in_its_own(tmp_path):
+    (tmp_path / "X").mkdir()
+    inside = _write(tmp_path, "", "X/d.tsv")
+
+    def find(*names):
+        return datasets.find_file(str(tmp_path), "X", names)
+
+    assert find("d.tsv") == inside
+    outside = _write(tmp_path, "", "e.tsv")
+    # The folder counts more than the preference of names.
+    assert find("d.tsv", "e.tsv") == outside
+    _write(tmp_path, "", "d.tsv")
+    assert find("d.tsv", "e.tsv") == str(tmp_path / "d.tsv")
 
 
 def test_each_label_is_held_out_in_the_same_share():

@@ -88,6 +88,12 @@ def test_files_have_the_order_of_the_questions_and_of_the_release(tmp_path):
     assert [*nbest] == ["b", "a"] and [*nbest["a"][0]] == names
 
 
+def test_a_threshold_of_zero_is_reported():
+    decisions = squad_results.decide(_version_2(), 0.0)
+    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+    assert scores["null_score_diff_threshold"] == 0
+
+
 def test_a_threshold_that_is_not_known_is_not_reported():
     decisions = squad_results.Decisions(texts=dict.fromkeys(_GOLD, ""))
     scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
