@@ -196,6 +196,9 @@ def test_scores_and_several_labels_are_stratified_too():
     rows = datasets.held_out(several, 0.25)
     pairs = [set(several[row]) == {"x", "y"} for row in rows]
     assert (len(rows), sum(pairs)) == (10, 5)
+    # The order of the labels of a row means nothing.
+    in_order = [tuple(sorted(labels_of_row)) for labels_of_row in several]
+    assert datasets.held_out(in_order, 0.25) == rows
 
 
 def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
