@@ -247,6 +247,11 @@ def test_english_has_no_machine_translation_into_english(tmp_path):
         assert example.text_a == "dev en"
 
 
+def test_a_name_is_known_in_any_case_and_without_its_hyphen():
+    for text in ("STS-B", "sts-b", "stsb", "StsB"):
+        assert glue.find_dataset(text).name == "STS-B"
+
+
 _ACCURACY = ("accuracy",)
 
 
