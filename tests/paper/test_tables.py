@@ -75,6 +75,65 @@ def test_every_claim_is_about_cells_of_its_table(name, scale):
             assert cell.dev is None
 
 
+def test_the_numbers_of_the_paper_rank_as_it_claims():
+    for name in tables.ALL:
+        table = _make(name)
+        for claim in table.claims:
+            for column in claim.columns:
+                better, worse = (
+                    _cell(table, row, column)
+                    for row in (claim.better, claim.worse)
+                )
+                if worse.paper is None:  # Of SQuAD 2.0.
+                    assert (name, worse.row) == ("table-3", "base")
+                elif better.column.metric.endswith("_loss"):
+                    assert better.paper < worse.paper, (claim, column)
+                else:
+                    assert better.paper > worse.paper, (claim, column)
+
+
+def test_the_scores_of_glue_have_the_averages_of_the_paper():
+    cells = _make("table-1").cells
+    for size, average in (("base", 79.6), ("large", 82.1)):
+        scores = [
+            cell.paper
+            for cell in cells
+            if cell.row == size and cell.column.name != "WNLI"
+        ]
+        assert round(sum(scores) / len(scores), 1) == average
+
+
+def test_hyperparameters_are_those_that_the_paper_states():
+    def of(task):
+        names = ("train_batch_size", "num_train_epochs")
+        rates = [v for k, v in task.flags.items() if "learning_rate" in k]
+        return [*(task.flags[name] for name in names), *rates]
+
+    plan = recipes.Plan(scales.FULL)
+    # Sections 4.1 to 4.4.
+    assert of(plan.glue("RTE")) == [32, 3, (5e-5, 4e-5, 3e-5, 2e-5)]
+    assert of(plan.squad("1.1")) == [32, 3, 5e-5]
+    assert of(plan.squad("2.0")) == [48, 2, 5e-5]
+    assert of(plan.swag()) == [16, 3, 2e-5]
+    # Appendix A.2.
+    assert [
+        (phase.max_seq_length, phase.batch_size, phase.num_steps)
+        for phase in scales.FULL.phases
+    ] == [(128, 256, 900_000), (512, 256, 100_000)]
+    assert scales.FULL.learning_rate == 1e-4
+    assert scales.FULL.num_warmup_steps == 10_000
+    # The share of predictions that they allow is at least the paper's.
+    for scale in scales.ALL.values():
+        for phase in scale.phases:
+            wanted = round(0.15 * phase.max_seq_length)
+            assert abs(phase.max_predictions_per_seq - wanted) <= 1
+        assert scale.figure_steps[-1] == sum(p.num_steps for p in scale.phases)
+        assert not any(s % scale.keep_every for s in scale.figure_steps)
+    for row in ("MLM", "LTR"):
+        cells = [c for c in _make("figure-5").cells if c.row.startswith(row)]
+        assert len(cells) == len(scales.FULL.figure_steps)
+
+
 def test_small_models_are_ranked_beside_those_of_the_paper():
     table = _make("table-5", "small")
     assert _cell(table, "MLM + NSP", "SQuAD").paper == 88.5

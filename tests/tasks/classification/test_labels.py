@@ -181,6 +181,7 @@ def test_balanced_weights_are_those_of_scikit_learn():
     ("found", "label_set", "message"),
     [
         (["no", "yes"], _CLASSES, "0 of 2 to train on have 'so-so'"),
+        (["no", "so-so"], _CLASSES, "0 of 2 to train on have 'yes'"),
         ([("p",), ("p", "q")], _SEVERAL, "2 of 2 to train on have 'p'"),
     ],
 )

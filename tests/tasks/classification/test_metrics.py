@@ -94,8 +94,9 @@ def test_undefined_value_is_0(name, targets, predictions):
 
 
 def test_outputs_that_are_not_finite_are_an_error():
-    with pytest.raises(ValueError, match="1 of 2 are not"):
-        metrics.evaluate(["accuracy"], [1], [0], np.array([[1.0, math.nan]]))
+    for bad in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match="1 of 2 are not"):
+            metrics.evaluate(["accuracy"], [1], [0], np.array([[1.0, bad]]))
 
 
 def test_average_precision_is_the_mean_over_labels_that_occur():
