@@ -159,7 +159,7 @@ def _windows(
     """
     slide_a = len(tokens_a) > len(tokens_b)
     longer, shorter = (tokens_a, tokens_b) if slide_a else (tokens_b, tokens_a)
-    fixed = list(shorter[: max(budget // 2, budget - len(longer))])
+    fixed = list(shorter[: budget // 2])
     size = budget - len(fixed)
     step = max(1, size // 2)
     starts = range(0, max(1, len(longer) - size + step), step)

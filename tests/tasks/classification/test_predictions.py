@@ -77,3 +77,12 @@ def test_predictions_name_row_answer_and_probabilities(
     (line,) = predictions.prediction_lines(label_set, outputs)
     assert line.endswith("\n")
     assert json.loads(line) == expected
+
+
+def test_lines_are_numbered_and_names_stay_readable():
+    label_set = labels.LabelSet(names=("né", "中"))
+    lines = predictions.prediction_lines(
+        label_set, _float32([0.75, 0.25], [0.25, 0.75])
+    )
+    for row, (name, line) in enumerate(zip(("né", "中"), lines, strict=True)):
+        assert line.startswith(f'{{"row": {row}, "label": "{name}", ')

@@ -120,3 +120,24 @@ def test_picture_of_a_matrix(num_classes, tmp_path):
     names = ["$a name that is far too long for it", *map(str, range(1, 40))]
     report.draw(names[:num_classes], np.arange(2), np.ones(2, int), str(path))
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_row_of_the_matrix_has_the_shares_of_one_label(monkeypatch):
+    figures = []
+    monkeypatch.setattr(
+        report.writing, "write_png", lambda _, figure: figures.append(figure)
+    )
+    targets, decisions = np.array([0, 0, 0, 0, 1]), np.array([0, 1, 1, 1, 1])
+    report.draw(["a$x$", "b" * 30], targets, decisions, "x.png")
+    axes = figures[0].axes[0]
+    # Of the label "a", one of four is right; all are of "b".
+    np.testing.assert_allclose(
+        axes.images[0].get_array(), [[0.25, 0.75], [0.0, 1.0]]
+    )
+    assert [text.get_text() for text in axes.texts] == [
+        *("0.25", "0.75", "0.00", "1.00")
+    ]
+    # A name is no formula, and has an end.
+    for labels_of_axis in (axes.get_xticklabels(), axes.get_yticklabels()):
+        shown = [label.get_text() for label in labels_of_axis]
+        assert shown == [r"a\$x\$", "b" * 25 + "…"]

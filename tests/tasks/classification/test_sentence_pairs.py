@@ -302,3 +302,13 @@ def test_truncation_refuses_values_out_of_range(values, message):
 )
 def test_last_separator_between_spaces_parts_a_line(line, texts):
     assert sentence_pairs.split_pair(line) == texts
+
+
+def test_a_text_may_fill_a_sequence_but_not_exceed_it():
+    tokens, segment_ids = sentence_pairs.tokenize_pair(
+        " a b ||| c\n", str.split, 6
+    )
+    assert tokens == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
+    assert segment_ids == [0, 0, 0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"at most 5 word pieces .* got 6: "):
+        sentence_pairs.tokenize_pair("a b ||| c", str.split, 5)

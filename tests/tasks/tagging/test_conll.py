@@ -286,3 +286,11 @@ def test_words_may_begin_with_a_number_sign(tmp_path, caplog):
     for text in ("#tag\na O\n", "#a b O\nc O\n", "a O\n# id x y\nb O\n"):
         with pytest.raises(ValueError, match="begin with # before a sentence"):
             _read(tmp_path, text)
+
+
+def test_a_document_may_begin_in_the_column_of_words(tmp_path):
+    text = "0\t-DOCSTART-\tO\n\n1\ta\tO\n\n1\tb\tX\n"
+    file = _read(tmp_path, text, (1, 2))
+    assert file.has_documents
+    assert [s.words for s in file.sentences] == [("a",), ("b",)]
+    assert [s.document for s in file.sentences] == [1, 1]
