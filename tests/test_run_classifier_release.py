@@ -96,6 +96,7 @@ def test_mnli_answers_for_all_its_sets(tmp_path):
     assert results["eval_accuracy"] == results["eval_accuracy_mismatched"]
     for first, second in (
         ("test_results.tsv", "test_results_mismatched.tsv"),
+        ("predictions.jsonl", "predictions_mismatched.jsonl"),
         ("MNLI-m.tsv", "MNLI-mm.tsv"),
     ):
         assert (out / first).read_text() == (out / second).read_text() != ""

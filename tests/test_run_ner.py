@@ -77,7 +77,8 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     text = (learned / "test_results.txt").read_text()
     names = [line.split(" = ")[0] for line in text.splitlines()]
     assert names == sorted(names)
-    assert {"test_f1", "test_precision_PER", "global_step"} <= set(names)
+    assert {"test_f1", "test_precision_PER"} <= set(names)
+    assert [n for n in names if n[:5] != "test_"] == ["global_step"]
 
     written = conll.read(str(learned / "test_predictions.txt"), (0, -1))
     gold = conll.read(str(learned / "test_predictions.txt"), (0, 1))
@@ -187,6 +188,7 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
 def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
     shutil.copytree(learned, folder / "out")
     text = "Ann X X B-PER\nis X X O\n\nmade X X B-X\nof X X I-X\nus X X B-Y\n"
+    text += "\nby X X B-X\n"
     (folder / "valid.txt").write_text(text)
     changes = {"do_train": False, "do_predict": False, "init_checkpoint": None}
     with caplog.at_level("WARNING"):
@@ -195,10 +197,10 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
         r.message for r in caplog.records if "entities are" in r.message
     ]
     assert len(warnings) == 1
-    assert "valid.txt: 2 of 3 entities are of types" in warnings[0]
+    assert "valid.txt: 3 of 4 entities are of types" in warnings[0]
     assert "('X', 'Y'). They count as missed." in warnings[0]
     results = programs.results(folder / "out" / "eval_results.txt")
-    assert results["eval_recall"] == pytest.approx(1 / 3)
+    assert results["eval_recall"] == pytest.approx(1 / 4)
     assert results["eval_recall_X"] == results["eval_recall_Y"] == 0
     assert np.isfinite(results["eval_loss"])
     written = (folder / "out" / "eval_predictions.txt").read_text().split("\n")
@@ -411,6 +413,16 @@ def test_training_file_decides_the_scheme_alone(data, tmp_path):
         "train": [("B-I", "B-E", "O")],
         "eval": [("B-B", "B-I", "I-I", "O")],
     }
+
+
+@pytest.mark.parametrize("flag", ["train_file", "eval_file"])
+def test_files_to_train_on_and_to_score_need_tags(data, tmp_path, flag):
+    path = tmp_path / "words.txt"
+    path.write_text("Ann\nfell\n")
+    with pytest.raises(
+        ValueError, match=r"words\.txt: must have a column of t"
+    ):
+        _tags_of(data, do_predict=False, **{flag: path})
 
 
 @pytest.mark.parametrize(

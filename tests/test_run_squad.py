@@ -216,22 +216,33 @@ def test_padding_competes_for_answers_without_packing_alone(tmp_path, packing):
     assert all(are_empty) != packing
 
 
-def test_records_to_train_on_depend_on_version_and_alignment(tmp_path):
+def test_records_to_train_on_are_of_a_version_and_an_alignment(
+    tmp_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(
+        run_squad.squad_examples,
+        "read_training_examples",
+        lambda path, **named: asked.append((path, named)),
+    )
     # Both versions read it.
     train = toy_squad.dataset(6)
     for paragraph in train["data"][0]["paragraphs"]:
         paragraph["qas"][0]["is_impossible"] = False
-    toy_squad.write_json(tmp_path / "train.json", train)
+    path = toy_squad.write_json(tmp_path / "train.json", train)
     toy_squad.write_json(tmp_path / "dev.json", train)
+    flags = {"version_2_with_negative": False, "answer_alignment": "word"}
+    changes = (
+        {},
+        {"answer_alignment": "offset"},
+        {"version_2_with_negative": True},
+    )
     plain, *others = (
-        _answering(tmp_path, **changes)[0].data_sets("train")[0].made_from
-        for changes in (
-            {},
-            {"answer_alignment": "offset"},
-            {"version_2_with_negative": True},
-        )
+        _answering(tmp_path, **change)[0].data_sets("train")[0].made_from
+        for change in changes
     )
     assert all(plain != made_from for made_from in others)
+    assert asked == [(str(path), flags | change) for change in changes]
 
 
 def test_steps_are_counted_in_questions_however_many_windows_they_have(

@@ -110,6 +110,14 @@ def test_the_encoder_of_a_trained_model_is_exported(trained):
     assert got.shape == (1, 32) and np.isfinite(got).all()
 
 
+def test_an_evaluation_alone_writes_no_answers(trained):
+    _run(trained, do_eval=True)
+    results = programs.results(trained / "out/eval_results.txt")
+    assert 0 <= results["eval_accuracy"] <= 1
+    assert not (trained / "out/test_results.tsv").exists()
+    assert not (trained / "out/predictions.csv").exists()
+
+
 @pytest.mark.integration
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
     _run(trained, do_eval=True, do_predict=True)

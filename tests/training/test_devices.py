@@ -125,6 +125,40 @@ def test_a_strategy_that_is_asked_for_is_used_on_one_cpu_too(
     assert type(devices.make_strategy(options)) is strategy
 
 
+@pytest.mark.parametrize(
+    ("kind", "num_gpus", "strategy", "on"),
+    [
+        ("auto", 0, "OneDeviceStrategy", "/CPU:0"),
+        ("auto", 1, "OneDeviceStrategy", "/GPU:0"),
+        ("auto", 2, "MirroredStrategy", ["GPU:0", "GPU:1"]),
+        ("one_device", 2, "OneDeviceStrategy", "/GPU:0"),
+        ("mirrored", 0, "MirroredStrategy", ["CPU:0"]),
+        ("mirrored", 1, "MirroredStrategy", ["GPU:0"]),
+        ("multi_worker_mirrored", 2, "MultiWorkerMirroredStrategy", None),
+    ],
+)
+def test_a_run_is_on_all_gpus_and_takes_their_memory_as_it_needs_it(
+    monkeypatch, kind, num_gpus, strategy, on
+):
+    grows = []
+    gpus = [f"physical {number}" for number in range(num_gpus)]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "set_memory_growth",
+        lambda gpu, grow: grows.append((gpu, grow)),
+    )
+    for name in ("OneDevice", "Mirrored", "MultiWorkerMirrored"):
+        monkeypatch.setattr(
+            tf.distribute,
+            f"{name}Strategy",
+            lambda on=None, name=name: (f"{name}Strategy", on),
+        )
+    options = devices.DeviceOptions(distribution_strategy=kind)
+    assert devices.make_strategy(options) == (strategy, on)
+    assert grows == [(gpu, True) for gpu in gpus]
+
+
 def test_seeds_of_62_bits_have_words_of_their_own():
     for seed, words in (
         (5, [5, 0]),

@@ -7,6 +7,7 @@ import types
 
 import pytest
 
+import run_classifier
 from commands import flags
 from models import description as description_lib
 from models import following
@@ -207,4 +208,19 @@ def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
     assert best.startswith("trial-lr0.002-")
     assert answered == [(best, ("predict",))]
     _, answered = grid({})
+    assert not answered
+
+
+def test_every_trial_answers_texts_with_labels(grid, monkeypatch):
+    task_class = run_classifier.SentenceClassification
+    data_sets = task_class.data_sets
+
+    def labeled(self, split):
+        return [
+            dataclasses.replace(data_set, has_labels=True)
+            for data_set in data_sets(self, split)
+        ]
+
+    monkeypatch.setattr(task_class, "data_sets", labeled)
+    _, answered = grid({}, do_predict=True)
     assert not answered

@@ -224,6 +224,27 @@ def test_the_losses_of_predictions_have_no_class_weights():
     )
 
 
+@pytest.mark.parametrize(
+    ("problem_type", "outputs"),
+    [
+        ("single_label", [[0.25, 0.75]]),
+        ("multi_label", [[0.5, 0.75]]),
+        ("regression", [[0.0, np.log(3.0)]]),
+    ],
+)
+def test_the_outputs_of_predictions_are_those_of_the_problem(
+    problem_type, outputs
+):
+    features = dict.fromkeys(objectives.PIECE_INPUTS, np.ones([1, 3]))
+    labels = [[1]] if problem_type == "single_label" else [[1.0, 0.0]]
+    features["label_ids"] = tf.constant(labels)
+    objective = objectives.Classification(
+        _Fixed([[0.0, np.log(3.0)]]), problem_type
+    )
+    scores = objective.predictions(features)
+    np.testing.assert_allclose(scores["outputs"], outputs, rtol=1e-6)
+
+
 # ------------------------------------------------------------------- Tagging
 
 # B=2, T=3, K=2.

@@ -61,6 +61,9 @@ def test_rates_are_those_of_the_release():
     [
         ("release", 0, [0, 5, 10], [2, 1, 0]),
         ("continuous", 0, [0, 5, 10], [2, 1, 0]),
+        # The decay starts at the peak; after the end the rate stays 0.
+        ("continuous", 4, [2, 4, 7, 10, 12], [1, 2, 1, 0, 0]),
+        ("release", 4, [2, 4, 7, 10, 12], [1, 1.2, 0.6, 0, 0]),
         # A ramp longer than the run is followed.
         ("release", 20, [9, 15], [0.9, 1.5]),
     ],
@@ -73,13 +76,27 @@ def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
     np.testing.assert_allclose(found, rates, rtol=1e-6)
 
 
-def test_the_rates_of_a_run_are_described():
-    schedule = optimization.Schedule(
-        init_lr=2.0, num_train_steps=10, num_warmup_steps=4
-    )
-    assert schedule.describe() == (
-        "0 to 2 over 4 steps, then 1.2 falling to 0 at step 10"
-    )
+@pytest.mark.parametrize(
+    ("changes", "description"),
+    [
+        (
+            {"num_warmup_steps": 4},
+            "0 to 2 over 4 steps, then 1.2 falling to 0 at step 10",
+        ),
+        (
+            {"num_warmup_steps": 4, "kind": "continuous"},
+            "0 to 2 over 4 steps, then 2 falling to 0 at step 10",
+        ),
+        ({}, "2 falling to 0 at step 10"),
+        (
+            {"num_warmup_steps": 10},
+            "0 to 2 over 10 steps, of which the run makes 10",
+        ),
+    ],
+)
+def test_the_rates_of_a_run_are_described(changes, description):
+    schedule = optimization.Schedule(init_lr=2.0, num_train_steps=10, **changes)
+    assert schedule.describe() == description
 
 
 def test_ten_updates_are_those_of_the_release():

@@ -129,6 +129,52 @@ def test_values_that_no_training_has_are_refused(changed, message):
     training_options.TrainingOptions(**named, **at_the_limit)
 
 
+@pytest.mark.parametrize(
+    ("script", "changed", "message"),
+    [
+        (
+            run_pretraining,
+            {"input_file": "x", "early_stopping_patience": 1},
+            "--early_stopping_patience needs --eval_every_steps",
+        ),
+        (
+            run_pretraining,
+            {"input_file": "x", "packing": True, "use_tpu": True},
+            "needs a fixed shape",
+        ),
+        (
+            run_ner,
+            {"packing": True, "distribution_strategy": "tpu"},
+            "needs a fixed shape",
+        ),
+        (run_ner, {"features": "last"}, "--init_checkpoint must be given"),
+        (run_ner, {"num_trials": 2}, "pass --do_eval too"),
+        (run_ner, {"learning_rates": "1e-3,2e-3"}, "pass --do_eval too"),
+        (run_ner, {"train_batch_sizes": "8,16"}, "pass --do_eval too"),
+    ],
+)
+def test_flags_that_need_others_are_refused_without_them(
+    script, changed, message
+):
+    named = {"output_dir": "out", "do_train": True}
+    with pytest.raises(ValueError, match=message):
+        programs.parse(script.Options, **named, **changed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "rate", "epochs"),
+    [
+        ({}, 5e-5, 3.0),
+        ({"features": "last"}, 1e-3, 20.0),
+        ({"features": "last", "learning_rate": 5e-5}, 5e-5, 20.0),
+    ],
+)
+def test_features_change_the_defaults_of_rate_and_epochs(flags, rate, epochs):
+    named = {"output_dir": "out", "do_train": True, "init_checkpoint": "x"}
+    options = programs.parse(run_ner.Options, **named, **flags)
+    assert (options.learning_rate, options.num_train_epochs) == (rate, epochs)
+
+
 def test_runs_of_a_grid_with_one_batch_size_share_their_steps():
     def options(**changes):
         return training_options.FineTuningOptions(

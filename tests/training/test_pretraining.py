@@ -225,6 +225,28 @@ def test_baselines_count_the_predicted_words_alone(caplog):
     ) in caplog.text
 
 
+def test_baselines_are_of_all_batches_of_a_sample(caplog):
+    caplog.set_level("INFO")
+
+    def read(numbers):
+        # A label and a word of the first 256 records, others of the rest.
+        is_later = (np.asarray(numbers) >= 256).astype(int)
+        return {
+            "masked_lm_ids": is_later[:, np.newaxis],
+            "masked_lm_weights": np.ones([len(numbers), 1]),
+            "next_sentence_labels": is_later[:, np.newaxis],
+        }
+
+    source = types.SimpleNamespace(files=range(600), vocab_size=31, read=read)
+    pretraining.log_baselines(source)
+    share = 256 / 600
+    frequencies = -(
+        share * math.log(share) + (1 - share) * math.log(1 - share)
+    ) + 1 / (2 * 600)
+    assert f"{frequencies:.2f} (word-piece frequencies)" in caplog.text
+    assert "57.3% (majority class)" in caplog.text
+
+
 @pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])
 def test_baselines_are_of_each_record_once_spread_over_all(total):
     source = types.SimpleNamespace(files=range(total))

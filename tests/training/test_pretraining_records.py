@@ -41,6 +41,19 @@ def test_names_of_shards_and_all_that_may_be_replaced(tmp_path):
     assert store.outputs() == [path, f"{path}.meta.json"]
 
 
+@pytest.mark.parametrize("name", ["a[1].rec", "a*", "a?"])
+def test_shards_may_have_any_name_and_others_are_not_theirs(tmp_path, name):
+    for stem in (name.removesuffix(".rec"), "a1", "ab"):
+        ending = name[name.index(".") :] if "." in name else ""
+        (tmp_path / f"{stem}-00007{ending}").touch()
+    stem, ending = os.path.splitext(str(tmp_path / name))
+    records_of = [f"{stem}-0000{number}{ending}" for number in (0, 7)]
+    assert _store(str(tmp_path / name)).outputs() == [
+        *records_of,
+        *(f"{path}.meta.json" for path in records_of),
+    ]
+
+
 def test_holds_what_it_wrote(tmp_path):
     paths = [str(tmp_path / name) for name in "ab"]
     store = _store(*paths)

@@ -110,6 +110,22 @@ def test_parse_gives_back_what_was_written(tmp_path):
     np.testing.assert_array_equal(parsed["label"], [2, 0])
 
 
+@pytest.mark.parametrize("indices", [None, [4, 0, 2, 1]])
+def test_a_scan_reads_each_record_once_in_order(tmp_path, monkeypatch, indices):
+    monkeypatch.setattr(records, "_RECORDS_PER_SCAN", 2)
+    path = str(tmp_path / "x")
+    records.write_records(path, map(_example, range(5)), _FEATURES)
+    scanned = records.scan(
+        record_files.RecordFiles([path]),
+        _FEATURES[-1:],
+        None if indices is None else np.array(indices),
+    )
+    labels = [batch["label"].tolist() for batch in scanned]
+    assert labels == (
+        [[0, 1], [2, 3], [4]] if not indices else [[4, 0], [2, 1]]
+    )
+
+
 def test_golden_records_go_through_unchanged(tmp_path):
     features = records.pretraining_features(64, 10)
     with np.load(_GOLDEN / "pretraining/seq64.npz") as file:

@@ -99,6 +99,23 @@ def test_the_mean_gradient_norm_is_that_of_the_steps_that_were_made(tmp_path):
     assert (line["gradient_norm"], line["skipped_steps"]) == (3.0, 1)
 
 
+def test_a_report_sums_the_terms_of_a_loss_and_averages_over_steps(tmp_path):
+    reporter = _reporter(tmp_path)
+    for step, (first, second, total, weight) in enumerate(
+        [(1.0, 3.0, 1.0, 4.0), (2.0, 1.12345678, 2.0, 2.0)], 1
+    ):
+        result = _result()._replace(
+            losses={"a": tf.constant(first), "b": tf.constant(second)},
+            metrics={"b": (tf.constant(total), tf.constant(weight))},
+        )
+        reporter.add(step, result)
+    reporter.report_training(2)
+    (line,) = _lines(tmp_path)
+    assert line["b"] == 0.5
+    # Of 4 and 3.12345678, in seven digits.
+    assert line["loss"] == 3.561728
+
+
 def test_a_metric_of_no_weight_is_zero(tmp_path):
     reporter = _reporter(tmp_path)
     nothing = {"masked_lm_accuracy": (tf.constant(0.0), tf.constant(0.0))}
@@ -132,13 +149,32 @@ def test_a_first_line_comes_soon_and_changes_no_report(
     assert line["loss"] == 3.0
 
 
-def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(tmp_path):
+@pytest.mark.parametrize("bad_step", [0, 1])
+def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(
+    tmp_path, bad_step
+):
     reporter = _reporter(tmp_path)
-    reporter.add(1, _result())
+    for step in range(bad_step):
+        reporter.add(step + 1, _result())
     reporter.check_losses()
-    reporter.add(2, _result(first_bad_step=1))
-    with pytest.raises(failures.NonFiniteLossError, match="batch: rows of 1"):
+    reporter.add(bad_step + 1, _result(first_bad_step=bad_step))
+    message = f"loss of step {bad_step}, .* batch: rows of {bad_step}"
+    with pytest.raises(failures.NonFiniteLossError, match=message):
         reporter.check_losses()
+
+
+def test_a_terminal_has_a_bar_instead_of_lines(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(reporting.progress, "in_terminal", lambda: True)
+    with _reporter(tmp_path, 4) as reporter:
+        bar = reporter._bar
+        reporter.add(5, _result())
+        assert (bar.n, bar.total) == (5, 10)
+        reporter.add(6, _result())
+        reporter.report_training(6)
+        assert bar.postfix == "loss 1, rate 1.00e-03"
+        assert not bar.disable
+    assert bar.disable  # It was closed.
+    assert not caplog.messages
 
 
 def test_evaluations_and_numbers_that_are_not_finite(tmp_path):

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import types
 from typing import ClassVar
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint_files, compilation, heads
+from modeling import checkpoint_files, checkpoints, compilation, heads
 from modeling import config as config_lib
 from models import describing
 from models import description as description_lib
@@ -55,7 +56,10 @@ class _Trainer:
 
     def __init__(self, experiment, bad_step, error):
         self.objective = experiment.objective
-        self.optimizer = types.SimpleNamespace(slots=dict)
+        moment = tf.Variable([0.0])
+        self.optimizer = types.SimpleNamespace(
+            slots=lambda: {"count/kernel/adam_m": moment}
+        )
         self.loss_scale = steps.LossScale(active=False)
         self._events, self._error = experiment.events, error
         self._bad_step = bad_step
@@ -234,6 +238,10 @@ def test_a_run_saves_before_it_evaluates_and_keeps_the_lowest_loss(tmp_path):
     ]
     assert _reported(tmp_path) == list(losses.items())
     assert _best(tmp_path) == (4, 0.3)
+    # The best weights have no moments.
+    moment = "count/kernel/adam_m"
+    assert moment in checkpoints.read(str(tmp_path / "model.ckpt-5"))
+    assert moment not in checkpoints.read(str(tmp_path / "best/model.ckpt-4"))
     # The weights were evaluated already.
     assert made.metrics == {"loss": 0.4}
     made = _run(tmp_path, every=2, end=5, losses=losses)
@@ -724,6 +732,89 @@ def test_several_workers_agree_on_a_stop_every_few_steps(tmp_path, monkeypatch):
     )
     _run(tmp_path, {"save_checkpoints_steps": 7}, end=25)
     assert [*dict.fromkeys(asked)] == [0, 7, 10, 14, 20, 21, 25]
+
+
+def _files(folder):
+    return {
+        path: path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def _events_of_two_workers(folder, monkeypatch, options, **changes):
+    """Runs as the chief, then as another worker of the same run.
+
+    The second run starts from a copy of the folder and gets the numbers that
+    the chief reduced, in the same order.
+    """
+    copy = folder.with_name("copy")
+    folder.mkdir(exist_ok=True)
+    shutil.copytree(folder, copy)
+    before = _files(copy)
+    numbers, profiles = [], []
+    profile = profiling.Profile
+
+    def profile_nothing(folder, steps):
+        profiles.append(steps)
+        return profile(folder, None)
+
+    def of_chief(self, number):
+        numbers.append(number)
+        return number
+
+    monkeypatch.setattr(profiling, "Profile", profile_nothing)
+    options = {**options, "profile_steps": (1, 2)}
+    with monkeypatch.context() as patch:
+        patch.setattr(workers.Communicator, "all_reduce_max", of_chief)
+        chief = _run(folder, options, **changes)
+    left = iter(numbers)
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "is_chief", lambda: False)
+        patch.setattr(
+            workers.Communicator,
+            "all_reduce_max",
+            lambda self, number: max(number, next(left)),
+        )
+        other = _run(copy, options, **changes)
+    assert not [*left]
+    assert _files(copy) == before
+    assert profiles == [(1, 2), None]
+    return chief.events, other.events
+
+
+def _without_files(events):
+    return [e for e in events if not e.startswith(("save", "best"))]
+
+
+def test_other_workers_stop_with_the_chief_and_write_nothing(
+    tmp_path, monkeypatch
+):
+    chief, other = _events_of_two_workers(
+        tmp_path / "out",
+        monkeypatch,
+        {"early_stopping_patience": 2},
+        every=1,
+        end=5,
+        losses={1: 0.5, 2: 0.4, 3: 0.6, 4: 0.6, 5: 0.1},
+    )
+    assert chief[-1] == "results 4"
+    assert other == _without_files(chief)
+
+
+def test_other_workers_repeat_an_evaluation_with_the_chief(
+    tmp_path, monkeypatch
+):
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointing.BestCheckpoint, "offer", die)
+        with pytest.raises(KeyboardInterrupt):
+            _run(tmp_path / "out", every=2)
+    chief, other = _events_of_two_workers(
+        tmp_path / "out", monkeypatch, {}, every=2
+    )
+    assert chief[:2] == ["evaluation 2", "best 2"]
+    assert other == _without_files(chief)
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,32 @@ def test_an_infinite_gradient_of_a_finite_loss_is_reported():
     assert int(_run(trainer, iterator, 3).first_bad_step) == 3
 
 
+class _LaterTerm:
+    """Its second loss is not a number; no gradient flows through it."""
+
+    def __init__(self, weight):
+        self._weight = weight
+
+    def denominators(self, features):
+        return {}
+
+    def outcome(self, features, denominators, dropout_seed):
+        first = tf.reduce_sum(self._weight)
+        second = tf.stop_gradient(first * np.nan)
+        terms = {"first": first, "second": second}
+        return objectives.Outcome(losses=terms, metrics={})
+
+
+@pytest.mark.parametrize("scales_loss", [False, True])
+def test_a_loss_of_any_term_that_is_not_finite_is_reported(scales_loss):
+    with _STRATEGY.scope():
+        weight = tf.Variable([2.0])
+    trainer = _one_weight(_LaterTerm(weight), weight, scales_loss=scales_loss)
+    dataset = tf.data.Dataset.from_tensors({"x": tf.zeros([1])}).repeat()
+    iterator = iter(_STRATEGY.experimental_distribute_dataset(dataset))
+    assert int(_run(trainer, iterator, 0).first_bad_step) == 0
+
+
 class _Normalization:
     """Its loss is the last column of normalized rows."""
 
@@ -555,9 +581,20 @@ def check_two_replicas(strategy):
     results = _train(trainer)
     _check_against_golden(results, _tensors(trainer))
 
+    # In an evaluation the replicas have different numbers of predictions.
+    evaluator = steps.Evaluator(strategy, trainer.objective)
+    of_two = evaluator.run(next(_iterator(strategy)))
+    batch = next(_golden_batches())
+    denominators = trainer.objective.denominators(batch)
+    of_all = trainer.objective.outcome(batch, denominators, None)
+    tf.nest.map_structure(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5),
+        _numbers(of_two),
+        _numbers(of_all),
+    )
+
     # With dropout, two replicas given the same rows must not agree.
     objective = _trainer(strategy, dropout=0.5).objective
-    batch = next(_golden_batches())
     seen = strategy.run(
         lambda: objective.outcome(
             batch,

@@ -219,11 +219,17 @@ def test_labeled_data_alone_have_results(tmp_path):
 def test_outputs_that_are_not_finite_are_an_error_of_the_run(tmp_path):
     experiment = _experiment(tmp_path)
     experiment._task.decode = lambda data, outputs: outputs["logits"].tolist()
-    scores = {"logits": np.array([0.5, 2.0], np.float32)}
     experiment._predictor = types.SimpleNamespace(
         predict=lambda *_, **__: scores
     )
-    assert experiment._answer(_data(2)) == [0.5, 2.0]
-    scores["logits"][1] = np.inf
-    with pytest.raises(failures.NonFiniteOutputError, match="logits is not, f"):
-        experiment._answer(_data(2))
+    for name in ("logits", "losses"):
+        scores = {
+            "logits": np.array([0.5, 2.0], np.float32),
+            "losses": np.array([0.5, 2.0], np.float32),
+        }
+        assert experiment._answer(_data(2)) == [0.5, 2.0]
+        scores[name][1] = np.inf
+        with pytest.raises(
+            failures.NonFiniteOutputError, match=f"{name} is not, for eval"
+        ):
+            experiment._answer(_data(2))
