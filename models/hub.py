@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from typing import Self
+from typing import Self, TypeGuard
 
 from files import json_text, messages, run_files
 from modeling import huggingface, huggingface_config
@@ -199,6 +199,13 @@ def _one_line_errors(model: Address) -> Iterator[None]:
 
     site, cache = constants.ENDPOINT, constants.HF_HUB_CACHE
     login = "log in with `hf auth login`, or set HF_TOKEN"
+
+    def refusal(cause: BaseException) -> PermissionError:
+        return PermissionError(
+            f"{site} refuses access to {model}: {login}, with a token that is "
+            f"valid and may read the model. The cause: {_one_line(cause)}"
+        )
+
     try:
         yield
     except errors.HFValidationError as error:
@@ -221,6 +228,8 @@ def _one_line_errors(model: Address) -> Iterator[None]:
     except errors.LocalEntryNotFoundError as error:
         if constants.is_offline_mode():
             raise _not_cached(model) from error
+        if _is_refusal(error.__cause__):
+            raise refusal(error.__cause__) from error
         raise ConnectionError(
             f"{model} cannot be fetched from {site}, and is not complete in "
             f"the cache {cache}. Check the network, the proxy and HF_ENDPOINT. "
@@ -229,12 +238,8 @@ def _one_line_errors(model: Address) -> Iterator[None]:
     except (httpx2.HTTPError, OSError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # The system's, such as of a full disk.
-        response = getattr(error, "response", None)
-        if response is not None and response.status_code in _NO_ACCESS:
-            raise PermissionError(
-                f"{site} refuses access to {model}: {login}, with a token that "
-                f"is valid. The cause: {_one_line(error)}"
-            ) from error
+        if _is_refusal(error):
+            raise refusal(error) from error
         raise ConnectionError(
             f"{model} cannot be fetched from {site}. Run the same command "
             f"again. The cause: {_one_line(error)}"
@@ -245,6 +250,11 @@ def _one_line_errors(model: Address) -> Iterator[None]:
             "the hub does. Check HF_ENDPOINT and the proxy. The cause: "
             f"{type(error).__name__}: {_one_line(error)}"
         ) from error
+
+
+def _is_refusal(error: BaseException | None) -> TypeGuard[BaseException]:
+    response = getattr(error, "response", None)
+    return response is not None and response.status_code in _NO_ACCESS
 
 
 def _one_line(error: BaseException) -> str:

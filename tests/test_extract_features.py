@@ -158,6 +158,20 @@ def test_words_have_the_vector_of_their_first_token(tmp_path, caplog):
     assert f"{missing} words have no vector: they were truncated" in caplog.text
 
 
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_a_tpu_computes_lines_of_one_length(tmp_path, monkeypatch, use_tpu):
+    calls = []
+
+    class Layers:
+        def compute(self, ids, segment_ids, length, *, pad_to_max_length):
+            calls.append((length, pad_to_max_length))
+            return np.zeros([len(ids), length, 4, 32], np.float32)
+
+    monkeypatch.setattr(extract_features, "_load_model", lambda *_: Layers())
+    _run(tmp_path, use_tpu=use_tpu)
+    assert set(calls) == {(32, use_tpu)}
+
+
 def test_empty_file_gives_no_line(tmp_path):
     (tmp_path / "empty.txt").write_bytes(b"")
     assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""

@@ -248,7 +248,7 @@ def _check_description(
     num_outputs = 0
     if _OUTPUTS in source.variables:
         (num_outputs,) = source.variables[_OUTPUTS][0]
-    if num_outputs > 1 and description.labels:
+    if num_outputs and description.labels:
         needs.check_labels(description.labels, num_outputs, source.origin)
     # Hugging Face's folders need no more than they have.
     if (

@@ -63,6 +63,17 @@ def test_the_files_of_a_copied_folder_come_before_those_of_its_origin(
     assert location.path == f"{origin}/model.ckpt-3"
     _put(tmp_path / "copy", "model.ckpt-3.index")
     assert checkpoint_files.in_folder(copied) == _named(copied, "model.ckpt-3")
+    # Of the older format, which has no index.
+    _put(tmp_path / "origin", "old.ckpt")
+    _put(tmp_path / "copy", latest=f"{origin}/old.ckpt")
+    location = checkpoint_files.in_folder(copied)
+    assert location.path == f"{origin}/old.ckpt"
+
+
+def test_a_number_that_no_run_writes_is_no_step(tmp_path):
+    folder = _put(tmp_path, "model.ckpt-007.index")
+    location = checkpoint_files.in_folder(folder)
+    assert location == _stray(folder, "model.ckpt-007")
 
 
 def test_the_highest_of_numbered_checkpoints_is_that_of_a_folder(tmp_path):

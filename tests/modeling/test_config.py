@@ -142,6 +142,13 @@ def test_a_vocabulary_must_fit_the_model(caplog):
     assert "v.txt has 10 entries" in caplog.text
 
 
+def test_no_more_layers_are_frozen_than_the_model_has():
+    sizes = config_lib.BertConfig(vocab_size=11, num_hidden_layers=3)
+    sizes.check_frozen_layers(3)
+    with pytest.raises(ValueError, match=r"at most 3, the number .*; got 4"):
+        sizes.check_frozen_layers(4)
+
+
 @pytest.fixture
 def prefix(tmp_path):
     for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):

@@ -15,13 +15,21 @@ def _random(*shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-def test_dropout_keeps_its_share_and_the_mean():
+@pytest.mark.parametrize("rate", [0.1, 0.004])
+def test_dropout_keeps_its_share_and_the_mean(rate):
     x = tf.ones([1000, 100])
-    got = dropout.dropout(x, 0.1, _SEED).numpy()
+    got = dropout.dropout(x, rate, _SEED).numpy()
     kept = np.count_nonzero(got) / got.size
     # Five standard deviations of 100,000 draws.
-    assert abs(kept - 0.9) < 5 * math.sqrt(0.9 * 0.1 / got.size)
-    np.testing.assert_allclose(got[got != 0], 1 / 0.9, rtol=1e-5)
+    assert abs(kept - (1 - rate)) < 5 * math.sqrt(rate * (1 - rate) / got.size)
+    np.testing.assert_allclose(got[got != 0], 1 / (1 - rate), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4, 30), (2, 5, 12)])
+def test_dropout_numbers_the_places_of_a_tensor_one_after_the_other(shape):
+    got = dropout.dropout(tf.ones(shape), 0.5, _SEED)
+    flat = dropout.dropout(tf.ones([120]), 0.5, _SEED)
+    np.testing.assert_array_equal(np.ravel(got), flat)
 
 
 def test_dropout_numbers_more_places_than_int32_has():

@@ -133,7 +133,7 @@ def test_a_pointer_of_git_lfs_is_named_in_every_format(tmp_path):
             ):
                 checkpoints.find(path)
         (tmp_path / name).unlink()
-    model = serving_client.golden_model(tmp_path / "model")
+    model = serving_client.golden_model(tmp_path / "model [1]")
     (data,) = model.glob("*.data-*")
     data.write_bytes(_LFS)
     with pytest.raises(ValueError, match=r"data-00000-of-00001' is a pointer"):
@@ -145,6 +145,12 @@ def test_a_pointer_of_git_lfs_is_named_in_every_format(tmp_path):
     (tmp_path / shard).write_bytes(_LFS)
     with pytest.raises(ValueError, match=f"{shard}' is a pointer of Git LFS"):
         checkpoints.read(".")
+
+
+def test_a_web_page_is_named_in_place_of_weights(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"\n<!DOCTYPE html>")
+    with pytest.raises(ValueError, match=r"safetensors' is a web page in plac"):
+        checkpoints.find(".")
 
 
 def test_a_checkpoint_beside_files_of_other_programs_is_read(tmp_path):

@@ -16,21 +16,46 @@ _CONFIG = toy_config.config(initializer_range=0.3)
 _IDS = np.random.default_rng(0).integers(1, 31, (16, 7)).astype(np.int32)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        lambda: bert.BertModel(_CONFIG, causal=True),
-        lambda: heads.BertForSequenceClassification(_CONFIG, num_labels=3),
+_CHOICES = np.stack([_IDS[:4], _IDS[4:8]], axis=1)  # [4, 2, T]
+_CASES = {
+    "encoder": (lambda: bert.BertModel(_CONFIG, causal=True), {}),
+    "classes": (
+        lambda: heads.BertForSequenceClassification(
+            _CONFIG, num_labels=3, causal=True
+        ),
+        {},
+    ),
+    "tags": (
         lambda: heads.BertForTokenClassification(
             _CONFIG, num_labels=3, bilstm_head=True, dtype="mixed_bfloat16"
         ),
-        lambda: heads.BertForQuestionAnswering(_CONFIG),
+        {},
+    ),
+    "frozen": (
+        lambda: heads.BertForTokenClassification(
+            _CONFIG, num_labels=3, features="last"
+        ),
+        {"label_mask": np.ones_like(_IDS)},
+    ),
+    "answers": (lambda: heads.BertForQuestionAnswering(_CONFIG), {}),
+    "choices": (
         lambda: heads.BertForMultipleChoice(_CONFIG),
-        lambda: heads.BertForPreTraining(_CONFIG, objective="mlm"),
-    ],
-)
-def test_a_saved_model_is_loaded_without_custom_objects(tmp_path, model):
-    path, saved = str(tmp_path / "model.keras"), model()
+        {"input_ids": _CHOICES},
+    ),
+    "words": (
+        lambda: heads.BertForPreTraining(_CONFIG, objective="ltr"),
+        {
+            "input_mask": np.ones_like(_IDS),
+            "segment_ids": np.zeros_like(_IDS),
+            "masked_lm_positions": np.full([len(_IDS), 1], 2, np.int32),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "inputs"), _CASES.values(), ids=_CASES)
+def test_a_saved_model_is_loaded_without_custom_objects(tmp_path, make, inputs):
+    path, saved = str(tmp_path / "model.keras"), make()
     saved.save(path)
     loaded = keras.saving.load_model(path)
     assert type(loaded) is type(saved)
@@ -40,6 +65,10 @@ def test_a_saved_model_is_loaded_without_custom_objects(tmp_path, model):
     assert before.keys() == after.keys()
     for name, variable in before.items():
         np.testing.assert_array_equal(after[name], variable, err_msg=name)
+    expected, outputs = (
+        model(**{"input_ids": _IDS, **inputs}) for model in (saved, loaded)
+    )
+    tf.nest.map_structure(np.testing.assert_array_equal, outputs, expected)
 
 
 @pytest.mark.integration

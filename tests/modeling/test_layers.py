@@ -144,6 +144,16 @@ def test_gradients_are_the_slopes(name):
         assert slope == pytest.approx(want, rel=3e-3, abs=2e-2), (name, i)
 
 
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_the_arithmetic_of_16_bit_numbers_is_that_of_float32(name):
+    x = tf.cast(_random(2, 5, 12), tf.bfloat16)
+    bias, norm = _random(12), (1 + _random(12), _random(12))
+    wide = _FUNCTIONS[name](tf.cast(x, tf.float32), bias, norm)
+    np.testing.assert_array_equal(
+        _FUNCTIONS[name](x, bias, norm), tf.cast(wide, tf.bfloat16)
+    )
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_kernels_return_the_type_they_get(dtype):
     x = keras.ops.cast(_random(1, 2, 3, 4), dtype)

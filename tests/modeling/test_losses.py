@@ -141,6 +141,17 @@ def test_tied_cross_entropy_and_its_gradients(dtype, tolerance):
         np.testing.assert_allclose(found, want, atol=tolerance)
 
 
+def test_a_word_that_float16_rounds_to_probability_0_has_a_gradient():
+    # Of the second word 1 - 1.5e-8; the smallest number is 6e-8.
+    hidden, table = tf.constant([[1.0]], tf.float16), tf.constant([[0.0], [18]])
+    bias = tf.zeros([2])
+    with tf.GradientTape() as tape:
+        tape.watch(bias)
+        (loss,), _ = losses.tied_cross_entropy(hidden, table, bias, [1])
+    slope = tape.gradient(loss, bias).numpy()
+    assert slope[0] == pytest.approx(math.exp(-18), rel=1e-3)
+
+
 def test_tied_logits_are_in_float32():
     hidden, table, bias, _ = _inputs()
     got = losses.tied_logits(tf.cast(hidden, "bfloat16"), table, bias)

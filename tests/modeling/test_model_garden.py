@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from modeling import bert, checkpoints
+from modeling import bert, checkpoints, model_garden
 from modeling import config as config_lib
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden/foreign"
@@ -29,6 +30,37 @@ def test_the_heads_of_a_model_garden_checkpoint_are_compared(tmp_path):
     config = config_lib.BertConfig.from_dict(sizes | {"num_attention_heads": 4})
     with pytest.raises(ValueError, match=r"is 4 in the model and 3 in"):
         checkpoints.load(bert.BertModel(config), str(tmp_path))
+
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def _graph(names):
+    """Encodes an object graph: the names of variables by key."""
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    for key, name in names.items():
+        graph.nodes.add().attributes.add(full_name=name, checkpoint_key=key)
+    return graph.SerializeToString()
+
+
+def test_the_state_of_the_optimizer_is_left_out():
+    key = f"encoder/words{_VALUE}"
+    state = [
+        f"optimizer/iter{_VALUE}",
+        f"encoder/words/.OPTIMIZER_SLOT/optimizer/m{_VALUE}",
+    ]
+    graph = _graph({key: "bert/word_embeddings/embeddings"})
+    keys, _ = model_garden.keys_by_name(graph, [key, *state])
+    assert keys == {"bert/embeddings/word_embeddings": key}
+
+
+def test_a_model_of_two_encoders_is_refused():
+    names = {
+        f"{part}/words{_VALUE}": f"{part}/word_embeddings/embeddings"
+        for part in ("query", "passage")
+    }
+    with pytest.raises(ValueError, match="word_embeddings twice, as passage/w"):
+        model_garden.keys_by_name(_graph(names), names)
 
 
 def test_another_object_checkpoint_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import heads
+from modeling import heads, packing
 from tests.support import toy_config
 from training import padding
 
@@ -73,6 +73,23 @@ def test_packed_texts_have_the_same_outputs_and_gradients(make, options):
         np.testing.assert_allclose(got[name], value, atol=1e-5, err_msg=name)
     for one, other in zip(gradients, want_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_places_of_a_small_batch_by_hand():
+    # Texts of 4 tokens and 1, the shorter one in the first row.
+    packed = np.array([[4, -1, -1, -1], [0, 1, 2, 3]], np.int32)
+    rows = packing.Packing(packed, 2)
+    np.testing.assert_array_equal(rows.texts, [[1, -1, -1, -1], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(rows.positions[0][:1], [0])
+    np.testing.assert_array_equal(rows.positions[1], [0, 1, 2, 3])
+    np.testing.assert_array_equal(rows.places, [[4, 5, 6, 7], [0, 0, 0, 0]])
+    ids = np.array([[5, 6, 7, 8], [9, 0, 0, 0]], np.int32)
+    np.testing.assert_array_equal(rows.packed(ids)[0][:1], [9])
+    np.testing.assert_array_equal(rows.packed(ids)[1], ids[0])
+    hidden = np.arange(1, 9, dtype=np.float32).reshape(2, 4, 1)
+    np.testing.assert_array_equal(
+        rows.unpacked(hidden)[..., 0], [[5, 6, 7, 8], [1, 0, 0, 0]]
+    )
 
 
 def test_choices_are_packed_like_texts():

@@ -68,6 +68,20 @@ def test_saving_again_replaces_the_earlier_one_unless_it_fails(
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_checkpoint_of_links_is_replaced_where_its_files_are(tmp_path):
+    disk, run = tmp_path / "disk", tmp_path / "run"
+    release_format.write(str(disk / "c"), {"a": np.zeros(3)})
+    run.mkdir()
+    links = [run / f"c{suffix}" for suffix in (".index", _DATA)]
+    for link in links:
+        link.symlink_to(disk / link.name)
+    release_format.write(str(run / "c"), {"b": np.ones(5)})
+    assert all(link.is_symlink() for link in links)
+    np.testing.assert_equal(
+        checkpoints.read(str(disk / "c")), {"b": np.ones(5)}
+    )
+
+
 @pytest.mark.parametrize("text", ["", "hello " * 500])
 @pytest.mark.parametrize("name", ["c", "c.index"])
 def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):

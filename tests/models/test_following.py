@@ -96,6 +96,17 @@ def test_a_training_is_no_longer_than_the_network(tmp_path):
         assert options.max_seq_length == want
 
 
+def test_a_training_is_as_short_as_its_flag_says_in_a_longer_network(tmp_path):
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Short(_Options):
+        max_seq_length: int = flags.Group.TEXT.flag(128, "", of_model=True)
+
+    # 160 positions.
+    model = toy_folders.trained(tmp_path)
+    options = following.complete(Short(**_FILES), model, (), is_training=True)
+    assert options.max_seq_length == 128
+
+
 def test_the_files_of_the_folder_are_used(tmp_path, caplog):
     caplog.set_level("INFO")
     toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]"])

@@ -103,15 +103,22 @@ def test_a_name_that_the_hub_forbids_is_refused_without_a_request(server):
 @pytest.mark.parametrize("name", [_NAME, "bert-base-uncased"])
 def test_the_files_of_a_model_are_fetched_once(server, name):
     others = {"README.md": b"of the authors", "onnx/model.onnx": b"large"}
-    pooling = {"modules.json": b"[]", "1_Pooling/config.json": b"{}"}
-    server.publish(name, {**_MODEL, **pooling, **others})
+    # The files of the tokenizer, and those of sentence-transformers.
+    names = (
+        *("tokenizer", "added_tokens", "special_tokens_map", "modules"),
+        *("config_sentence_transformers", "sentence_bert_config"),
+        "1_Pooling/config",
+    )
+    # Equal contents would be fetched once.
+    small = {f"{n}.json": b"{}" + b" " * i for i, n in enumerate(names)}
+    server.publish(name, {**_MODEL, **small, **others})
     folder = hub.resolve(f"hf://{name}")
-    assert _files(folder) == {**_MODEL, **pooling}
-    assert sorted(hub.files_of(folder)) == sorted({**_MODEL, **pooling})
+    assert _files(folder) == {**_MODEL, **small}
+    assert sorted(hub.files_of(folder)) == sorted({**_MODEL, **small})
     assert hub_folders.name_of(folder) == name
     assert hub_folders.name_of(f"{folder}/model.safetensors") == name
     fetched = server.fetched()
-    assert sorted(fetched) == sorted({**_MODEL, **pooling})
+    assert sorted(fetched) == sorted({**_MODEL, **small})
     assert fetched[-1] == "model.safetensors"
     # The revision is looked up once, so that all files are of one commit.
     request = f"GET /api/models/{name}/revision/main"
@@ -229,6 +236,15 @@ def test_the_login_and_the_variable_open_private_models(
     ) as error:
         hub.resolve("hf://lab/other")
     assert "\n" not in str(error.value)
+
+
+def test_a_token_without_the_right_to_read_is_named(server):
+    server.publish(_NAME, _MODEL)
+    server.forbidden.add(_NAME)
+    with pytest.raises(
+        PermissionError, match=rf"refuses access to hf://{_NAME}: .*403"
+    ):
+        hub.resolve(f"hf://{_NAME}")
 
 
 def test_a_gated_model_asks_to_accept_its_conditions(server):

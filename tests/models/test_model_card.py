@@ -252,12 +252,12 @@ def test_tasks_of_glue_have_the_names_of_the_hub(tmp_path, name, config):
 def test_the_authors_metadata_of_a_converted_model_is_kept(tmp_path):
     (tmp_path / "README.md").write_text(
         "---\nlicense: cc-by-4.0\nlanguage:\n- de\nbase_model: lab/large\n"
-        "inference: false\n---\n# Theirs\n"
+        "datasets:\n- lab/pairs\ninference: false\n---\n# Theirs\n"
     )
     metadata, text = _card(tmp_path)
     assert metadata == {
         "base_model": "lab/large",
-        "datasets": "nyu-mll/glue",
+        "datasets": ["lab/pairs"],
         "language": ["de"],
         "library_name": "transformers",
         "license": "cc-by-4.0",

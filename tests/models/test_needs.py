@@ -1,6 +1,7 @@
 """The facts that each task needs."""
 
 import dataclasses
+import types
 
 import pytest
 
@@ -46,6 +47,33 @@ def test_the_casing_is_always_needed():
     assert needs.missing_entries(
         description_lib.Description(), has_outputs=False
     ) == ("do_lower_case",)
+
+
+def test_a_pre_trained_model_answers_without_the_output_layer_of_words():
+    model = types.SimpleNamespace(path="run", checkpoint="c", sources={})
+    encoder = {"bert/pooler/dense/bias": ((8,), "float32")}
+    described = dataclasses.replace(_CASING, task="pretraining")
+    needs.check_answerable(model, described, encoder)
+    tagger = dataclasses.replace(_CASING, task="tagging")
+    with pytest.raises(ValueError, match=r"c has no output layer of it \(outp"):
+        needs.check_answerable(model, tagger, encoder)
+
+
+@pytest.mark.parametrize("task", description_lib.WITH_LABELS)
+def test_there_must_be_a_label_for_each_output(task):
+    model = types.SimpleNamespace(path="run")
+    variables = {"output_weights": ((3, 8), "float32")}
+    described = dataclasses.replace(
+        _CASING,
+        task=task,
+        problem_type="single_label",
+        max_seq_length=8,
+        labels=("a", "b", "c"),
+    )
+    needs.check_answerable(model, described, variables)
+    two = dataclasses.replace(described, labels=("a", "b"))
+    with pytest.raises(ValueError, match="run: the model has 3 outputs; got 2"):
+        needs.check_answerable(model, two, variables)
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,14 @@ def test_what_is_not_served_is_refused(tmp_path, description, message):
         _described(tmp_path / "run", **question | description)
 
 
+@pytest.mark.parametrize("entry", [{"bilstm_head": True}, {"features": "last"}])
+def test_the_encoder_below_a_bilstm_is_served(tmp_path, entry):
+    folder = serving_client.golden_model(tmp_path / "run")
+    serving_client.describe(folder, task="tagging", max_seq_length=64, **entry)
+    model = models.read(str(folder), layers=(-1,))
+    assert (model.task, model.max_seq_length) == (models.EMBEDDING, 64)
+
+
 def test_folders_without_one_model_are_refused(tmp_path):
     with pytest.raises(ValueError, match="absent contains no checkpoint"):
         models.read(str(tmp_path / "absent"))

@@ -76,7 +76,22 @@ def test_model_is_described_beside_it(tmp_path, vocab_file):
         "outputs": {"score": {"dtype": "float32", "shape": [None]}},
     }
     assert (folder / "assets/vocab.txt").read_text() == "[PAD]\n"
+    requests = folder / "assets.extra/tf_serving_warmup_requests"
+    assert requests.stat().st_size > 0
     assert os.listdir(tmp_path / "name") == ["3"]
+
+
+def test_errors_alone_are_logged_while_a_model_is_written(
+    tmp_path, vocab_file, monkeypatch, caplog
+):
+    def write(functions, folder):
+        logging.warning("a notice")
+        logging.error("an error")
+
+    monkeypatch.setattr(exporting.warmup, "write", write)
+    _written(tmp_path, vocab_file)
+    assert "an error" in caplog.messages
+    assert "a notice" not in caplog.messages
 
 
 def test_wrong_inputs_are_named(tmp_path, vocab_file):

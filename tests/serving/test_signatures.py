@@ -12,6 +12,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from serving import models, signatures
 from tests.support import serving_client
+from vocab import tokenization
 
 
 def test_rows_of_a_client_are_checked():
@@ -92,6 +93,24 @@ def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
     assert found["layers"].numpy()[:, :, 0, 0].tolist() == values
     assert found["mean"].numpy()[:, 0, 0].tolist() == [23 / 4, 8]
     assert found["input_mask"].numpy().tolist()[1] == [1, 0, 0, 0]
+
+
+def test_texts_are_cut_with_the_accents_of_the_model(tmp_path):
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    described = json.loads((folder / "task.json").read_text())
+    serving_client.describe(folder, **described | {"strip_accents": False})
+    model = models.read(str(folder), layers=(0,))
+    model = dataclasses.replace(model, variables=())  # No pooler.
+    ask = signatures.make(model, _Layers())["serving_default"]
+    text = "Caf\xe9 cafe\u0301"
+    (tokens,) = ask(tf.constant([text]))["tokens"].numpy().tolist()
+    definition = tokenization.FullTokenizer(
+        model.tokenizer.vocab_file, strip_accents=False
+    )
+    assert [token.decode() for token in tokens] == [
+        *("[CLS]", *definition.tokenize(text), "[SEP]")
+    ]
+    assert "[UNK]" in definition.tokenize(text)
 
 
 class _Logits:

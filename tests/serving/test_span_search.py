@@ -314,6 +314,40 @@ def test_the_best_span_is_that_of_trying_every_span(seed, longest):
             assert spans.null_odds[number] == odds
 
 
+def test_a_much_longer_window_shows_more_than_a_piece_more_beside_it():
+    """A hundredth of a window's length counts as a piece of context."""
+    num_pieces, options = (
+        240,
+        squad_features.WindowOptions(
+            max_seq_length=203, doc_stride=150, max_query_length=1
+        ),
+    )
+    parts = squad_features.document_spans(num_pieces, 200, 150)
+    assert parts == [(0, 200), (150, 90)]
+    most = squad_features.max_context_spans(parts, num_pieces)
+    # Piece 175 has 24 pieces at its right in the first window, and 25 at its
+    # left in the second, which is shorter by 110.
+    assert [most[i] for i in (174, 175, 176)] == [0, 0, 1]
+    for place in range(170, 180):
+        logits = np.zeros([2, 2, 203], np.float32)
+        logits[:, 0, 2 + place] = 1  # In the first window.
+        logits[:, 1, 2 + place - 150] = 2  # In the second.
+        spans = span_search.best_spans(
+            {
+                "start_logits": tf.constant(logits[0]),
+                "end_logits": tf.constant(logits[1]),
+            },
+            span_search.cut_windows(
+                tf.zeros([1], tf.int64),
+                tf.constant([num_pieces], tf.int64),
+                options,
+            ),
+            tf.constant([num_pieces], tf.int64),
+            1,
+        )
+        assert spans.score[0] == (2, 4)[most[place]]
+
+
 def _texts(contexts, places, spans):
     """Returns answers: the first and last piece of each context, or None."""
     starts, ends = (

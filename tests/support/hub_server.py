@@ -23,6 +23,7 @@ class Hub:
         revisions: commits by (model, revision).
         gated: names of models of which only the files need a token.
         private: names of models that need a token.
+        forbidden: names of models that no token opens.
         tokens: the tokens that are accepted.
         damaged: paths whose files are cut.
         requests: "METHOD path" in order.
@@ -34,6 +35,7 @@ class Hub:
     revisions: dict = dataclasses.field(default_factory=dict)
     gated: set = dataclasses.field(default_factory=set)
     private: set = dataclasses.field(default_factory=set)
+    forbidden: set = dataclasses.field(default_factory=set)
     tokens: set = dataclasses.field(default_factory=set)
     damaged: set = dataclasses.field(default_factory=set)
     requests: list = dataclasses.field(default_factory=list)
@@ -100,6 +102,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         commit, refusal = hub.revisions.get((name, revision)), ()
         if token and token not in hub.tokens:
             refusal = 401, "", "Invalid credentials in Authorization header"
+        elif name in hub.forbidden:
+            refusal = 403, "", "The token has no permission to read"
         elif name not in {model for model, _ in hub.models} or (
             name in hub.private and not token
         ):

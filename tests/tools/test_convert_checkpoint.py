@@ -373,9 +373,11 @@ def test_a_completed_folder_predicts_as_the_original_program(tmp_path):
     np.testing.assert_allclose(probs, want, atol=1e-5)
 
 
-def test_labels_of_another_number_are_refused(tmp_path):
-    run = _saved(tmp_path / "run", _classifier(3))
-    with pytest.raises(ValueError, match=r"3 outputs; got 2 labels: '0', '1'"):
+@pytest.mark.parametrize("num_outputs", [1, 3])
+def test_labels_of_another_number_are_refused(tmp_path, num_outputs):
+    run = _saved(tmp_path / "run", _classifier(num_outputs))
+    message = rf"{num_outputs} outputs; got 2 labels: '0', '1'"
+    with pytest.raises(ValueError, match=message):
         _convert(run, tmp_path / "out", "release", task_name="MRPC")
 
 
@@ -484,6 +486,17 @@ def test_what_does_not_fit_the_weights_is_refused(tmp_path):
     with pytest.raises(ValueError, match="hidden_size is 64 in the model and"):
         _from_golden(
             "model", tmp_path / "out", "release", bert_config_file=str(config)
+        )
+    # The shapes are those of any number of heads.
+    config.write_text(json.dumps({**values, "num_attention_heads": 8}))
+    source = tmp_path / "model"
+    source.mkdir()
+    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+        (source / file.name).write_bytes(file.read_bytes())
+    (source / "bert_config.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="8 in the model and 4 in"):
+        _convert(
+            source, tmp_path / "out", "release", bert_config_file=str(config)
         )
     assert not (tmp_path / "out").exists()
 

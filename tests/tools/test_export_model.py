@@ -41,6 +41,14 @@ def test_what_does_not_fit_the_model_is_refused(tmp_path, options, message):
     assert not (tmp_path / "served").exists()
 
 
+def test_a_folder_that_cannot_be_written_is_named_before_the_model_is_read(
+    tmp_path,
+):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file must be a folder"):
+        _export("no model", tmp_path / "file")
+
+
 @pytest.mark.parametrize("layers", [None, "-1"])
 def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
     run = serving_client.golden_classifier(tmp_path / "run")
@@ -143,7 +151,7 @@ def test_each_format_is_written_to_the_version_after_the_highest(
     monkeypatch.setattr(exporting, "write_litert", write_litert)
     monkeypatch.setattr(models, "load", lambda model: None)
     monkeypatch.setattr(signatures, "make", lambda *_: {})
-    for version in ("2", "10", "old"):
+    for version in ("2", "10", "old", "11-old"):
         (tmp_path / "served" / version).mkdir(parents=True)
     run = serving_client.golden_classifier(tmp_path / "run")
     target = _export(run, tmp_path / "served", format=form)

@@ -174,6 +174,24 @@ def test_a_paragraph_keeps_its_lines_and_is_that_of_every_question(tmp_path):
     ]
 
 
+def test_a_terminal_asks_for_questions_alone_if_there_is_a_paragraph(
+    tmp_path, capsys
+):
+    path = tmp_path / "paragraph.txt"
+    path.write_text("it rained")
+    options = predict.Options(
+        model=str(_answerer(tmp_path / "squad")), context_file=str(path)
+    )
+    predict.run(options, [], _Terminal(b""), io.StringIO())
+    assert capsys.readouterr().err.endswith("Type question. Ctrl-D exits.\n")
+
+
+@pytest.mark.parametrize("flag", ["input_file", "context_file"])
+def test_a_missing_file_is_named_before_the_model_is_read(tmp_path, flag):
+    with pytest.raises(FileNotFoundError, match=r"absent\.txt"):
+        _ask("no model", **{flag: str(tmp_path / "absent.txt")})
+
+
 def test_json_has_letters_of_every_script_as_they_are(masks):
     assert '"\u4e2d [MASK]"' in _printed(masks, "\u4e2d [MASK]", format="json")
     printed, _ = _refused(masks, ["\xe4"], format="json")
@@ -289,6 +307,7 @@ def test_questions_that_are_cut_are_counted(tmp_path, caplog):
     _ask(model, "who ? ||| it rained", "it " * 9 + "||| it rained")
     (line,) = _warnings(caplog)
     assert line.startswith("questions: 1 of 2 examples are longer than 8 word")
+    assert line.endswith("See max_query_length in the model's task.json")
 
 
 # ------------------------------------------------------------- Parts of lines
@@ -362,6 +381,12 @@ def test_equal_endings_have_a_row_each():
             ["a"]
             + [f"  {n / 100:.4f}  {n}" for n in range(11, 1, -1)]
             + ["  and 2 more"],
+        ),
+        (
+            "classification",
+            {"text_a": "a"},
+            {"probabilities": {str(n): n / 100 for n in range(10)}},
+            ["a", *(f"  {n / 100:.4f}  {n}" for n in range(9, -1, -1))],
         ),
         (
             "question_answering",

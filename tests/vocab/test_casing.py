@@ -70,6 +70,7 @@ def test_released_vocabularies_show_their_casing(name, want):
         (_words(600), (False, False), "do_lower_case is False, but no entry"),
         (["The", "a"], (True, True), "do_lower_case is True, but entries"),
         (["The", "a"], (False, False), ""),
+        (["[PAD]"], (True, True), ""),
         # Few entries without capitals show nothing.
         (["the", "a"], (False, False), ""),
         (["häuser", "haus"], (True, True), "strip_accents is True, but entr"),

@@ -43,6 +43,9 @@ def test_least_used_pieces_are_dropped():
     # Of equally used ones the first are kept.
     words = {"ab": 1, "cd": 1, "ef": 1}
     assert keep(["ef", "ab", "cd"], "", words, 2) == ["ef", "ab"]
+    # A word counts as often as it occurs.
+    words = {"ab": 3, "cd": 1, "cde": 1}
+    assert keep(["cd", "ab"], {"##e"}, words, 1) == ["ab"]
 
 
 # ------------------------------------------------------------- Vocabularies
@@ -111,7 +114,8 @@ def test_too_little_text_gives_every_word_and_a_warning(tmp_path, caplog):
 
 
 def test_rare_characters_can_be_left_out(tmp_path, caplog):
-    text = "aab ab ab q\N{SNOWMAN}"
+    # A word with a rare character counts no more.
+    text = "aab ab ab abbq\N{SNOWMAN}"
     vocabulary = _learn(tmp_path, text, min_character_count=3)
     assert vocabulary == [
         *_SPECIAL,
@@ -189,6 +193,8 @@ def test_words_and_characters_are_counted():
     }
     cased = _count(["Tide tide", " \t"], do_lower_case=False)
     assert cased.words == {"Tide": 1, "tide": 1}
+    accented = _count(["Café"], strip_accents=False)
+    assert accented.words == {"café": 1}
     assert _count([]).words == {}
 
 

@@ -1,5 +1,6 @@
 """The tokenizer against the release's measured outputs and restated rules."""
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -91,6 +92,36 @@ def test_case_check_knows_the_checkpoints_the_release_knows(
         return
     with pytest.raises(ValueError, match=f"do_lower_case={not do_lower_case}"):
         check(do_lower_case, init_checkpoint)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    vocab_file: str
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    init_checkpoint: str | None = None
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("strip", [True, False, None])
+def test_the_tokenizer_of_a_run_has_its_casing(lower, strip):
+    vocab_file = str(_GOLDEN / "inputs/vocab.txt")
+    options = _Options(vocab_file, lower, strip)
+    rules = tokenization.open_tokenizer(options).basic_tokenizer
+    assert rules == tokenization.BasicTokenizer(lower, strip)
+    name = f"{'' if lower else 'un'}cased_L-12_H-768_A-12/bert_model.ckpt"
+    other = dataclasses.replace(options, init_checkpoint=f"/models/{name}")
+    with pytest.raises(ValueError, match=f"do_lower_case is {lower}, but acc"):
+        tokenization.open_tokenizer(other)
+
+
+def test_the_tokenizer_of_a_run_has_the_tokens_that_it_needs(tmp_path):
+    options = _Options(_vocab_file(tmp_path, "[UNK]\n[CLS]\n"))
+    tokenization.open_tokenizer(options, "[CLS]")
+    with pytest.raises(ValueError, match=r"it lacks \[SEP\]\."):
+        tokenization.open_tokenizer(options)
+    with pytest.raises(ValueError, match=r"it lacks \[MASK\]\."):
+        tokenization.open_tokenizer(options, "[CLS]", "[MASK]")
 
 
 # ------------------------------------- Every code point, the rules restated
