@@ -10,6 +10,7 @@ import extract_features
 from modeling import checkpoints
 from tests.support import programs
 from tests.tasks import test_text_vectors
+from training import workers
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
@@ -158,18 +159,34 @@ def test_words_have_the_vector_of_their_first_token(tmp_path, caplog):
     assert f"{missing} words have no vector: they were truncated" in caplog.text
 
 
-@pytest.mark.parametrize("use_tpu", [False, True])
-def test_a_tpu_computes_lines_of_one_length(tmp_path, monkeypatch, use_tpu):
-    calls = []
+@pytest.fixture
+def calls(monkeypatch):
+    """Stands in for the model; notes how it is called."""
+    noted = []
 
     class Layers:
         def compute(self, ids, segment_ids, length, *, pad_to_max_length):
-            calls.append((length, pad_to_max_length))
+            noted.append((len(ids), length, pad_to_max_length))
             return np.zeros([len(ids), length, 4, 32], np.float32)
 
     monkeypatch.setattr(extract_features, "_load_model", lambda *_: Layers())
+    return noted
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_a_tpu_computes_lines_of_one_length(tmp_path, calls, use_tpu):
     _run(tmp_path, use_tpu=use_tpu)
-    assert set(calls) == {(32, use_tpu)}
+    assert {call[1:] for call in calls} == {(32, use_tpu)}
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_all_workers_compute_and_the_chief_writes(
+    tmp_path, monkeypatch, calls, is_chief
+):
+    monkeypatch.setattr(workers, "is_chief", lambda: is_chief)
+    _run(tmp_path)
+    assert (tmp_path / "out").exists() == is_chief
+    assert sum(call[0] for call in calls) == len(_records(_EXPECTED))
 
 
 def test_empty_file_gives_no_line(tmp_path):

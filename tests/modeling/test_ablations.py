@@ -100,6 +100,12 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
             self.assertAllClose(whole, cut, atol=1e-5)
 
     @parameterized.named_parameters(*_ALL)
+    def test_without_a_mask_every_position_is_a_token(self, ablation):
+        for model in (_classifier(ablation), _tagger(ablation)):
+            whole = model(_IDS, np.ones_like(_IDS))["logits"]
+            self.assertAllClose(model(_IDS)["logits"], whole, atol=1e-6)
+
+    @parameterized.named_parameters(*_ALL)
     def test_dropout_depends_on_its_seed_alone(self, ablation):
         for model in (_classifier(ablation), _tagger(ablation)):
             first = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]

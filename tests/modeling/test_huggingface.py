@@ -2,6 +2,9 @@
 
 import json
 import pathlib
+import sys
+import types
+import zipfile
 
 import ml_dtypes
 import numpy as np
@@ -198,6 +201,79 @@ def test_sixteen_bit_weights_are_widened(tmp_path, dtype):
     )
 
 
+class _Tensor:
+    """Stands in for a tensor of PyTorch."""
+
+    def __init__(self, array, dtype="float32"):
+        self.array, self.dtype = array, dtype
+
+    def detach(self):
+        return self
+
+    def view(self, dtype):
+        return _Tensor(self.array.view(dtype))
+
+    def numpy(self):
+        assert self.dtype != "bfloat16"  # NumPy has no such type.
+        return self.array
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_weights_of_pytorch_are_those_of_safetensors(
+    tmp_path, monkeypatch, is_zip
+):
+    weights = _encoder(dtype=ml_dtypes.bfloat16)
+    want = checkpoints.read(_folder(tmp_path, weights))
+    (tmp_path / "model.safetensors").unlink()
+    with zipfile.ZipFile(tmp_path / "pytorch_model.bin", "w") as file:
+        file.writestr("data", b"")
+    if not is_zip:  # As PyTorch wrote before 1.6.
+        (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\2")
+    calls = []
+
+    def load(path, **options):
+        calls.append((path, options))
+        tensors = {n: _Tensor(a, "bfloat16") for n, a in weights.items()}
+        name = "bert.pooler.dense.bias"
+        return tensors | {name: _Tensor(weights[name].astype(np.float32))}
+
+    torch = types.SimpleNamespace(
+        load=load, bfloat16="bfloat16", int16="int16", __version__="2.10.0+cpu"
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    values = checkpoints.read(str(tmp_path))
+    assert values.keys() == want.keys()
+    for name, value in values.items():
+        np.testing.assert_array_equal(value, want[name], name)
+    assert values["bert/pooler/dense/bias"].dtype == np.float32
+    assert values["bert/pooler/dense/kernel"].dtype == ml_dtypes.bfloat16
+    # Only files of the newer format can be mapped into memory.
+    options = {"map_location": "cpu", "weights_only": True, "mmap": is_zip}
+    assert calls == [(str(tmp_path / "pytorch_model.bin"), options)]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_safe"),
+    [("1.13.1", False), ("2.5.1", False), ("2.6.0", True), ("3.0.0", True)],
+)
+def test_an_old_pytorch_which_may_run_code_reads_nothing(
+    tmp_path, monkeypatch, version, is_safe
+):
+    _folder(tmp_path, {})
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").touch()
+    tensors = {"a": _Tensor(np.ones(2, np.float32))}
+    torch = types.SimpleNamespace(
+        load=lambda *_, **__: tensors, bfloat16="", __version__=version
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    if is_safe:
+        assert [*checkpoints.read(str(tmp_path))] == ["a"]
+        return
+    with pytest.raises(ValueError, match=f"torch 2.6 or later; got {version}"):
+        checkpoints.read(str(tmp_path))
+
+
 def test_a_weight_under_two_names_has_one_value(tmp_path):
     weights = _encoder()
     norm = "embeddings.LayerNorm."
@@ -281,7 +357,11 @@ def test_another_network_is_named(tmp_path, config, message):
         ("gelu_new", "gelu"),
         ("gelu_pytorch_tanh", "gelu"),
         ("gelu_fast", "gelu"),
+        ("gelu_accurate", "gelu"),
+        ("gelu_python_tanh", "gelu"),
         ("relu", "relu"),
+        ("tanh", "tanh"),
+        ("linear", "linear"),
     ],
 )
 def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
@@ -302,8 +382,8 @@ def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
     # The name that is written is of the form computed.
     config = {**_CONFIG.to_dict(), "hidden_act": ours}
     values = huggingface_config.from_release(config, ["BertModel"], {}, 0)
-    names = {"gelu": "gelu_new", "gelu_exact": "gelu", "relu": "relu"}
-    assert values["hidden_act"] == names[ours]
+    names = {"gelu": "gelu_new", "gelu_exact": "gelu"}
+    assert values["hidden_act"] == names.get(ours, ours)
     assert huggingface_config.to_release(values, "c")["hidden_act"] == ours
 
 
@@ -337,6 +417,10 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
         ({"embedding_size": 3}, "embedding_size must be 12, as in BERT"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
         ({"pooler_type": "mean"}, "pooler_type must be 'first_token_trans"),
+        ({"directionality": "ltr"}, "directionality must be 'bidi'"),
+        ({"is_decoder": True}, "is_decoder must be False"),
+        ({"add_cross_attention": True}, "add_cross_attention must be False"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings must be True"),
     ],
 )
 def test_no_option_is_read_as_another(tmp_path, config, message):

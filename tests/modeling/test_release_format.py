@@ -82,6 +82,20 @@ def test_a_checkpoint_of_links_is_replaced_where_its_files_are(tmp_path):
     )
 
 
+def test_a_checkpoint_in_a_remote_store_is_written_in_place(tmp_path):
+    prefix = f"ram://{tmp_path.name}/run/c"
+    for value in (np.zeros(3), np.ones(3)):
+        release_format.write(prefix, {"a": value})
+        (stored,) = tf.raw_ops.RestoreV2(
+            prefix=prefix,
+            tensor_names=["a"],
+            shape_and_slices=[""],
+            dtypes=[tf.float64],
+        )
+        np.testing.assert_equal(stored.numpy(), value)
+    assert len(tf.io.gfile.listdir(os.path.dirname(prefix))) == 2
+
+
 @pytest.mark.parametrize("text", ["", "hello " * 500])
 @pytest.mark.parametrize("name", ["c", "c.index"])
 def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):

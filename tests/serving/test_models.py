@@ -234,6 +234,16 @@ def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
     assert outputs["sequence_output"].shape == (2, 5, 32)
 
 
+def test_an_encoder_alone_fills_no_masks(tmp_path):
+    folder = serving_client.golden_model(tmp_path / "run")
+    serving_client.describe(folder, task="pretraining")
+    stored = checkpoints.read(str(folder / "tiny.ckpt"))
+    encoder = {k: v for k, v in stored.items() if k.startswith("bert/")}
+    checkpoints.save(str(folder / "tiny.ckpt"), encoder)
+    with pytest.raises(ValueError, match="no output layer for masked words"):
+        models.load(models.read(str(folder)))
+
+
 def test_a_folder_of_another_program_is_named(tmp_path):
     (tmp_path / "model.onnx").touch()
     with pytest.raises(

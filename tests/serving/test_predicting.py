@@ -132,6 +132,14 @@ def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
     }
 
 
+def test_the_words_of_a_text_are_those_of_exported_models():
+    text = " a\xa0b\tc\u2003d\x0be\x0cf\r\n\u200b\x1cg  h\x85i "
+    words = predicting._words({"text": text})
+    split = tf.strings.split([text]).values.numpy().tolist()
+    assert [word.encode() for word in words] == split
+    assert words[:2] == ("a\xa0b", "c\u2003d")
+
+
 def test_an_entity_has_its_words_and_their_places():
     window = ner.Window(
         input_ids=(2, 5, 6, 7, 8, 3),

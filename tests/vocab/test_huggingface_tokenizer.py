@@ -162,6 +162,10 @@ def test_the_vocabulary_is_in_the_order_of_its_ids(tmp_path):
         ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
         ({"clean_text": False}, "clean_text is False"),
         ({"never_split": ["<x>"]}, "never_split is ['<x>'], not None"),
+        ({"wordpieces_prefix": "@@"}, "wordpieces_prefix is '@@', not '##'"),
+        ({"cls_token": "<s>"}, "cls_token is '<s>', not '[CLS]'"),
+        ({"sep_token": "</s>"}, "sep_token is '</s>', not '[SEP]'"),
+        ({"pad_token": "<pad>"}, "pad_token is '<pad>', not '[PAD]'"),
         ({"unk_token": "<unk>"}, "unk_token is '<unk>', not '[UNK]'"),
         ({"mask_token": {"content": "<mask>"}}, "mask_token is '<mask>'"),
         ({"additional_special_tokens": ["[E1]"]}, "[E1] are added tokens"),
@@ -201,6 +205,11 @@ def test_another_tokenizer_than_berts_is_refused_by_its_entry(
         ),
         (
             "normalizer",
+            {"type": "BertNormalizer", "clean_text": False},
+            "clean_text is False",
+        ),
+        (
+            "normalizer",
             {
                 "type": "Sequence",
                 "normalizers": [{"type": "NFC"}, {"type": "BertNormalizer"}],
@@ -233,6 +242,16 @@ def test_another_pipeline_than_berts_is_refused_by_its_step(
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         huggingface_tokenizer.read(folder)
+
+
+@pytest.mark.parametrize("suffix", ["", "Fast"])
+@pytest.mark.parametrize(
+    "name", ["Bert", "DistilBert", "Electra", "MobileBert", "ConvBert"]
+)
+def test_classes_that_split_text_as_berts_are_read(tmp_path, name, suffix):
+    config = _CONFIG | {"tokenizer_class": f"{name}Tokenizer{suffix}"}
+    folder = _folder(tmp_path, config=config)
+    assert huggingface_tokenizer.read(folder).do_lower_case is True
 
 
 def test_the_general_class_does_what_the_pipeline_states(tmp_path):
