@@ -101,10 +101,13 @@ def test_words_around_are_whole():
 
 def test_words_too_long_and_without_a_piece_are_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
-        shown = _shown(_windows([["a bxyxyx c"], ["a - b"]], 2 + 3))
-    assert shown == [["A", "B ##x ##y", "C"], ["A [UNK] B"]]
-    assert "1 of 6 words have more than 3 word pieces" in caplog.text
-    assert "by 3 pieces. See --max_seq_length" in caplog.text
+        shown = _shown(
+            _windows([["a bxyxyx c"], ["a - b"], ["bxyxyx"]], 2 + 3)
+        )
+    long = "B ##x ##y"
+    assert shown == [["A", long, "C"], ["A [UNK] B"], [long]]
+    assert "2 of 7 words have more than 3 word pieces" in caplog.text
+    assert "by 6 pieces. See --max_seq_length" in caplog.text
     assert "1 word(s) have no word piece" in caplog.text
 
 
