@@ -26,7 +26,7 @@ _Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 # Source: the release. It redraws a document equal to the pair's own at most
 # this often, and then uses the last one even if it is the pair's own.
-TRIES_FOR_ANOTHER_DOCUMENT = 10
+_TRIES_FOR_ANOTHER_DOCUMENT = 10
 _SAME = -1  # Means that a predicted token is not replaced.
 _BATCH_INSTANCES = 512
 # The columns of `Instances`: begin and end of A and of B in the corpus, whether
@@ -307,7 +307,7 @@ class _Creator:
 
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Chooses sentences from a random position in another document."""
-        for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
+        for _ in range(_TRIES_FOR_ANOTHER_DOCUMENT):
             other = fast_random.randrange(len(self._order), self._rng)
             if other != place:
                 break

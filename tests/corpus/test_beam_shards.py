@@ -250,6 +250,35 @@ def test_a_run_is_a_task_of_its_own_on_dask():
     assert options("DirectRunner") == (None, None)
 
 
+def test_each_run_is_a_task_of_dask_unless_the_user_divides_them(monkeypatch):
+    calls = []
+    module = types.ModuleType("apache_beam.options.pipeline_options")
+    module.PipelineOptions = lambda words, runner: calls.append((runner, words))
+    parent = types.ModuleType("apache_beam.options")
+    parent.pipeline_options = module
+    for name, stub in (
+        ("apache_beam", types.ModuleType("apache_beam")),
+        ("apache_beam.options", parent),
+        ("apache_beam.options.pipeline_options", module),
+    ):
+        monkeypatch.setitem(sys.modules, name, stub)
+    divided = "--dask_npartitions=3"
+    for runner, words in (
+        ("DaskRunner", ["--a=1"]),
+        ("dask", []),
+        ("Dask", [divided]),
+        ("DirectRunner", ["--a=1"]),
+    ):
+        beam_shards._options(runner, words)
+    single = "--dask_partition_size=1"
+    assert calls == [
+        (beam_shards._DASK, ["--a=1", single]),
+        (beam_shards._DASK, [single]),
+        (beam_shards._DASK, [divided]),
+        ("DirectRunner", ["--a=1"]),
+    ]
+
+
 def _free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -15,6 +15,44 @@ def _paragraphs(lines, counts=None):
     return list(cleaning.book_paragraphs(lines, counts))
 
 
+def test_a_first_line_is_dropped_if_it_is_the_title_alone():
+    counts = collections.Counter()
+    for lines, title in (
+        (["Tom & Jerry", "Text."], "Tom &amp; Jerry"),
+        ([" Tom &amp; Jerry ", "Text."], "Tom & Jerry"),
+    ):
+        assert cleaning.without_title(lines, title, counts) == ["Text."]
+    assert counts == {"titles": 2}
+    for lines, title in (
+        (["", "Text."], None),
+        (["", "Text."], " "),
+        (["Title", "Text."], "Title 2"),
+        ([], "Title"),
+    ):
+        assert cleaning.without_title(lines, title, counts) == lines
+    assert counts == {"titles": 2}
+
+
+def test_tags_separate_words_and_hide_no_markup_that_is_left():
+    counts = collections.Counter()
+    lines = [
+        "<b>One</b>two<br>three &lt;i&gt;",
+        " <small> | a cell </small>",
+        "<p></p>",
+        "1 < 2",
+    ]
+    paragraphs = list(cleaning.wiki_paragraphs(lines, counts))
+    assert [" ".join(p.split()) for p in paragraphs] == [
+        "One two three", "1 < 2",
+    ]  # fmt: skip
+    assert paragraphs[0] == paragraphs[0].strip()
+    assert counts == {
+        "tags": 8,
+        "paragraphs of left-over markup": 1,
+        "paragraphs without text": 1,
+    }
+
+
 def test_lines_join_to_paragraphs_at_empty_lines():
     lines = ["It was", "late.", "", " ", "He", "left."]
     assert _paragraphs(lines) == ["It was late.", "He left."]

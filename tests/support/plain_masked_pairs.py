@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 
 from tasks.masked_lm.instance_options import NUM_SPECIAL_TOKENS, InstanceOptions
-from tasks.masked_lm.masked_pairs import TRIES_FOR_ANOTHER_DOCUMENT
 
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
@@ -155,7 +154,7 @@ def _random_next(
     rng: random.Random,
 ) -> list[str]:
     """Collects sentences from a random position in another document."""
-    for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
+    for _ in range(10):  # Source: the release.
         random_index = rng.randint(0, len(documents) - 1)
         if random_index != document_index:
             break

@@ -101,9 +101,7 @@ def test_words_around_are_whole():
 
 def test_words_too_long_and_without_a_piece_are_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
-        shown = _shown(
-            _windows([["a bxyxyx c"], ["a - b"], ["bxyxyx"]], 2 + 3)
-        )
+        shown = _shown(_windows([["a bxyxyx c"], ["a - b"], ["bxyxyx"]], 2 + 3))
     long = "B ##x ##y"
     assert shown == [["A", long, "C"], ["A [UNK] B"], [long]]
     assert "2 of 7 words have more than 3 word pieces" in caplog.text
