@@ -75,6 +75,7 @@ def test_long_lines_are_known_by_their_beginning(tmp_path, length, line, name):
         "In C, {\nopens a block.\n} closes it.\n",
         'The tag <doc> opens a document. </doc> ends it.\n"a": 1\n',
         "\udcff\udcfe\n",
+        '{"a": 1}\nThe last line has no end.',
         # A quotation is a sentence within a sentence.
         _SENTENCES * 5 + '"Stop. Go." he said.\n',
         "望月桥是一座三孔石拱桥。\n全长四十二米。\n",

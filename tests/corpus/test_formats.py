@@ -376,7 +376,8 @@ _DUMP = """\
 <revision><id>9</id><model>wikitext</model>
 <text>'''Moos''' ist [[Farbe|gr\xfcn]].
 
-[[Kategorie:Pflanze]][[Datei:x.jpg|mini|Ein [[Moos]]]]</text></revision></page>
+[[Kategorie:Pflanze]][[Datei:x.jpg|mini|Ein [[Moos]]]]
+[[ datei : y.jpg|Bild]]</text></revision></page>
 <page><title>Farn</title><ns>0</ns><redirect title="Moos" />
 <revision><text>#REDIRECT [[Moos]]</text></revision></page>
 <page><title>Hilfe:A</title><ns>12</ns><revision><text>B</text></revision></page>
@@ -407,7 +408,7 @@ def test_incomplete_dumps_are_refused(read, tmp_path):
     with pytest.raises(ValueError, match=r"got <x{57}\.\.\.>\. Is this"):
         read("mediawiki", f"<{'x' * 5000}></{'x' * 5000}>")
     with pytest.raises(
-        ValueError, match=r"in\.txt, line 16: not XML .* truncated"
+        ValueError, match=r"in\.txt, line 17: not XML .* truncated"
     ):
         read("mediawiki", _DUMP[:-60])
     with pytest.raises(ValueError, match=r"in\.txt, line 1: not XML"):

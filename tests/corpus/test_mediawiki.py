@@ -36,6 +36,11 @@ def _paragraphs(markup):
         ("'''Moss''' in l'''Avenir''.", "Moss in l'Avenir."),
         ("''A'', [[A|''B'']]'s, [[A|''C'']]'s.", "A, B's, C's."),
         ("''A'' of '''''B''''' of '''C'''.", "A of B of C."),
+        # Only an odd number of both has an apostrophe.
+        ("'''A''' b'''c.", "A bc."),
+        ("''A'' b''c.", "A bc."),
+        # Languages have names of two or three small letters.
+        ("A [[on writing: A|book]] of [[als:Moos]]it.", "A book of it."),
     ],
 )
 def test_paragraph_reads_as_on_its_page(markup, text):

@@ -51,8 +51,34 @@ def test_reason_of_every_document_left_out_is_counted():
         "text: 1; paragraphs of fewer than 2 words: 1; paragraphs of left-over "
         "markup: 1; paragraphs without text: 1; tags: 1; titles: 3."
     )
+    batch = preparation.prepare_batch(rules, [formats.Document(lines=[" "])])
+    assert +batch.dropped == {"documents without text": 1}
     nothing = preparation.describe_dropped({"titles": 0})
     assert nothing == "Left out: nothing."
+
+
+@pytest.mark.parametrize(
+    ("input_format", "number", "least"),
+    [
+        ("wikiextractor", None, 8),
+        ("mediawiki", None, 8),
+        ("jsonl", None, 0),
+        ("wikiextractor", 0, 0),
+        ("book", 3, 3),
+    ],
+)
+def test_a_format_has_a_least_length_unless_a_number_is_passed(
+    input_format, number, least
+):
+    options = preparation.RawTextOptions(
+        language="de", text_field="body", min_paragraph_words=number
+    )
+    assert options.rules(input_format) == formats.Rules(
+        input_format=input_format,
+        language="de",
+        text_field="body",
+        min_paragraph_words=least,
+    )
 
 
 @pytest.mark.parametrize("input_format", ["wikiextractor", "jsonl"])

@@ -382,6 +382,14 @@ def test_instances_are_those_of_the_definition(
     _assert_same(documents, vocab, options, seed)
 
 
+def test_a_document_alone_is_drawn_as_often_as_in_the_release():
+    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
+    options = instance_options.InstanceOptions(
+        max_seq_length=9, max_predictions_per_seq=2, dupe_factor=5
+    )
+    _assert_same([[["a", "b"], ["c", "d", "e"], ["f"]]], vocab, options, 1)
+
+
 def test_long_sequences_and_many_instances():
     rng = random.Random(3)
     vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
