@@ -164,9 +164,11 @@ def test_a_shard_without_a_sentence_has_no_file(tmp_path):
 
 
 def test_shards_of_one_document_are_warned_of(tmp_path, caplog):
-    text = _write_text(tmp_path / "text", _documents(3))
-    _run(text, tmp_path / "x", shard_documents=1)
-    assert "3 shards have a single document each" in caplog.text
+    for number in (2, 3):
+        text = _write_text(tmp_path / "text", _documents(number))
+        _run(text, tmp_path / f"{number}", shard_documents=1)
+        message = f"{number} shards have a single document each"
+        assert message in caplog.text
     caplog.clear()
     # A rest.
     _run(text, tmp_path / "y", shard_documents=2)
@@ -237,6 +239,8 @@ def test_other_formats_are_split_into_sentences(tmp_path, caplog):
     _run(tmp_path / "wiki", tmp_path / "a", input_format="wikiextractor")
     assert (tmp_path / "a").read_bytes() == expected
     assert "paragraphs of fewer than 8 words: 1;" in caplog.text
+    assert "1 documents, 3 sentences." in caplog.text
+    assert "without a token" not in caplog.text
     _run(
         tmp_path / "jsonl",
         tmp_path / "b",
