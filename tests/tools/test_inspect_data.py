@@ -109,9 +109,11 @@ def test_records_are_read_from_the_first_to_the_last(
 
 def test_only_the_first_documents_are_read(look, tmp_path, monkeypatch):
     monkeypatch.setattr(inspect_data, "_MAX_DOCUMENTS", 5)
-    path = _text(tmp_path / "a.txt", "cats sat .\nw1 w2\n\n" * 9)
+    first = "cats sat .\nw1 w2\n\n"
+    path = _text(tmp_path / "a.txt", first * 5 + "unknown words\n\n" * 5)
     shown = look(input_file=path)
     assert "(5 documents)" in shown
+    assert "unknown, [UNK] 0 " in shown
     assert shown.endswith("WARNINGS none")
 
 
@@ -123,6 +125,28 @@ def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     assert "20 of 20 documents are one line" in look(input_file=path)
     path = _text(tmp_path / "a.txt", "cats sat .\nw1 w2\n")
     assert "The corpus is one document" in look(input_file=path)
+
+
+@pytest.mark.parametrize(
+    ("num_single", "num_others", "is_warned"), [(2, 2, False), (3, 2, True)]
+)
+def test_more_than_half_of_the_documents_may_not_be_one_line(
+    look, tmp_path, num_single, num_others, is_warned
+):
+    text = "cat sat .\n\n" * num_single + "w1\nw2\nw3\n\n" * num_others
+    shown = look(input_file=_text(tmp_path / "a.txt", text))
+    assert ("documents are one line" in shown) == is_warned
+
+
+@pytest.mark.parametrize(("num_unknown", "is_warned"), [(1, False), (2, True)])
+def test_more_than_one_of_a_hundred_words_may_not_be_unknown(
+    look, tmp_path, num_unknown, is_warned
+):
+    # Words, not their pieces, are counted.
+    known = "cats " * (100 - num_unknown)
+    text = f"w1\n{known}\n" + "ran " * num_unknown + "\n\nw1\n"
+    shown = look(input_file=_text(tmp_path / "a.txt", text))
+    assert ("of the words become [UNK]" in shown) == is_warned
 
 
 def test_records_are_described(look, tmp_path, monkeypatch):

@@ -23,6 +23,22 @@ def test_a_panel_for_each_head_with_its_tokens():
     )
     labels = [label.get_text() for label in panels[0].get_yticklabels()]
     assert labels == tokens
+    # A panel is two inches wide and high.
+    assert figure.get_size_inches().tolist() == [2 * 3 + 2, 2 * 2 + 1]
+    # All have one scale, which a few high values do not set.
+    limits = {axis.get_images()[0].get_clim() for axis in panels}
+    assert limits == {(0, np.percentile(probs, 99.5))}
+
+
+@pytest.mark.parametrize(("num_heads", "has_labels"), [(12, True), (13, False)])
+def test_labels_are_left_out_if_they_would_make_a_huge_picture(
+    num_heads, has_labels
+):
+    tokens = [f"w{n}" for n in range(20)]
+    figure = plot_attention.draw(np.ones((1, num_heads, 20, 20)), tokens)
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert labels == (tokens if has_labels else [""] * 20)
+    assert max(figure.get_size_inches()) <= 42
 
 
 @pytest.fixture
@@ -48,6 +64,7 @@ def options(tmp_path):
         }
         return plot_attention.Options(**{**values, **changes})
 
+    make.model = model
     return make
 
 
@@ -66,6 +83,12 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
     assert tokens == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
     assert probs.shape == (2, 3, 6, 6)
     np.testing.assert_allclose(probs.sum(-1), 1, rtol=1e-5)
+    of_layers = options.model.attention_probs(
+        np.array([[_ENTRIES.index(token) for token in tokens]]),
+        segment_ids=np.array([[0, 0, 0, 0, 1, 1]]),
+    )
+    for layer, expected in zip(probs, of_layers, strict=True):
+        np.testing.assert_allclose(layer, expected[0], rtol=1e-5)
 
 
 def test_the_second_text_of_a_pair_is_read_as_the_second(options, monkeypatch):
