@@ -276,6 +276,24 @@ def test_training_flags_may_have_dashes_and_keep_their_order():
     ]
 
 
+def test_training_flags_are_passed_on_to_the_scripts(tmp_path, capsys):
+    more = ("--precision=mixed_bfloat16",)
+    for given in ((), more):
+        _reproduce(tmp_path, training_flags=given, dry_run=True)
+        text = capsys.readouterr().out
+        assert (more[0] in text) == bool(given)
+
+
+def test_a_trial_without_the_metric_that_selects_is_left_out(folders):
+    cell = _cell("NER", metric="test_f1", selected_by="eval_f1")
+    metrics = ({"test_f1": 0.5}, {"eval_f1": 0.5}, {"f1": 0.5})
+    complete = {"eval_f1": 0.25, "test_f1": 0.75}
+    trials = [{"flags": {}, "metrics": m} for m in (*metrics, complete)]
+    _finish(folders, cell.commands[0], {"trials": trials})
+    ((_, summary),) = report.measure(_table(cell), folders)
+    assert summary.values == (75.0,)
+
+
 def test_a_run_without_trials_has_no_rate(folders):
     cell = _cell("one")
     (command,) = cell.commands

@@ -176,12 +176,15 @@ def test_an_interruption_reaches_the_command_once(folders, tmp_path):
         f"running.ROOT = pathlib.Path({str(tmp_path)!r})\n"
         f"running.run([running.{command}], running.{folders})\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], start_new_session=True
+    )
     output = folders.fill(command.output)
     while not os.path.exists(os.path.join(output, "runs")):
         time.sleep(0.05)
     time.sleep(0.3)  # The handler of the script.
-    process.send_signal(signal.SIGINT)
+    # A terminal sends it to all processes of the group.
+    os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) != 0
     assert os.path.exists(os.path.join(output, "saved"))
     assert not command.is_done(folders)

@@ -341,6 +341,24 @@ def test_an_ensemble_combines_the_answers_of_its_members():
     ]
 
 
+@pytest.mark.parametrize("scale", scales.ALL)
+def test_an_ensemble_of_table_2_has_the_members_of_its_scale(scale):
+    numbers = {
+        len(_flags(command)["ensemble"].split(","))
+        for command in _make("table-2", scale).commands
+        if "ensemble" in _flags(command)
+    }
+    assert numbers == {scales.ALL[scale].num_members}
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_a_test_score_is_of_a_command_that_predicts(name, scale):
+    for cell in _make(name, scale).cells:
+        if cell.column.metric.startswith("test_"):
+            for command in cell.commands:
+                assert "do_predict" in _flags(command)
+
+
 def test_features_have_settings_of_their_own():
     plan = recipes.Plan(scales.FULL)
     tuned, features = plan.ner(), plan.ner(features="last")
