@@ -54,6 +54,18 @@ def test_prose_keeps_sentences_and_drops_the_rest():
     }
 
 
+def test_a_sentence_has_five_words_and_a_colon_begins_no_code():
+    counts = collections.Counter()
+    text = "Return the number of items:\n\n    That is all there is.\n\n"
+    assert _prose(f"{text}Four words are few.", counts) == [
+        "That is all there is."
+    ]
+    assert counts == {
+        "paragraphs that are not sentences": 2,
+        "blocks of code": 0,
+    }
+
+
 def test_paragraphs_of_code_are_dropped_and_names_are_not_marks():
     assert _prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
     text = "The result of a * b * c is in snake_case and dunder __init__ names."

@@ -52,6 +52,13 @@ def test_words_of_a_text_come_in(options, tmp_path, caplog):
     assert extended.tokenize("Uned unable") == ["uned", "un", "##able"]
 
 
+def test_words_may_have_digits_but_not_digits_alone(options, tmp_path):
+    (tmp_path / "text.txt").write_text("1234567 " * 9 + "b12 " * 3)
+    extend_vocab.run(options())
+    entries = (tmp_path / "more.txt").read_text().splitlines()
+    assert (entries[1], entries[6]) == ("b12", "[unused1]")
+
+
 def test_only_as_many_words_as_there_is_room_for_are_named(
     options, tmp_path, caplog
 ):

@@ -198,6 +198,23 @@ def test_files_of_a_folder_are_found_by_name(tmp_path):
     assert len(ner.read(options, "predict").sentences) == 1
 
 
+@pytest.mark.parametrize(
+    ("split", "names"),
+    [
+        ("train", "eng.train train.txt train.conll"),
+        ("eval", "eng.testa valid.txt dev.txt dev.conll"),
+        ("predict", "eng.testb test.txt test.conll"),
+    ],
+)
+def test_the_names_of_files_have_an_order(tmp_path, split, names):
+    for name in names.split():
+        (tmp_path / name).touch()
+    options = _options(data_dir=tmp_path)
+    for name in names.split():
+        assert ner.find_file(options, split) == str(tmp_path / name)
+        (tmp_path / name).unlink()
+
+
 def test_files_without_documents_are_named(tmp_path, caplog):
     (tmp_path / "train.txt").write_text("a O\n\nb O\n")
     with caplog.at_level(logging.WARNING):

@@ -65,6 +65,10 @@ def _iob2(tags, scheme="auto"):
         ("O I-A I-B", "O B-A B-B"),
         ("E-A E-A I-A O", "B-A B-A B-A O"),
         ("U-A I-A L-A L-A", "B-A B-A I-A B-A"),
+        # A word alone within an entity ends it, and nothing continues it.
+        ("B-A S-A I-A E-A", "B-A B-A B-A I-A"),
+        ("B-A U-A I-A L-A", "B-A B-A B-A I-A"),
+        ("B-A W-A M-A E-A", "B-A B-A B-A I-A"),
         # Signs for no entity.
         ("B-A 0 I-A", "B-A O B-A"),
         ("B-A _ - NONE None nan", "B-A O O O O O"),
