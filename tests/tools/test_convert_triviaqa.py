@@ -146,6 +146,15 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
     assert caplog.text == ""
 
 
+def test_the_questions_are_not_replaced_by_the_result(tmp_path):
+    path = _write(tmp_path, [_question("q1", "palace")])
+    options = convert_triviaqa.Options(
+        input_file=path, evidence_dir=str(tmp_path), output_file=path
+    )
+    with pytest.raises(ValueError, match="must not be written: it is the inp"):
+        convert_triviaqa.run(options)
+
+
 def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):
     _write(tmp_path, [])
     (tmp_path / "Far.txt").write_text("word " * 400 + "palace")

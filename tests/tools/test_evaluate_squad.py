@@ -168,6 +168,15 @@ def test_the_null_odds_beside_predictions_are_of_version_2(tmp_path, version_2):
     assert ("best_f1_thresh" in toy_squad.results(out)) == version_2
 
 
+def test_an_ensemble_does_not_replace_the_answers_of_its_members(tmp_path):
+    path, _ = _questions(tmp_path, version_2=False)
+    (tmp_path / "out").mkdir()
+    system = toy_squad.write_json(tmp_path / "out" / _NBEST, {"a": []})
+    with pytest.raises(ValueError, match="must not be written: it is the inp"):
+        _run(tmp_path, predict_file=path, ensemble=system)
+    assert toy_squad.read_json(tmp_path / "out" / _NBEST) == {"a": []}
+
+
 def test_questions_without_ground_truth_are_combined(tmp_path):
     question = {"id": "a", "question": "?"}
     paragraphs = [{"context": "it rained", "qas": [question]}]

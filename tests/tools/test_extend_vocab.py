@@ -190,6 +190,14 @@ def test_the_copy_of_a_model_is_in_a_folder_of_its_own(options, tmp_path):
     assert not (tmp_path / "more.txt").exists()
 
 
+@pytest.mark.parametrize("name", ["vocab.txt", "text.txt"])
+def test_the_result_replaces_no_input(options, tmp_path, name):
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(ValueError, match="must not be written: it is the inp"):
+        extend_vocab.run(options(output_file=str(tmp_path / name)))
+    assert (tmp_path / name).read_bytes() == before
+
+
 def test_a_model_and_its_copy_go_together(options):
     with pytest.raises(ValueError, match="--output_checkpoint together"):
         options(init_checkpoint="x")

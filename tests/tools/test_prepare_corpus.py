@@ -83,6 +83,23 @@ def test_wrong_options_are_errors_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("in.txt", "it is the input "), ("out.txt", "it is the output ")],
+)
+def test_held_out_text_replaces_no_other_file(tmp_path, name, message):
+    options = _options(
+        tmp_path,
+        "One.\n",
+        output_file=str(tmp_path / "out.txt"),
+        holdout_every=2,
+        holdout_file=str(tmp_path / name),
+    )
+    with pytest.raises(ValueError, match=message):
+        prepare_corpus.run(options)
+    assert (tmp_path / "in.txt").read_text() == "One.\n"
+
+
 def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
     options = _options(tmp_path, "1.\n", input_format="book")
     with pytest.raises(ValueError, match="0 documents are too few"):
@@ -91,15 +108,16 @@ def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):
 
 
 def test_command_line_tells_its_counts_and_succeeds(tmp_path):
-    (tmp_path / "in.txt").write_text("One here. 2.\n")
+    (tmp_path / "in.1.txt").write_text("One here. 2.\n")
+    (tmp_path / "in.2.txt").write_text("3.\n")
     done = programs.python(
         "-m", "tools.prepare_corpus", "--input_format=book",
-        f"--input_file={tmp_path}/in.txt",
+        f"--input_file={tmp_path}/in.*.txt",
         f"--output_file={tmp_path}/out.txt", "--num_workers=1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "Left out: sentences without a letter: 1.\n" in done.stderr
-    assert "Wrote 1 of 1 documents" in done.stderr
+    assert "sentences without a letter: 2.\n" in done.stderr
+    assert "Wrote 1 of 2 documents" in done.stderr
 
 
 @pytest.mark.shared

@@ -2,6 +2,8 @@
 
 import csv
 
+import pytest
+
 from corpus import python_docs
 from tools import python_docs_task
 
@@ -29,3 +31,14 @@ def test_rows_are_labeled_and_held_out_by_document(tmp_path, monkeypatch):
     assert {row["label"] for row in train} == {"reference", "library"}
     # A tab would start another column.
     assert "module 7 says." in [row["text"] for row in train + dev]
+
+
+def test_a_folder_that_is_a_file_is_refused_before_anything_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(python_docs, "read_documents", pytest.fail)
+    (tmp_path / "task").touch()
+    with pytest.raises(NotADirectoryError, match="task must be a folder"):
+        python_docs_task.run(
+            python_docs_task.Options(output_dir=str(tmp_path / "task"))
+        )
