@@ -54,6 +54,12 @@ def test_the_latest_may_have_any_name_and_the_older_format(tmp_path):
     assert checkpoint_files.in_folder(folder) == _named(folder, "best")
 
 
+def test_the_name_of_the_latest_is_written_as_by_tensorflow(tmp_path):
+    # UTF-8 in octal, and quotation marks behind a backslash.
+    folder = _put(tmp_path, 'caf\xe9 "2".index', latest=r"caf\303\251 \"2\"")
+    assert checkpoint_files.in_folder(folder) == _named(folder, 'caf\xe9 "2"')
+
+
 def test_the_files_of_a_copied_folder_come_before_those_of_its_origin(
     tmp_path,
 ):

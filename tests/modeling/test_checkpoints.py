@@ -109,6 +109,23 @@ def test_load_puts_every_value_in_its_place():
     assert report.unexpected == tuple(sorted(name for name, _ in others))
 
 
+def test_a_report_names_what_was_loaded_and_what_was_not():
+    report = checkpoints.LoadReport(
+        origin="x.ckpt",
+        step=5,
+        loaded=("a", "b"),
+        missing=("c",),
+        unexpected=("d", "e", "f"),
+    )
+    assert str(report) == (
+        "2 variables loaded from x.ckpt, step 5; 1 new, as initialized: c; "
+        "3 in the checkpoint only: d, e, f"
+    )
+    nothing = {"step": None, "missing": (), "unexpected": ()}
+    report = dataclasses.replace(report, **nothing)
+    assert str(report) == "2 variables loaded from x.ckpt"
+
+
 @pytest.mark.parametrize("name", ["bert", "encoder"])
 def test_bare_encoder_loads_under_any_name(name):
     model = bert.BertModel(_CONFIG, name=name)

@@ -448,7 +448,11 @@ def test_what_is_written_is_what_they_wrote(tmp_path):
     (tmp_path / "source").mkdir()
     held = checkpoints.read(_folder(tmp_path / "source", weights))
     assert huggingface.write(str(tmp_path), held, 2, ["BertModel"]) == []
-    got = safetensors.numpy.load_file(tmp_path / "model.safetensors")
+    path = tmp_path / "model.safetensors"
+    got = safetensors.numpy.load_file(path)
+    with safetensors.safe_open(path, "numpy") as file:
+        # Without this entry, transformers does not load the file.
+        assert file.metadata() == {"format": "pt"}
     assert got.keys() == weights.keys()
     for name, value in weights.items():
         np.testing.assert_array_equal(got[name], value, name)

@@ -54,6 +54,33 @@ def test_the_state_of_the_optimizer_is_left_out():
     assert keys == {"bert/embeddings/word_embeddings": key}
 
 
+@pytest.mark.parametrize(
+    ("layer", "names", "classes"),
+    [
+        (
+            "layer_with_weights-1/layer_with_weights-0",
+            ["cls/squad/output_bias", "cls/squad/output_weights"],
+            (),
+        ),
+        (
+            "layer_with_weights-2",
+            ["output_bias", "output_weights"],
+            ("BertForTokenClassification",),
+        ),
+    ],
+)
+def test_the_depth_of_a_layer_tells_answers_from_tags(layer, names, classes):
+    held = {
+        "words": "word_embeddings/embeddings",
+        f"{layer}/bias": "x/predictions/transform/logits/bias",
+        f"{layer}/kernel": "x/predictions/transform/logits/kernel",
+    }
+    held = {f"{key}{_VALUE}": name for key, name in held.items()}
+    keys, found = model_garden.keys_by_name(_graph(held), held)
+    assert sorted(keys) == ["bert/embeddings/word_embeddings", *names]
+    assert found == classes
+
+
 def test_a_model_of_two_encoders_is_refused():
     names = {
         f"{part}/words{_VALUE}": f"{part}/word_embeddings/embeddings"

@@ -132,6 +132,34 @@ def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens", "segments", "positions"),
+    [
+        ("it [MASK]", "[CLS] it [MASK] [SEP]", [0, 0, 0, 0], [2]),
+        (
+            "[MASK][MASK] ||| it [MASK]",
+            "[CLS] [MASK] [MASK] [SEP] it [MASK] [SEP]",
+            [0, 0, 0, 0, 1, 1, 1],
+            [1, 2, 5],
+        ),
+    ],
+)
+def test_masks_have_the_ids_segments_and_positions_of_pre_training(
+    tmp_path, text, tokens, segments, positions
+):
+    folder = serving_client.golden_model(tmp_path / "run")
+    serving_client.describe(folder, task="pretraining")
+    model = models.read(str(folder))
+    (row,) = predicting._encode_masks({"text": text}, model, None)
+    ids = model.tokenizer.convert_tokens_to_ids(tokens.split())
+    assert {name: value.tolist() for name, value in row.ids.items()} == {
+        "input_ids": ids,
+        "input_mask": [1] * len(ids),
+        "segment_ids": segments,
+        "masked_lm_positions": positions,
+    }
+
+
 def test_the_words_of_a_text_are_those_of_exported_models():
     text = " a\xa0b\tc\u2003d\x0be\x0cf\r\n\u200b\x1cg  h\x85i "
     words = predicting._words({"text": text})

@@ -300,8 +300,12 @@ def test_the_rule_for_accents_stays_with_its_casing(tmp_path, flags, strips):
     run = _saved(
         tmp_path / "run", _classifier(2), task=task | {"strip_accents": False}
     )
-    out = _convert(run, tmp_path / "out", "huggingface", **flags)
+    entries = {"vocab_file": _VOCABULARY, **flags}
+    out = _convert(run, tmp_path / "out", "huggingface", **entries)
     assert _description(out)["strip_accents"] is strips
+    stated = json.loads((out / "tokenizer_config.json").read_text())
+    follows = strips == flags.get("do_lower_case", True)
+    assert stated["strip_accents"] is (None if follows else strips)
     # Without a rule of the folder, accents follow the casing.
     bare = _saved(tmp_path / "bare", _classifier(2), task=task)
     out = _convert(bare, tmp_path / "other", "huggingface", **flags)

@@ -73,6 +73,7 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
     for others in (
         alone,
         _ask(classifier, given=lines.encode()),
+        _ask(classifier, given=lines.encode(), input_file="-"),
         _ask(classifier, input_file=str(tmp_path / "lines.txt")),
     ):
         for row, other in zip(together, others, strict=True):
