@@ -189,6 +189,19 @@ def test_all_workers_compute_and_the_chief_writes(
     assert sum(call[0] for call in calls) == len(_records(_EXPECTED))
 
 
+def test_a_run_that_fails_leaves_the_earlier_vectors(tmp_path, monkeypatch):
+    class Layers:
+        def compute(self, *_, **__):
+            raise OSError("out of memory")
+
+    monkeypatch.setattr(extract_features, "_load_model", lambda *_: Layers())
+    (tmp_path / "out").write_bytes(b"earlier")
+    with pytest.raises(OSError, match="out of memory"):
+        _run(tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert (path.name, path.read_bytes()) == ("out", b"earlier")
+
+
 def test_empty_file_gives_no_line(tmp_path):
     (tmp_path / "empty.txt").write_bytes(b"")
     assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""

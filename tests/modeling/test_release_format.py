@@ -82,6 +82,12 @@ def test_a_checkpoint_of_links_is_replaced_where_its_files_are(tmp_path):
     )
 
 
+def test_a_checkpoint_may_be_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    release_format.write("c", {"a": np.ones(3)})
+    np.testing.assert_equal(checkpoints.read("c"), {"a": np.ones(3)})
+
+
 def test_a_checkpoint_in_a_remote_store_is_written_in_place(tmp_path):
     prefix = f"ram://{tmp_path.name}/run/c"
     for value in (np.zeros(3), np.ones(3)):

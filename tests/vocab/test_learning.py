@@ -46,6 +46,9 @@ def test_least_used_pieces_are_dropped():
     # A word counts as often as it occurs.
     words = {"ab": 3, "cd": 1, "cde": 1}
     assert keep(["cd", "ab"], {"##e"}, words, 1) == ["ab"]
+    # Without abc, which is dropped first, its words use ab.
+    words = {"abc": 2, "ab": 3, "yz": 4, "zy": 4}
+    assert keep(["abc", "ab", "yz", "zy"], {"##c"}, words, 2) == ["ab", "yz"]
 
 
 # ------------------------------------------------------------- Vocabularies
