@@ -90,6 +90,16 @@ def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
     assert folder.is_dir()
 
 
+def test_a_file_is_no_folder_to_lock(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with (
+            pytest.raises(NotADirectoryError, match="file must be a folder"),
+            locks.lock_folder(str(path), "The folder"),
+        ):
+            pass
+
+
 def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("A good day .\nThe match was long .\n\nRain , rain .\n")

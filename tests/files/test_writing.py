@@ -208,9 +208,10 @@ def test_pipes_are_written_in_place(tmp_path):
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
 
 
-def test_unwritable_folders_are_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("lacks", [os.W_OK, os.X_OK])
+def test_unwritable_folders_are_named(tmp_path, monkeypatch, lacks):
     # The superuser, who may run the tests, may write anywhere.
-    monkeypatch.setattr(writing.os, "access", lambda *_: False)
+    monkeypatch.setattr(writing.os, "access", lambda _, mode: not mode & lacks)
     with pytest.raises(PermissionError, match=f"write in {tmp_path}"):
         writing.check_files([str(tmp_path / "new")])
 
