@@ -101,6 +101,16 @@ def test_a_few_longer_lines_do_not_make_a_page_wider():
     assert len(_paragraphs([*lines, "Next it goes on", "x" * 60])) == 2
 
 
+@pytest.mark.parametrize(("num_lines", "is_mark"), [(4, True), (5, False)])
+def test_a_mark_of_a_license_spans_up_to_four_lines(num_lines, is_mark):
+    lines = ["License.", "*** START OF THE PROJECT GUTENBERG EBOOK OF"]
+    lines += ["a long"] * (num_lines - 2) + ["title ***", "", "Text."]
+    paragraphs = _paragraphs(lines)
+    assert (paragraphs == ["Text."]) == is_mark
+    assert paragraphs[-1] == "Text."
+    assert "License." not in paragraphs
+
+
 def test_a_mark_of_a_license_that_never_closes_is_one_line():
     mark = "*** START OF THE PROJECT GUTENBERG EBOOK EMMA"
     assert _paragraphs(["x", mark, "Emma.", *["", "One."] * 3]) == [

@@ -241,6 +241,13 @@ def test_an_appended_line_does_not_join_one_that_was_cut(tmp_path):
     )
 
 
+def test_a_line_is_appended_to_a_remote_log(tmp_path):
+    path = f"file://{tmp_path}/log.jsonl"  # Through TensorFlow.
+    for value in (1, 2):
+        writing.append_json(path, {"a": value})
+    assert (tmp_path / "log.jsonl").read_text() == '{"a": 1}\n{"a": 2}\n'
+
+
 def _log_of_disk(monkeypatch):
     """Returns a list of what is synced to disk and what is renamed."""
     log = []
