@@ -146,6 +146,12 @@ def test_text_of_json_lines_with_a_title_is_kept(read, text):
     assert not any(counts.values())
 
 
+@pytest.mark.parametrize("title", [5, None, ["5"], {"a": "5"}])
+def test_a_title_that_is_no_text_is_none(read, title):
+    line = json.dumps({"title": title, "text": "5\nMoss is green."})
+    assert read("jsonl", line) == [["5", "Moss is green."]]
+
+
 def test_title_is_dropped_where_it_is_the_first_line_and_counted(read):
     counts = collections.Counter()
     line = json.dumps({"title": "Moss", "text": " Moss \nMoss\nMoss is green."})
