@@ -70,6 +70,11 @@ def test_wikiextractor_gives_articles_without_titles(read):
     assert read("wikiextractor", text) == [["Moss is green.", "It grows."]]
 
 
+def test_space_before_the_end_of_a_tag_hides_no_title(read):
+    text = '<doc id="1" title="Moss" >\nMoss\nMoss is green.\n</doc>\n'
+    assert read("wikiextractor", text) == [["Moss is green."]]
+
+
 @pytest.mark.parametrize("following", ["", '<doc id="2" title="B">\nB\n</doc>'])
 def test_article_without_end_names_the_line_where_it_began(read, following):
     text = '\n<doc id="1" title="A">\nA\n\nText.\n' + following
