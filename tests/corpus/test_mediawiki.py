@@ -39,6 +39,7 @@ def _paragraphs(markup):
         # Only an odd number of both has an apostrophe.
         ("'''A''' b'''c.", "A bc."),
         ("''A'' b''c.", "A bc."),
+        ("''A'''s b'''c''' d.", "A's bc d."),
         # Languages have names of two or three small letters.
         ("A [[on writing: A|book]] of [[als:Moos]]it.", "A book of it."),
     ],

@@ -22,12 +22,12 @@ def _prepare(documents, num_workers=1, **rules):
 
 def test_documents_become_one_sentence_a_line():
     assert _prepare(
-        [["One here. Two  here.", "* * *", "Three."], []]
+        [["One here. Two  here.", "* * *", "Three.", "12."], []]
     ) == preparation.Prepared(
         texts=["One here.\nTwo here.\nThree.\n"],
         num_documents=2,
         dropped=collections.Counter(
-            {"sentences without a letter": 1, "documents without text": 1}
+            {"sentences without a letter": 2, "documents without text": 1}
         ),
     )
 
@@ -93,8 +93,8 @@ def test_paragraph_without_spaces_is_kept(input_format):
 
 
 def test_text_is_not_split_again():
-    prepared = _prepare([["One. Two.", " 3 "]], input_format="text")
-    assert prepared.texts == ["One. Two.\n3\n"]
+    prepared = _prepare([["One.  Two\ta.", " 3 "]], input_format="text")
+    assert prepared.texts == ["One. Two a.\n3\n"]
 
 
 def test_workers_change_nothing(monkeypatch):
