@@ -292,6 +292,7 @@ def test_buffers_and_ties_are_no_variables(tmp_path):
     bias = np.arange(31, dtype=np.float32)
     more = {
         "bert.embeddings.position_ids": np.arange(16)[None],
+        "bert.embeddings.token_type_ids": np.zeros([1, 16], np.int64),
         "cls.predictions.decoder.weight": words,
         "cls.predictions.decoder.bias": bias,
         "cls.predictions.bias": bias,

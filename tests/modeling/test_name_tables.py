@@ -43,6 +43,30 @@ def test_kernels_alone_are_transposed():
         assert variable.is_transposed == is_kernel
 
 
+def test_heads_have_the_names_of_hugging_face():
+    transform = "cls.predictions.transform"
+    words = {
+        *("cls.predictions.bias", f"{transform}.dense.weight"),
+        *(f"{transform}.dense.bias", f"{transform}.LayerNorm.weight"),
+        f"{transform}.LayerNorm.bias",
+    }
+    pairs = {"cls.seq_relationship.weight", "cls.seq_relationship.bias"}
+    for architecture, names in {
+        "BertForPreTraining": words | pairs,
+        "BertForMaskedLM": words,
+        "BertForQuestionAnswering": {"qa_outputs.weight", "qa_outputs.bias"},
+        "BertForMultipleChoice": {"classifier.weight"},
+        "BertForTokenClassification": {"classifier.weight", "classifier.bias"},
+    }.items():
+        table = name_tables.head(architecture)
+        assert {variable.huggingface for variable in table} == names
+        # A kernel is transposed; an output layer is not.
+        assert all(
+            variable.is_transposed == variable.release.endswith("/kernel")
+            for variable in table
+        )
+
+
 def test_shapes_of_an_encoder_are_those_of_the_model():
     model = bert.BertModel(_CONFIG)
     assert _CONFIG.encoder_shapes() == {

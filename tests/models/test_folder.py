@@ -235,6 +235,22 @@ def test_the_casing_of_a_sentence_encoder_is_that_of_its_tokenizer(
         model.sentence_encoder  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("BertForPreTraining", "pretraining"),
+        ("BertForMaskedLM", "pretraining"),
+        ("BertForSequenceClassification", "classification"),
+        ("BertForTokenClassification", "tagging"),
+        ("BertForQuestionAnswering", "question_answering"),
+        ("BertForMultipleChoice", "multiple_choice"),
+    ],
+)
+def test_the_class_of_hugging_face_is_the_task(tmp_path, name, task):
+    toy_folders.put(tmp_path, "config.json", {"architectures": [name]})
+    assert _said(tmp_path) == {"task": task}
+
+
 def test_an_encoder_of_hugging_face_has_no_task(tmp_path):
     classes = {"architectures": ["BertModel"]}
     toy_folders.put(tmp_path, "config.json", classes)

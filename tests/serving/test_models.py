@@ -77,7 +77,9 @@ def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
     written = _written(str(e.value))
     assert written["task"] == "question_answering"
     (folder / "task.json").write_text(json.dumps(written))
-    assert models.read(str(folder)).answers.version_2_with_negative is True
+    model = models.read(str(folder))
+    assert model.answers.version_2_with_negative is True
+    assert model.threshold == 0.0  # The default of the release.
 
 
 def test_a_classifier_of_the_original_program_is_completed_in_one_step(
