@@ -167,19 +167,20 @@ def test_saved_model_loads_into_one_of_another_seed(tmp_path):
     ]
 
 
-def test_half_precision_values_load_as_float32(tmp_path):
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16, tf.float64])
+def test_values_of_another_precision_load_as_float32(tmp_path, dtype):
     model = bert.BertModel(_CONFIG)
     names = list(checkpoints.variables_by_name(model))
     arrays = checkpoints.read(_CHECKPOINT, names)
     prefix = str(tmp_path / "half")
-    checkpoints.save(
-        prefix, {k: tf.cast(v, tf.bfloat16) for k, v in arrays.items()}
-    )
+    checkpoints.save(prefix, {k: tf.cast(v, dtype) for k, v in arrays.items()})
     checkpoints.load(model, prefix)
     kernel = model.pooler.dense.kernel
     assert kernel.dtype == "float32"
     want = arrays["bert/pooler/dense/kernel"]
-    np.testing.assert_allclose(kernel, want, rtol=2**-8)
+    np.testing.assert_array_equal(
+        kernel, tf.cast(tf.cast(want, dtype), tf.float32)
+    )
 
 
 def test_read_takes_names_and_names_an_absent_one():

@@ -254,6 +254,16 @@ def test_a_folder_of_another_program_is_named(tmp_path):
         models.read(str(tmp_path))
 
 
+def test_a_vocabulary_without_the_marks_of_a_text_is_refused(tmp_path):
+    folder = serving_client.golden_classifier(tmp_path / "run")
+    text = (folder / "vocab.txt").read_text(encoding="utf-8")
+    (folder / "vocab.txt").write_text(
+        text.replace("[SEP]\n", "[sep]\n"), encoding="utf-8"
+    )
+    with pytest.raises(ValueError, match=r"it lacks \[SEP\]\."):
+        models.read(str(folder))
+
+
 def test_a_vocabulary_larger_than_the_network_s_is_refused(tmp_path):
     folder = serving_client.golden_classifier(tmp_path / "run")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:

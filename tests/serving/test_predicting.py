@@ -98,6 +98,12 @@ def test_an_answer_does_not_depend_on_longer_texts_beside_it(tmp_path):
     )
 
 
+def test_the_tokens_of_a_row_of_choices_are_those_of_the_longest():
+    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 0]])
+    assert predicting.Row(ids={"input_mask": mask}).num_tokens == 3
+    assert predicting.Row(ids={"input_mask": mask[0]}).num_tokens == 2
+
+
 @pytest.mark.parametrize("version_2", [False, True])
 def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
     predictor = _predictor(

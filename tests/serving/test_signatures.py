@@ -95,6 +95,7 @@ def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
     assert found["input_mask"].numpy().tolist()[1] == [1, 0, 0, 0]
 
 
+@pytest.mark.integration
 def test_texts_are_cut_with_the_accents_of_the_model(tmp_path):
     folder = serving_client.golden_classifier(tmp_path / "run")
     described = json.loads((folder / "task.json").read_text())
@@ -111,6 +112,39 @@ def test_texts_are_cut_with_the_accents_of_the_model(tmp_path):
         *("[CLS]", *definition.tokenize(text), "[SEP]")
     ]
     assert "[UNK]" in definition.tokenize(text)
+
+
+class _Points:
+    """Stands in for an encoder: the values of a token are its id and 1."""
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        ids = tf.cast(input_ids, tf.float32)
+        return {"sequence_output": tf.stack([ids, tf.ones_like(ids)], axis=-1)}
+
+
+@pytest.mark.integration
+def test_a_sentence_encoder_embeds_texts_and_compares_pairs(tmp_path):
+    folder = serving_client.golden_sentence_encoder(tmp_path / "run")
+    model = models.read(str(folder))
+    made = signatures.make(model, _Points())
+    # The second is longer than the model reads.
+    texts = ["a", "it rained all day and all night and all day"]
+    expected = []
+    for text in texts:
+        tokens = model.tokenizer.tokenize(text)[: model.max_seq_length - 2]
+        tokens = ["[CLS]", *tokens, "[SEP]"]
+        ids = model.tokenizer.convert_tokens_to_ids(tokens)
+        mean = np.array([np.mean(ids), 1])
+        expected.append(mean / np.linalg.norm(mean))
+    got = made["serving_default"](tf.constant(texts))["embedding"]
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    pair = made["pairs"](tf.constant(texts[:1]), tf.constant(texts[1:]))
+    cosine = np.dot(*expected)
+    np.testing.assert_allclose(pair["similarity"], [cosine], atol=1e-6)
+    ids = tf.constant([[3, 4]])
+    got = made["ids"](ids, tf.ones_like(ids), tf.zeros_like(ids))["embedding"]
+    length = np.hypot(3.5, 1)
+    np.testing.assert_allclose(got, [[3.5 / length, 1 / length]], atol=1e-6)
 
 
 class _Logits:
