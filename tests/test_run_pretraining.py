@@ -60,6 +60,7 @@ def test_a_run_writes_what_the_manual_says(unbroken):
         "model.ckpt-13.index",
     }
     assert {"bert_config.json", "loss.png", "checkpoint"} <= names
+    assert "run.jsonl" in names
     assert any(name.startswith("events.out.tfevents") for name in names)
     assert not [name for name in names if "partial" in name]
     assert tf.train.latest_checkpoint(str(out)) == str(out / "model.ckpt-13")
@@ -433,6 +434,7 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     toy.run(tmp_path, input_file=twice, num_train_steps=1)
     assert "50 records in 1 file(s)" in caplog.text
     assert "records is named twice and read once" in caplog.text
+    assert "Baselines: masked-LM loss" in caplog.text
 
 
 @pytest.mark.integration

@@ -168,7 +168,7 @@ class RecordFiles:
                 content[a:b]
                 for a, b in itertools.pairwise((starts - starts[0]).tolist())
             ]
-            begin, number = max(begin, min(stop, end)), number + 1
+            begin, number = min(stop, end), number + 1
         return frames
 
 

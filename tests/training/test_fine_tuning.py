@@ -12,7 +12,7 @@ from commands import flags
 from models import description as description_lib
 from models import following
 from tests.support import toy_sentences
-from training import failures, fine_tuning, sidecars
+from training import failures, fine_tuning, run_record, sidecars
 from training import options as training_options
 from training import run as run_lib
 
@@ -195,6 +195,40 @@ def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
         "scale": 5,
         "scheme_of_toy": 7,
     }
+
+
+def _records(folder):
+    text = (folder / "out/run.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_grid_is_recorded_once_in_its_own_folder(grid, tmp_path):
+    grid({})
+    (start,) = _records(tmp_path)
+    assert start["flags"]["learning_rates"] == [*_RATES]
+
+
+def test_a_script_locks_its_folder_and_records_its_outcome(
+    tmp_path, monkeypatch
+):
+    started = []
+    lock = tmp_path / "out/.lock"
+
+    def run(task_class, options):
+        assert task_class is _Task
+        assert lock.exists()
+        run_record.write_start(options)
+
+    monkeypatch.setattr(fine_tuning, "run", run)
+    monkeypatch.setattr(
+        fine_tuning.program, "start", lambda *values: started.append(values)
+    )
+    fine_tuning.main(_Task, training_options.FineTuningOptions)
+    ((options_class, script),) = started
+    assert options_class is training_options.FineTuningOptions
+    script(toy_sentences.parse(toy_sentences.flags_of(tmp_path, do_eval=True)))
+    assert not lock.exists()
+    assert _records(tmp_path)[-1]["outcome"] == "finished"
 
 
 def test_other_errors_end_a_grid(grid):

@@ -1,6 +1,7 @@
 """Signals that end a training after its current step."""
 
 import signal
+from concurrent import futures
 
 import pytest
 
@@ -24,6 +25,17 @@ def test_a_signal_is_a_request_and_its_handler_is_restored_once(number):
         assert stop.requested == number
         signal.raise_signal(number)  # Restores the default.
     assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_training_in_another_thread_handles_no_signals(number):
+    before = signal.getsignal(number)
+
+    def train():
+        with interruption.Interruption() as stop:
+            return stop.requested, signal.getsignal(number)
+
+    with futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(train).result() == (0, before)
 
 
 def test_a_stopped_program_has_the_exit_status_of_its_signal():

@@ -1,4 +1,5 @@
 import pytest
+from absl import flags
 
 import run_classifier
 import run_ner
@@ -37,6 +38,34 @@ def test_defaults_are_those_of_the_release():
     values = _defined()
     found = {name: values[name].default for name in _RELEASED_DEFAULTS}
     assert found == _RELEASED_DEFAULTS
+
+
+# Source: optimization.py of the release, and tf.estimator.RunConfig.
+_RELEASED_CONSTANTS = {
+    "optimizer": "adamw",
+    "lr_schedule": "release",
+    "adam_bias_correction": False,
+    "weight_decay": 0.01,
+    "adam_beta_1": 0.9,
+    "adam_beta_2": 0.999,
+    "adam_epsilon": 1e-6,
+    "max_grad_norm": 1.0,
+    "num_accumulation_steps": 1,
+    "precision": "float32",
+    "packing": False,
+    "keep_checkpoint_max": 5,
+    "log_every_steps": 100,
+}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [run_pretraining, run_classifier, run_squad, run_ner, run_swag],
+)
+def test_constants_of_the_release_are_the_defaults_of_their_flags(script):
+    values = programs.defined(script.Options)
+    found = {name: values[name].default for name in _RELEASED_CONSTANTS}
+    assert found == _RELEASED_CONSTANTS
 
 
 @pytest.mark.parametrize(
@@ -162,16 +191,34 @@ def test_flags_that_need_others_are_refused_without_them(
 
 
 @pytest.mark.parametrize(
-    ("flags", "rate", "epochs"),
+    "flag",
+    [
+        *("learning_rate=-1e-5", "weight_decay=-0.01", "max_grad_norm=-1"),
+        *("adam_beta_1=-0.1", "adam_beta_2=1.1", "adam_epsilon=-1e-6"),
+        *("num_train_epochs=-3", "warmup_proportion=-0.1"),
+        *("warmup_proportion=1.1", "random_seed=-1", "keep_checkpoint_max=-1"),
+        *("save_checkpoints_steps=0", "log_every_steps=0", "num_trials=0"),
+        *("train_batch_size=0", "num_accumulation_steps=0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_by_their_flag(flag):
+    name, _, value = flag.partition("=")
+    named = {"output_dir": "out", "do_train": True}
+    with pytest.raises(flags.IllegalFlagValueError, match=f"--{name}={value}"):
+        programs.parse(run_ner.Options, **named, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate", "epochs"),
     [
         ({}, 5e-5, 3.0),
         ({"features": "last"}, 1e-3, 20.0),
         ({"features": "last", "learning_rate": 5e-5}, 5e-5, 20.0),
     ],
 )
-def test_features_change_the_defaults_of_rate_and_epochs(flags, rate, epochs):
+def test_features_change_the_defaults_of_rate_and_epochs(changes, rate, epochs):
     named = {"output_dir": "out", "do_train": True, "init_checkpoint": "x"}
-    options = programs.parse(run_ner.Options, **named, **flags)
+    options = programs.parse(run_ner.Options, **named, **changes)
     assert (options.learning_rate, options.num_train_epochs) == (rate, epochs)
 
 

@@ -270,6 +270,32 @@ def test_reports_of_a_file(tmp_path):
     assert reporting.read_metrics(str(path)) == [{"step": 1, "x": 2}]
 
 
+def test_curves_are_of_each_metric_in_training_and_held_out(monkeypatch):
+    figures = {}
+    monkeypatch.setattr(reporting.writing, "write_png", figures.__setitem__)
+    records = [
+        {"step": 2, "loss": 3.0, "examples_per_second": 9.0},
+        {"step": 4, "loss": None, "learning_rate": 0.1},
+        {"step": 4, "eval_loss": 2.5, "eval_masked_lm_accuracy": 0.5},
+        {"step": 6, "loss": 1.0, "gradient_norm": 1.0, "skipped_steps": 1},
+        {"step": 6, "eval_loss": 2.0, "input_wait": 0.5},
+    ]
+    reporting.draw_curves(records, "loss.png")
+    axes = figures["loss.png"].axes
+    curves = {
+        axis.get_ylabel(): {
+            line.get_label(): line.get_xydata().tolist() for line in axis.lines
+        }
+        for axis in axes
+    }
+    assert curves == {
+        "loss": {"training": [[2, 3], [6, 1]], "held out": [[4, 2.5], [6, 2]]},
+        "learning rate": {"training": [[4, 0.1]]},
+        "masked lm accuracy": {"held out": [[4, 0.5]]},
+    }
+    assert [axis.get_xlabel() for axis in axes] == ["", "", "step"]
+
+
 def test_later_steps_are_removed(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 3}\n{"step": 4}\n')

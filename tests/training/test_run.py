@@ -347,8 +347,9 @@ def test_a_seed_is_that_of_the_weights_and_of_the_steps(tmp_path, monkeypatch):
 
 
 def test_other_weights_are_loaded_for_the_model_of_the_run(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, caplog
 ):
+    caplog.set_level("INFO")
     _run(tmp_path / "start")
     start = folder_lib.ModelFolder.open(str(tmp_path / "start"))
     start = dataclasses.replace(
@@ -369,6 +370,7 @@ def test_other_weights_are_loaded_for_the_model_of_the_run(
         "target": description_lib.Description(),
     }
     assert loaded == [(str(tmp_path / "start/model.ckpt-4"), named)]
+    assert caplog.text.count("is not read when a run resumes") == 1
 
 
 @pytest.mark.parametrize("is_changed", [False, True])

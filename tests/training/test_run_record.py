@@ -44,11 +44,19 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
         run_record.write_start(options)
         sys.exit(143)
 
+    def interrupt(options):
+        run_record.write_start(options)
+        raise KeyboardInterrupt
+
     with pytest.raises(ValueError, match="no such flag"):
         run_record.recorded(refuse)(options)
     assert not (tmp_path / "out").exists()
     run_record.recorded(run)(options)
-    for action, error in ((fail, ValueError), (stop, SystemExit)):
+    for action, error in (
+        (fail, ValueError),
+        (stop, SystemExit),
+        (interrupt, KeyboardInterrupt),
+    ):
         with pytest.raises(error):
             run_record.recorded(action)(options)
     lines = _lines(tmp_path / "out")
@@ -60,6 +68,7 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
     assert [line["outcome"] for line in lines[1::2]] == [
         "finished",
         "ValueError: no data",
+        "interrupted",
         "interrupted",
     ]
 
@@ -108,6 +117,19 @@ def test_a_damaged_record_or_an_unknown_version_stops_no_run(
     # The damaged line stays a line of its own, and is skipped.
     records = json_text.read_log(str(tmp_path / "run.jsonl"))
     assert [sorted(record)[0] for record in records] == ["command", "ended"]
+
+
+def test_a_full_disk_does_not_hide_the_error_of_a_run(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError("disk full")
+
+    def fail(options):
+        run_record.write_start(options)
+        monkeypatch.setattr(run_record.writing, "append_json", fill)
+        raise ValueError("no data")
+
+    with pytest.raises(ValueError, match="no data"):
+        run_record.recorded(fail)(_Options(output_dir=str(tmp_path)))
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no data")])

@@ -416,6 +416,17 @@ def test_the_loss_scale_grows_after_2000_finite_steps():
     assert scale.state() == {"loss_scale": 64.0, "finite_steps": 0}
 
 
+@pytest.mark.parametrize("active", [False, True])
+def test_a_loss_scale_is_restored_if_both_runs_scale(active):
+    scale = steps.LossScale(active=active)
+    before = float(scale.scale)
+    scale.restore({})
+    assert float(scale.scale) == before
+    scale.restore({"loss_scale": 64.0, "finite_steps": 3})
+    assert float(scale.scale) == (64.0 if active else 1.0)
+    assert int(scale.finite_steps) == (3 if active else 0)
+
+
 def test_the_loss_scale_never_shrinks_gradients():
     scale = steps.LossScale(active=True)
     scale.restore({"loss_scale": 1.5, "finite_steps": 3})
@@ -502,7 +513,8 @@ def test_a_step_begins_when_the_wait_for_its_batch_is_over():
     assert result.input_seconds > 0.1
 
 
-def test_a_run_with_the_steps_of_another_is_as_if_alone():
+def test_a_run_with_the_steps_of_another_is_as_if_alone(caplog):
+    caplog.set_level("INFO")
     dataset = tf.data.Dataset.from_tensors({"x": tf.ones([1])}).repeat()
 
     def start():
@@ -527,6 +539,9 @@ def test_a_run_with_the_steps_of_another_is_as_if_alone():
     trainer.optimizer.variables["w"].assign(2.0)
     assert run(trainer, 1e-2, 1 << 40) == expected != first
     assert trainer.objective.num_traces == 1
+    # The log names the compilation of each of the two trainers once.
+    assert caplog.text.count("Compiling the first step") == 2
+    assert caplog.text.count("The first step took") == 2
 
 
 def _values(trainer):

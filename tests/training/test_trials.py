@@ -53,8 +53,9 @@ def test_batch_sizes_are_in_the_names_of_trials():
 @pytest.mark.parametrize("prefix", ["", "eval_"])
 @pytest.mark.parametrize("is_chief", [False, True])
 def test_the_first_of_the_best_trials_is_summarized(
-    tmp_path, monkeypatch, prefix, is_chief
+    tmp_path, monkeypatch, caplog, prefix, is_chief
 ):
+    caplog.set_level("INFO")
     monkeypatch.setattr(trials.workers, "is_chief", lambda: is_chief)
     task = types.SimpleNamespace(
         metric="f1", options=types.SimpleNamespace(output_dir=str(tmp_path))
@@ -64,6 +65,7 @@ def test_the_first_of_the_best_trials_is_summarized(
     # The names of SQuAD's scores have no prefix.
     results = {name: {f"{prefix}f1": x} for name, x in scores.items()}
     assert trials.summarize(task, planned, results) == "c-seed1"
+    assert "0.5000  c-seed1  best" in caplog.text
     path = tmp_path / "trials.json"
     assert path.exists() == is_chief
     if is_chief:
