@@ -201,6 +201,15 @@ _NEW_FLAGS = {
 }
 
 
+def test_pairs_that_are_masked_in_training_are_made_once_by_default(text):
+    named = {"input_file": text, "output_file": "x", "vocab_file": _VOCAB}
+    for masks, factor in ((False, 10), (True, 1)):
+        options = _options(**named, dynamic_masking=masks)
+        assert options.dupe_factor == factor
+        options = _options(**named, dynamic_masking=masks, dupe_factor=3)
+        assert options.dupe_factor == 3
+
+
 def test_flags_and_defaults_are_the_release_s():
     defined = programs.defined(create_pretraining_data.Options)
     defaults = {name: defined[name].default for name in defined}

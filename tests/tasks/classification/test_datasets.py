@@ -119,6 +119,30 @@ def test_optional_files_alone_may_be_missing(tmp_path):
         datasets.find_files(info, task.EVAL, str(tmp_path))
 
 
+def test_the_file_of_the_release_is_never_left_out(tmp_path, caplog):
+    info = glue.find_dataset("MNLI")
+    _write_mnli(tmp_path, "dev_matched.tsv")
+    (file,) = datasets.find_files(info, task.EVAL, str(tmp_path))
+    assert file.split.suffix == ""
+    assert caplog.messages == [
+        f"No dev_mismatched.tsv of MNLI in {tmp_path}, which is left out"
+    ]
+    # Also that which has answers for the server.
+    with pytest.raises(
+        FileNotFoundError, match=r"No test_matched\.tsv of MNLI"
+    ):
+        datasets.find_files(info, task.PREDICT, str(tmp_path))
+
+
+def test_the_folder_beside_a_remote_one_is_that_of_its_parent(tmp_path):
+    (tmp_path / "MNLI").mkdir()
+    _write(tmp_path, "", "AX.tsv")
+    for end in ("", "/", "//"):
+        folder = f"file://{tmp_path}/MNLI{end}"  # Through TensorFlow.
+        path = datasets.find_file(folder, "MNLI", ["../AX.tsv"])
+        assert path == f"file://{tmp_path}/AX.tsv"
+
+
 def test_origin_changes_with_data(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")

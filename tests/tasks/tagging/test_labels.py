@@ -20,6 +20,8 @@ def test_labels_have_both_letters_of_every_type():
     model = labels.of_tags([("O", "B-Z"), ("B-A", "I-A")])
     assert model.names == ("O", "B-A", "I-A", "B-Z", "I-Z")
     assert model.types == {"A", "Z"}
+    many = labels.of_tags([[f"B-{kind}" for kind in "GCEADFB"]])
+    assert "".join(name[2:] for name in many.names) == "AABBCCDDEEFFGG"
     untyped = labels.of_tags([("O", "B"), ("O",)])
     assert untyped.names == ("O", "B", "I")
     assert untyped.types == {""}
