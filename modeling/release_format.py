@@ -109,9 +109,7 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
         raise ValueError(f"Checkpoint {prefix!r} would have no variables.")
     is_remote = paths.is_remote(prefix)
     partial = prefix if is_remote else writing.partial_path(prefix)
-    folder = os.path.dirname(prefix)
-    if folder:
-        tf.io.gfile.makedirs(folder)
+    tf.io.gfile.makedirs(os.path.dirname(prefix))
     try:
         tf.raw_ops.SaveV2(
             prefix=partial,
