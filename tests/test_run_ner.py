@@ -118,6 +118,18 @@ def test_the_loss_is_a_mean_over_words():
     assert answers.loss == 2.0
 
 
+def test_scores_while_training_are_of_all_types_together():
+    tags = [("B-PER", "O", "B-LOC")]
+    data = types.SimpleNamespace(
+        data_set=types.SimpleNamespace(content=types.SimpleNamespace(tags=tags))
+    )
+    answers = types.SimpleNamespace(tags=tags, loss=0.5)
+    assert run_ner.Tagging.metrics(None, data, answers) == {
+        **dict.fromkeys(("accuracy", "f1", "precision", "recall"), 1.0),
+        "loss": 0.5,
+    }
+
+
 @pytest.mark.integration
 def test_the_training_file_decides_the_scheme_of_all_files(folder):
     # The letters of the dev file alone would be types.

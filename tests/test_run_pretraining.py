@@ -435,6 +435,9 @@ def test_a_record_file_that_is_named_twice_is_read_once(tmp_path, caplog):
     assert "50 records in 1 file(s)" in caplog.text
     assert "records is named twice and read once" in caplog.text
     assert "Baselines: masked-LM loss" in caplog.text
+    # The start of the log names the devices and the size of the model.
+    assert "OneDevice, 1 replica(s) on CPU" in caplog.text
+    assert re.search(r"\d,\d{3} parameters", caplog.text)
 
 
 @pytest.mark.integration

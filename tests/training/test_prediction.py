@@ -297,6 +297,16 @@ def test_layers_are_those_of_each_sequence_alone(encoder, hidden):
             )
 
 
+@pytest.mark.usefixtures("_bfloat16")
+def test_layers_are_float32_in_every_precision():
+    model = bert.BertModel(_CONFIG)
+    strategy = tf.distribute.get_strategy()
+    layers = prediction.HiddenLayers(strategy, model, (-1,), batch_size=1)
+    values = layers.compute([[2, 5, 3]], [[0, 0, 0]], 8)
+    assert model(tf.constant([[2]]))["sequence_output"].dtype == tf.bfloat16
+    assert values.dtype == np.float32
+
+
 def test_padding_and_missing_rows_change_nothing(hidden):
     values = hidden.compute(_ROWS, _SEGMENTS, 24)
     whole = hidden.compute(_ROWS, _SEGMENTS, 24, pad_to_max_length=True)

@@ -63,6 +63,7 @@ def test_holds_what_it_wrote(tmp_path):
         f"{paths[1]}-00002": 1,
     }
     assert store.holds(2, "text")
+    assert (store.num_records(2), store.num_records(1)) == (3, 0)
     assert not store.holds(2, "other text")
     assert not store.holds(1, "text")
     metadata = sidecars.read_metadata(f"{paths[0]}-00002")

@@ -454,6 +454,18 @@ def test_the_speed_is_that_of_steps_alone(tmp_path, monkeypatch):
     ]
 
 
+def test_the_speed_counts_the_examples_of_a_batch(tmp_path, monkeypatch):
+    sizes, reporter = [], reporting.Reporter
+
+    def make(*values, **named):
+        sizes.append(named["batch_size"])
+        return reporter(*values, **named)
+
+    monkeypatch.setattr(reporting, "Reporter", make)
+    _run(tmp_path, {"train_batch_size": 6}, end=1)
+    assert sizes == [6]
+
+
 def test_the_steps_of_a_profile_are_counted_from_one(tmp_path, monkeypatch):
     profiled = []
 
