@@ -211,6 +211,7 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
     assert len(warnings) == 1
     assert "valid.txt: 3 of 4 entities are of types" in warnings[0]
     assert "('X', 'Y'). They count as missed." in warnings[0]
+    assert warnings[0].endswith(" Its types are 'LOC', 'ORG', 'PER'.")
     results = programs.results(folder / "out" / "eval_results.txt")
     assert results["eval_recall"] == pytest.approx(1 / 4)
     assert results["eval_recall_X"] == results["eval_recall_Y"] == 0

@@ -245,6 +245,15 @@ def test_records_to_train_on_are_of_a_version_and_an_alignment(
     assert asked == [(str(path), flags | change) for change in changes]
 
 
+def test_cut_questions_are_counted_by_their_use(tmp_path, caplog):
+    answering, _ = _answering(tmp_path, max_query_length=2)
+    assert "eval questions: 9 of 9 examples" in caplog.text
+    assert "train questions" not in caplog.text
+    (data_set,) = answering.data_sets("train")
+    count = len([*data_set.examples()])
+    assert f"train questions: {count} of {count} examples" in caplog.text
+
+
 def test_steps_are_counted_in_questions_however_many_windows_they_have(
     tmp_path,
 ):
