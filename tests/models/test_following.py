@@ -171,6 +171,8 @@ def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
     assert _complete(model, {"do_lower_case"}).strip_accents is False
     cased = _complete(model, {"do_lower_case"}, do_lower_case=False)
     assert (cased.do_lower_case, cased.strip_accents) == (False, None)
+    # Other entries do not depend on the casing.
+    assert (cased.max_seq_length, cased.context) == (128, "sentence")
 
 
 def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
