@@ -90,7 +90,7 @@ class Table:
 def make(name: str, plan: recipes.Plan) -> Table:
     """Makes a table by its name, a key of `ALL`."""
     table = ALL[name](plan)
-    cells = table.cells
+    cells, notes = table.cells, [*table.notes]
     if not plan.scale.is_full:
         # Seeds of small models differ by more than what is compared.
         cells = [
@@ -102,7 +102,16 @@ def make(name: str, plan: recipes.Plan) -> Table:
             )
             for cell in cells
         ]
-    return dataclasses.replace(table, cells=cells, commands=plan.commands)
+        sizes = [
+            f"{size.upper()} is {n}" for size, n in plan.scale.sizes.items()
+        ]
+        notes.append(
+            f"{', '.join(sizes)}; the paper's numbers are of its own models "
+            "and data."
+        )
+    return dataclasses.replace(
+        table, cells=cells, notes=notes, commands=plan.commands
+    )
 
 
 def _rows(

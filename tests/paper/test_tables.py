@@ -137,6 +137,8 @@ def test_hyperparameters_are_those_that_the_paper_states():
 def test_small_models_are_ranked_beside_those_of_the_paper():
     table = _make("table-5", "small")
     assert _cell(table, "MLM + NSP", "SQuAD").paper == 88.5
+    assert table.notes[-1].startswith("BASE is L-4 H-128, LARGE is L-4 H-256;")
+    assert "BASE is" not in " ".join(_make("table-5").notes)
     # Other sizes and other steps than the paper's have no numbers.
     for name in ("table-6", "figure-5"):
         assert {cell.paper for cell in _make(name, "small").cells} == {None}
