@@ -262,17 +262,17 @@ def draw(title: str, measured: _Measured, path: str) -> None:
     for number, (name, line) in enumerate(
         itertools.groupby(measured, lambda pair: pair[0].row.split()[0])
     ):
-        points = [
-            (
-                int(cell.row.split()[1]) / 1000,
-                summary.compared(cell) if summary else math.nan,
-                cell.paper or math.nan,
-            )
-            for cell, summary in line
-        ]
-        steps, ours, paper = zip(*points, strict=True)
-        axes.plot(steps, ours, "o-", color=f"C{number}", label=name)
-        axes.plot(steps, paper, "--", color=f"C{number}")
+        ours: list[tuple[float, float]] = []
+        paper: list[tuple[float, float]] = []
+        for cell, summary in line:
+            step = int(cell.row.split()[1]) / 1000
+            if summary:
+                ours.append((step, summary.compared(cell)))
+            if cell.paper:
+                paper.append((step, cell.paper))
+        color = f"C{number}"
+        axes.plot(*_columns(ours), "o-", color=color, label=name)
+        axes.plot(*_columns(paper), "--", color=color)
     axes.set_title(title)
     label = "thousand steps of pre-training"
     if any(cell.paper for cell, _ in measured):
@@ -281,3 +281,8 @@ def draw(title: str, measured: _Measured, path: str) -> None:
     axes.set_ylabel("score on the development set")
     axes.legend()
     writing.write_png(path, drawing)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> Sequence[Sequence]:
+    """Returns the x and the y of points."""
+    return list(zip(*points, strict=True)) or ([], [])
