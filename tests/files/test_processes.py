@@ -168,40 +168,10 @@ def test_work_that_has_not_begun_is_dropped_with_the_consumer():
     assert done in ([0], [0, 1])
 
 
-_WAITING = """
-import pathlib, signal, sys, time
-from files import processes
-# A background job of a shell inherits that interrupts are ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-def wait(name):
-    pathlib.Path(name).touch()
-    time.sleep(60)
-if __name__ == "__main__":
-    list(processes.map_in_order(wait, sys.argv[1:], 2))
-"""
-
-
-def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
-    script = tmp_path / "work.py"
-    script.write_text(_WAITING)
-    started = [tmp_path / "first", tmp_path / "second"]
-    parent = subprocess.Popen(
-        [sys.executable, str(script), *map(str, started)],
-        env=os.environ | {"PYTHONPATH": os.getcwd()},
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    while not all(path.exists() for path in started):
-        assert parent.poll() is None
-        time.sleep(0.05)
-    os.killpg(parent.pid, signal.SIGINT)
-    _, errors = parent.communicate(timeout=30)
-    assert errors.count(b"Traceback") == 1  # That of the parent.
-
-
 _UNTIL_A_FILE = """
 import pathlib, signal, sys, time
 from files import processes
+# A background job of a shell inherits that interrupts are ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def wait(name):
     pathlib.Path(name).touch()
@@ -212,19 +182,35 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_leave_a_terminal_s_interrupt_to_their_parent(tmp_path):
-    script = tmp_path / "work.py"
+def _started_parent(folder, **options):
+    """Starts a process whose two workers wait for a file each."""
+    script = folder / "work.py"
     script.write_text(_UNTIL_A_FILE)
-    started = [tmp_path / "first", tmp_path / "second"]
+    started = [folder / "first", folder / "second"]
     parent = subprocess.Popen(
         [sys.executable, str(script), *map(str, started)],
         env=os.environ | {"PYTHONPATH": os.getcwd()},
+        **options,
     )
     while not all(path.exists() for path in started):
         assert parent.poll() is None
         time.sleep(0.05)
+    return parent
+
+
+def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
+    parent = _started_parent(
+        tmp_path, stderr=subprocess.PIPE, start_new_session=True
+    )
+    os.killpg(parent.pid, signal.SIGINT)
+    _, errors = parent.communicate(timeout=30)
+    assert errors.count(b"Traceback") == 1  # That of the parent.
+
+
+def test_workers_leave_a_terminal_s_interrupt_to_their_parent(tmp_path):
+    parent = _started_parent(tmp_path)
     for pid in _children(parent):
         os.kill(pid, signal.SIGINT)
-    for path in started:
-        path.with_name(f"{path.name}.end").touch()
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.end").touch()
     assert parent.wait(timeout=30) == 0
