@@ -19,19 +19,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from absl import logging
 
-from commands import flags, program
-from corpus import (
+from bert.commands import flags, program
+from bert.corpus import (
     beam_shards,
     format_checks,
     formats,
     preparation,
     pretraining_shards,
 )
-from files import locks, paths, processes, progress, writing
-from models import following
-from tasks.masked_lm import instance_options
-from training import options as training_options
-from training import pretraining_records, sidecars
+from bert.files import locks, paths, processes, progress, writing
+from bert.models import following
+from bert.records import pretraining_records, sidecars
+from bert.tasks.pretraining import instance_options
+from bert.training import options as training_options
 from vocab import casing, tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}

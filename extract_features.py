@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from commands import flags, program
-from files import lines, paths, progress, writing
+from bert.commands import flags, program
+from bert.files import lines, paths, progress, writing
+from bert.models import command_models
+from bert.tasks import text_vectors
+from bert.tasks.classification import sentence_pairs
+from bert.training import options as training_options
+from bert.training import workers
 from modeling import config as config_lib
-from models import command_models
-from tasks import text_vectors
-from tasks.classification import sentence_pairs
-from training import options as training_options
-from training import workers
 from vocab import tokenization
 
 if TYPE_CHECKING:
-    from training import prediction
+    from bert.training import prediction
 
 _VECTORS = flags.Heading("Vectors")
 # Lines are sorted by length in windows of at most this many batches, and this
@@ -182,8 +182,8 @@ def _vectors(
 def _load_model(
     options: Options, config: config_lib.BertConfig, checkpoint: str
 ) -> "prediction.HiddenLayers":
+    from bert.training import devices, prediction, warm_start
     from modeling import bert
-    from training import devices, prediction, warm_start
 
     strategy = devices.prepare(options)
     with strategy.scope():

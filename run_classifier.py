@@ -22,14 +22,13 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from commands import flags
-from files import writing
-from modeling import config as config_lib
-from modeling import huggingface_config
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import task
-from tasks.classification import (
+from bert.commands import flags
+from bert.files import writing
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import records
+from bert.tasks import task
+from bert.tasks.classification import (
     custom,
     dataset_choice,
     datasets,
@@ -41,13 +40,15 @@ from tasks.classification import (
     report,
     sentence_pairs,
 )
-from tasks.classification import options as options_lib
-from training import fine_tuning, records
-from training import options as training_options
+from bert.tasks.classification import options as options_lib
+from bert.training import fine_tuning
+from bert.training import options as training_options
+from modeling import config as config_lib
+from modeling import huggingface_config
 from vocab import tokenization
 
 if TYPE_CHECKING:
-    from training import objectives
+    from bert.training import objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,8 +167,8 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     def make_objective(
         self, config: config_lib.BertConfig
     ) -> "objectives.Classification":
+        from bert.training import objectives
         from modeling import heads
-        from training import objectives
 
         model = heads.BertForSequenceClassification(
             config,

@@ -22,20 +22,21 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from files import messages, paths, writing
+from bert.files import messages, paths, writing
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import records
+from bert.tasks import task
+from bert.tasks.tagging import conll, entities, labels, ner, tag_schemes
+from bert.training import fine_tuning
+from bert.training import options as training_options
 from modeling import config as config_lib
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import task
-from tasks.tagging import conll, entities, labels, ner, tag_schemes
-from training import fine_tuning, records
-from training import options as training_options
 from vocab import tokenization
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from training import objectives
+    from bert.training import objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -147,8 +148,8 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
     def make_objective(
         self, config: config_lib.BertConfig
     ) -> "objectives.Tagging":
+        from bert.training import objectives
         from modeling import heads
-        from training import objectives
 
         model = heads.BertForTokenClassification(
             config,

@@ -19,12 +19,12 @@ import os
 
 from absl import logging
 
-from commands import flags, program
-from files import paths, writing
+from bert.commands import flags, program
+from bert.files import paths, writing
+from bert.models import command_models, following
+from bert.training import options as training_options
+from bert.training import run_record
 from modeling import config as config_lib
-from models import command_models, following
-from training import options as training_options
-from training import run_record
 
 Options = training_options.PretrainingOptions
 
@@ -46,8 +46,8 @@ def run(options: Options) -> None:
     models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
     # Imported after the checks, because TensorFlow takes seconds.
-    from training import pretraining
-    from training import run as run_lib
+    from bert.training import pretraining
+    from bert.training import run as run_lib
 
     experiment = pretraining.PretrainingExperiment(
         options, config, models.start

@@ -25,26 +25,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 from absl import logging
 
-from commands import flags
-from files import paths, progress, run_files
-from modeling import config as config_lib
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import task
-from tasks.classification import sentence_pairs
-from tasks.squad import options as squad_options
-from tasks.squad import (
+from bert.commands import flags
+from bert.files import paths, progress, run_files
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import records
+from bert.tasks import task
+from bert.tasks.classification import sentence_pairs
+from bert.tasks.squad import options as squad_options
+from bert.tasks.squad import (
     squad_answers,
     squad_examples,
     squad_features,
     squad_results,
 )
-from training import fine_tuning, records
-from training import options as training_options
+from bert.training import fine_tuning
+from bert.training import options as training_options
+from modeling import config as config_lib
 from vocab import tokenization
 
 if TYPE_CHECKING:
-    from training import objectives
+    from bert.training import objectives
 
 _Ranked = Sequence[squad_answers.RankedAnswers]
 
@@ -176,8 +177,8 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     def make_objective(
         self, config: config_lib.BertConfig
     ) -> "objectives.SpanExtraction":
+        from bert.training import objectives
         from modeling import heads
-        from training import objectives
 
         model = heads.BertForQuestionAnswering(
             config,

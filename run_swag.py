@@ -18,19 +18,20 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING
 
-from commands import flags
-from files import paths, writing
+from bert.commands import flags
+from bert.files import paths, writing
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import records
+from bert.tasks import swag, task
+from bert.tasks.classification import labeled_task, predictions, sentence_pairs
+from bert.training import fine_tuning
+from bert.training import options as training_options
 from modeling import config as config_lib
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import swag, task
-from tasks.classification import labeled_task, predictions, sentence_pairs
-from training import fine_tuning, records
-from training import options as training_options
 from vocab import tokenization
 
 if TYPE_CHECKING:
-    from training import objectives
+    from bert.training import objectives
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,8 +120,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
     def make_objective(
         self, config: config_lib.BertConfig
     ) -> "objectives.Classification":
+        from bert.training import objectives
         from modeling import heads
-        from training import objectives
 
         model = heads.BertForMultipleChoice(config)
         return objectives.Classification(model, self.label_set.problem_type)

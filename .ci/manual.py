@@ -19,7 +19,7 @@ import sys
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(_ROOT))
 
-from commands import flags as flags_lib  # noqa: E402
+from bert.commands import flags as flags_lib  # noqa: E402
 from tests.support import documented_commands as documented  # noqa: E402
 
 _BUILD = _ROOT / "build"
@@ -28,10 +28,10 @@ _PAGES = ("*.md", "*.png", "*.ipynb", "LICENSE", "CITATION.cff", "*.flags")
 API = {
     "modeling": ("config", "bert", "heads", "layers", "losses", "checkpoints"),
     "vocab": ("tokenization", "word_memory"),
-    "models": ("folder", "description"),
-    "serving": ("exporting", "models", "graph_tokenizer"),
-    "training": ("optimization", "objectives", "steps", "run"),
-    "tasks": ("task",),
+    "bert.models": ("folder", "description"),
+    "bert.serving": ("exporting", "models", "graph_tokenizer"),
+    "bert.training": ("optimization", "objectives", "steps", "run"),
+    "bert.tasks": ("task",),
 }
 _ROW = re.compile(r"^\| ([^|]+) \| (\[.+\)) \|$", re.MULTILINE)
 # A badge of the repository's own address on GitHub.

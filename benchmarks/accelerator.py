@@ -23,8 +23,8 @@ import numpy as np
 from absl import logging
 
 from benchmarks import contenders
-from commands import flags, program
-from files import writing
+from bert.commands import flags, program
+from bert.files import writing
 
 _GROUP = flags.Heading("Report")
 _CONFIGS = contenders.ROOT / "modeling/configs"
@@ -185,7 +185,7 @@ def _differing_weights(
 
 
 def _write_records(path: str) -> None:
-    from training import records
+    from bert.records import records
 
     job = contenders.Job(
         kind="pretraining",
@@ -330,7 +330,7 @@ def _child(work: dict[str, Any]) -> dict[str, Any]:
 def _work(work: dict[str, Any]) -> dict[str, Any]:
     import tensorflow as tf
 
-    from training import devices
+    from bert.training import devices
 
     if work["work"] == "describe":
         strategy = devices.prepare(devices.DeviceOptions(precision="auto"))

@@ -73,9 +73,9 @@ def compile_pass(work: Pass) -> int:
     import keras
     import tensorflow as tf
 
+    from bert.training import checkpointing, objectives, optimization, steps
     from modeling import compilation, heads
     from modeling import config as config_lib
-    from training import checkpointing, objectives, optimization, steps
 
     keras.config.set_dtype_policy(work.precision)
     config = config_lib.BertConfig(

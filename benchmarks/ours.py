@@ -9,21 +9,20 @@ import keras
 import numpy as np
 
 from benchmarks import contenders
-from files import lines
-from modeling import config as config_lib
-from modeling import heads
-from tasks import task
-from training import (
+from bert.files import lines
+from bert.records import record_files, records
+from bert.tasks import task
+from bert.training import (
     checkpointing,
     devices,
     input_pipeline,
     objectives,
     optimization,
     prediction,
-    record_files,
-    records,
     steps,
 )
+from modeling import config as config_lib
+from modeling import heads
 
 
 def this_project(job: contenders.Job, *, jit_compile: str = devices.AUTO):

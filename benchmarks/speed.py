@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from absl import logging
 
 from benchmarks import contenders
-from commands import flags, program
-from files import lines, messages
+from bert.commands import flags, program
+from bert.files import lines, messages
 from vocab import tokenization
 
 # Column -> contender.

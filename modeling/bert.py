@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from files import json_text
+from bert.files import json_text
 from modeling import config as config_lib
 from modeling import dropout, layers, name_tables, packing
 from modeling.tensor_types import Policy, Shape, Tensor

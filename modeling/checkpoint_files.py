@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from google.protobuf import text_encoding
 
-from files import lines, messages, paths
+from bert.files import lines, messages, paths
 from modeling import huggingface
 
 RUN_NAME = "model.ckpt"  # Source: the names of the checkpoints of a training.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from files import messages, paths
+from bert.files import messages, paths
 from modeling import (
     checkpoint_files,
     foreign_files,

@@ -6,7 +6,7 @@ import logging
 import os
 from typing import Self
 
-from files import json_text, messages, paths
+from bert.files import json_text, messages, paths
 from modeling import huggingface_config, name_tables
 
 # The file in the folder of a checkpoint.

@@ -4,7 +4,7 @@ import os
 import re
 import zipfile
 
-from files import lines, paths
+from bert.files import lines, paths
 
 # A download leaves one of these in place of a file.
 _STAND_INS = {

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from files import messages
+from bert.files import messages
 from modeling import ablations, bert, dropout, layers, losses, name_tables
 from modeling import config as config_lib
 from modeling.tensor_types import Policy, Shape, Tensor

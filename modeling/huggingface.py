@@ -18,7 +18,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from files import json_text, messages
+from bert.files import json_text, messages
 from modeling import foreign_files, huggingface_config, name_tables
 from modeling.name_tables import Spec
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from files import json_text, messages
+from bert.files import json_text, messages
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"

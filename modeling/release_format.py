@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from files import messages, paths, writing
+from bert.files import messages, paths, writing
 from modeling import model_garden
 from modeling.name_tables import Spec
 

@@ -24,8 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from commands import flags, program
-from files import json_text, paths
+from bert.commands import flags, program
+from bert.files import json_text, paths
 from paper import running
 
 _GROUP = flags.Group

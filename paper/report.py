@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from files import json_text, run_files, writing
+from bert.files import json_text, run_files, writing
 from paper import running, tables
 
 _NOTHING = "–"

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from commands import flags, program
+from bert.commands import flags, program
 from paper import recipes, report, running, scales, tables
 
 _GROUP = flags.Group

@@ -8,9 +8,9 @@ import hypothesis
 import pytest
 from absl import logging
 
-from commands import program
-from files import writing
-from training import reporting
+from bert.commands import program
+from bert.files import writing
+from bert.training import reporting
 
 # As each program does.
 program.prepare_imports()

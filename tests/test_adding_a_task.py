@@ -2,17 +2,16 @@
 
 import importlib.util
 import json
-import pathlib
 import re
 
 import numpy as np
 import pytest
 
+from bert.training import fine_tuning
 from modeling import heads
-from tests.support import programs, toy_sentences
-from training import fine_tuning
+from tests.support import locations, programs, toy_sentences
 
-_PAGE = pathlib.Path(__file__).parents[1] / "docs" / "adding_a_task.md"
+_PAGE = locations.ROOT / "docs" / "adding_a_task.md"
 # A word of a text says its rating.
 _WORDS = ("awful", "bad", "fine", "good", "great")
 

@@ -1,6 +1,5 @@
 """The Python and the commands of docs/checkpoints.md work as written."""
 
-import pathlib
 import re
 import shlex
 import shutil
@@ -8,10 +7,10 @@ import shutil
 import numpy as np
 
 from modeling import bert
-from tests.support import programs
+from tests.support import locations, programs
 from tools import convert_checkpoint
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
 _FOLDER = "data/uncased_L-12_H-768_A-12"
 

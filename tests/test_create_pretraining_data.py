@@ -11,11 +11,11 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from tests.support import programs
-from training import record_files, records, sidecars
+from bert.records import record_files, records, sidecars
+from tests.support import locations, programs
 from vocab import tokenization
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
 _CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
 _VOCAB = str(_GOLDEN / "inputs/vocab.txt")

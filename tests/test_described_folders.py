@@ -9,8 +9,9 @@ import pytest
 import run_ner
 import run_squad
 import run_swag
-from models import folder as folder_lib
-from models import following
+from bert.models import folder as folder_lib
+from bert.models import following
+from bert.records import sidecars
 from tests.support import (
     programs,
     toy_pretraining,
@@ -19,7 +20,6 @@ from tests.support import (
     toy_swag,
     toy_tagging,
 )
-from training import sidecars
 from vocab import tokenization
 
 

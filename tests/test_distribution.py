@@ -1,7 +1,6 @@
 """Runs on several devices and in several processes, as users start them."""
 
 import json
-import pathlib
 import signal
 import socket
 import time
@@ -10,9 +9,10 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
+from tests.support import locations
 from tests.support import toy_pretraining as toy
 
-_SCRIPT = pathlib.Path(__file__).parents[1] / "run_pretraining.py"
+_SCRIPT = locations.ROOT / "run_pretraining.py"
 _STEPS = 20
 # Float32 sums of other orders, through twenty steps of Adam or LAMB.
 _TOLERANCE = 2e-5

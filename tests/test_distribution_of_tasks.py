@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -12,9 +11,15 @@ import pytest
 
 from modeling import checkpoints
 from tests import test_distribution
-from tests.support import toy_sentences, toy_squad, toy_swag, toy_tagging
+from tests.support import (
+    locations,
+    toy_sentences,
+    toy_squad,
+    toy_swag,
+    toy_tagging,
+)
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 # Float32 sums of other orders, through the steps of Adam.
 _TOLERANCE = 2e-5
 # Of runs that take seconds, on a machine that others use as well.

@@ -50,7 +50,7 @@ _NOT_RUN = {
         "needs the network"
     ),
     "create_pretraining_data.py --runner=DaskRunner": "needs a cluster; "
-    "tests/corpus/test_beam_shards.py starts one where Dask is installed",
+    "tests/bert/corpus/test_beam_shards.py starts one where Dask is installed",
     "dask": "starts the cluster",
     "paper.published_scores": "needs the weights and the sets; "
     "tests/paper/test_published_scores.py runs its parts",
@@ -58,7 +58,7 @@ _NOT_RUN = {
     "benchmarks.speed": "takes minutes and a quiet machine",
     "hf": "needs the network",
     "tools.prepare_corpus --input_format=parquet": "reads what needs the "
-    "network; tests/corpus/test_formats.py reads Parquet",
+    "network; tests/bert/corpus/test_formats.py reads Parquet",
     "./run_tests.sh": "runs this test",
     "pytest": "runs tests of its own",
     "pip": "needs the network",

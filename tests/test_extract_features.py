@@ -1,18 +1,17 @@
 """extract_features.py against the release, and its additions."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
 
 import extract_features
+from bert.training import workers
 from modeling import checkpoints
-from tests.support import programs
-from tests.tasks import test_text_vectors
-from training import workers
+from tests.bert.tasks import test_text_vectors
+from tests.support import locations, programs
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
 _INPUT = _GOLDEN / "inputs/extract_input.txt"
 _EXPECTED = _GOLDEN / "extract_features/default_layers.jsonl"
@@ -122,7 +121,7 @@ def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
         np.testing.assert_allclose(values, expected, atol=_TOLERANCE)
 
 
-# tests/tasks/test_text_vectors.py has the other pools.
+# tests/bert/tasks/test_text_vectors.py has the other pools.
 def test_pooled_vectors_are_made_of_all_tokens(tmp_path):
     _, lines = test_text_vectors.read_npz(
         _run(tmp_path, output_format="npz", pooling="mean")

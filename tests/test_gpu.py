@@ -12,22 +12,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, checkpoints, compilation, heads
-from modeling import config as config_lib
-from tasks import task
-from tests.support import programs, toy_config
-from tests.support import toy_pretraining as toy
-from training import (
+from bert.records import record_files, records
+from bert.tasks import task
+from bert.training import (
     checkpointing,
     devices,
     input_pipeline,
     objectives,
     optimization,
     prediction,
-    record_files,
-    records,
     steps,
 )
+from modeling import bert, checkpoints, compilation, heads
+from modeling import config as config_lib
+from tests.support import programs, toy_config
+from tests.support import toy_pretraining as toy
 
 pytestmark = pytest.mark.gpu
 
@@ -257,7 +256,7 @@ limit = None if "{_DEVICE}" == "CPU" else 2048
 tf.config.set_logical_device_configuration(
     device, [tf.config.LogicalDeviceConfiguration(memory_limit=limit)] * 2
 )
-from tests.training import test_steps
+from tests.bert.training import test_steps
 
 test_steps.check_two_replicas(
     tf.distribute.MirroredStrategy(["{_DEVICE}:0", "{_DEVICE}:1"])

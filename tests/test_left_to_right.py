@@ -1,14 +1,13 @@
 """Bidirectional programs refuse a left-to-right model."""
 
-import pathlib
 import shutil
 
 import pytest
 
 from modeling import checkpoints
-from tests.support import programs
+from tests.support import locations, programs
 
-_GOLDEN = pathlib.Path(__file__).parent / "golden"
+_GOLDEN = locations.GOLDEN
 _CONFIG = str(_GOLDEN / "inputs/bert_config.json")
 _VOCAB = str(_GOLDEN / "inputs/vocab.txt")
 

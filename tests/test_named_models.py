@@ -10,11 +10,11 @@ import extract_features
 import run_classifier
 import run_ner
 import run_squad
+from bert.training import fine_tuning
 from modeling import checkpoints, heads, huggingface
 from modeling import config as config_lib
 from tests.support import hub_server, programs, toy_sentences
 from tools import convert_checkpoint, export_model, predict
-from training import fine_tuning
 
 _WORDS = toy_sentences.WORDS
 _CONFIG = config_lib.BertConfig(

@@ -1,15 +1,14 @@
 """Programs whose output is one of their inputs, or another output."""
 
 import ast
-import pathlib
 import shutil
 
 import pytest
 
-from corpus import python_docs
-from tests.support import documented_commands, programs
+from bert.corpus import python_docs
+from tests.support import documented_commands, locations, programs
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
 _TEXT = "A good day.\nThe long match.\n\nRain fell on it.\nIt was late.\n\n" * 3
 _MODEL = (

@@ -1,12 +1,13 @@
 """Packages named in pyproject.toml and in the files of requirements."""
 
-import pathlib
 import runpy
 import tomllib
 
 import pytest
 
-_ROOT = pathlib.Path(__file__).parents[1]
+from tests.support import locations
+
+_ROOT = locations.ROOT
 _PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text())
 
 

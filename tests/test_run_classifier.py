@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 import run_classifier
+from bert.models import folder as folder_lib
+from bert.models import following
+from bert.records import record_files
 from modeling import checkpoints
-from models import folder as folder_lib
-from models import following
 from tests.support import programs
 from tests.support import toy_sentences as toy
 from tools import convert_checkpoint
-from training import (
-    record_files,
-)
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import run_ner
+from bert.models import folder as folder_lib
+from bert.serving import models, predicting
+from bert.tasks.tagging import conll, entities
 from modeling import checkpoints
-from models import folder as folder_lib
-from serving import models, predicting
-from tasks.tagging import conll, entities
 from tests.support import programs
 from tests.support import toy_tagging as toy
 from tools import convert_checkpoint

@@ -12,9 +12,7 @@ import pytest
 import tensorflow as tf
 
 import run_pretraining
-from modeling import checkpoints
-from tests.support import toy_pretraining as toy
-from training import (
+from bert.training import (
     checkpointing,
     evaluation,
     failures,
@@ -22,6 +20,8 @@ from training import (
     run,
     steps,
 )
+from modeling import checkpoints
+from tests.support import toy_pretraining as toy
 
 # More steps than every interval.
 _FLAGS = {

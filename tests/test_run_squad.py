@@ -3,7 +3,6 @@
 import gzip
 import itertools
 import json
-import pathlib
 import re
 import shutil
 
@@ -12,14 +11,14 @@ import pytest
 from absl import logging
 
 import run_squad
+from bert.records import record_files, records
+from bert.tasks import task
 from modeling import checkpoints
-from tasks import task
-from tests.support import programs, toy_squad
-from training import record_files, records
+from tests.support import locations, programs, toy_squad
 from vocab import tokenization
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
+_SHARED = locations.SHARED / "data"
 
 
 def _golden_cases():

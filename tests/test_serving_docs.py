@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import pathlib
 import re
 import socket
 import subprocess
@@ -14,10 +13,10 @@ import urllib.request
 
 import pytest
 
-from tests.support import serving_client
+from tests.support import locations, serving_client
 from tools import export_model
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = locations.ROOT
 _SERVER = re.compile(r"```python\n(\"\"\"Serves.*?)```", re.DOTALL)
 _SECONDS_TO_START = 120
 

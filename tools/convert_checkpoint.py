@@ -23,17 +23,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from commands import flags, program
-from files import messages, paths, writing
+from bert.commands import flags, program
+from bert.files import messages, paths, writing
+from bert.models import compatibility, model_card, needs
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import sidecars
+from bert.tasks import task as task_lib
+from bert.tasks.classification import glue
+from bert.training import options as training_options
 from modeling import checkpoints, huggingface, huggingface_config, name_tables
 from modeling import config as config_lib
-from models import compatibility, model_card, needs
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import task as task_lib
-from tasks.classification import glue
-from training import options as training_options
-from training import sidecars
 from vocab import casing, tokenization
 
 _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.

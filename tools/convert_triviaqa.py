@@ -18,8 +18,8 @@ from typing import TypedDict
 
 from absl import logging
 
-from commands import flags, program
-from files import json_text, lines, writing
+from bert.commands import flags, program
+from bert.files import json_text, lines, writing
 
 # Source: Devlin et al. 2019, §4.2, which speaks of tokens; these are words.
 _MAX_WORDS = 400

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from commands import flags, program
-from files import lines, messages, paths, writing
-from models import description as description_lib
-from models import hub, hub_folders
+from bert.commands import flags, program
+from bert.files import lines, messages, paths, writing
+from bert.models import description as description_lib
+from bert.models import hub, hub_folders
 
 ARGUMENTS = "NAME ..."
 

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from commands import flags, program
-from files import paths, run_files, writing
-from tasks.squad import options as squad_options
-from tasks.squad import squad_ensembles, squad_examples, squad_results
-from training import run_record
+from bert.commands import flags, program
+from bert.files import paths, run_files, writing
+from bert.tasks.squad import options as squad_options
+from bert.tasks.squad import squad_ensembles, squad_examples, squad_results
+from bert.training import run_record
 
 _Squad = squad_options.SquadOptions
 

@@ -15,11 +15,11 @@ import os
 
 from absl import logging
 
-from commands import flags, program
-from files import paths
-from models import description as description_lib
-from tasks import text_vectors
-from training import options as training_options
+from bert.commands import flags, program
+from bert.files import paths
+from bert.models import description as description_lib
+from bert.tasks import text_vectors
+from bert.training import options as training_options
 
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 
@@ -57,7 +57,7 @@ def run(options: Options) -> str:
         ValueError: the folder has no model, or does not describe it; a flag
             has no effect.
     """
-    from serving import exporting, models, signatures
+    from bert.serving import exporting, models, signatures
 
     versions = [
         int(name)

@@ -22,15 +22,15 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from commands import flags, program
-from files import lines, messages, paths, run_files, writing
+from bert.commands import flags, program
+from bert.files import lines, messages, paths, run_files, writing
+from bert.models import compatibility, following
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import sidecars
+from bert.training import options as training_options
 from modeling import checkpoints
 from modeling import config as config_lib
-from models import compatibility, following
-from models import description as description_lib
-from models import folder as folder_lib
-from training import options as training_options
-from training import sidecars
 from vocab import learning, tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")

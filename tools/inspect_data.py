@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from commands import flags, program
-from files import messages, paths
-from models import following
-from tasks.masked_lm import encoded_corpus
-from training import options as training_options
-from training import record_files
+from bert.commands import flags, program
+from bert.files import messages, paths
+from bert.models import following
+from bert.records import record_files
+from bert.tasks.pretraining import encoded_corpus
+from bert.training import options as training_options
 from vocab import casing, tokenization
 
 _NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]

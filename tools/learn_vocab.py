@@ -10,8 +10,8 @@ import dataclasses
 
 from absl import logging
 
-from commands import flags, program
-from files import paths, writing
+from bert.commands import flags, program
+from bert.files import paths, writing
 from vocab import learning
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from absl import logging
 
-from commands import flags, program
-from files import writing
-from models import command_models
-from tasks.classification import sentence_pairs
-from training import options as training_options
+from bert.commands import flags, program
+from bert.files import writing
+from bert.models import command_models
+from bert.tasks.classification import sentence_pairs
+from bert.training import options as training_options
 
 if TYPE_CHECKING:
     from matplotlib import figure as figure_lib
@@ -95,8 +95,8 @@ def run(options: Options) -> None:
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
     # Late: these import TensorFlow, and the checks above are quick.
+    from bert.training import warm_start
     from modeling import bert
-    from training import warm_start
 
     model = bert.BertModel(config)
     warm_start.load_for_evaluation(model, pretrained.find_checkpoint())

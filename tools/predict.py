@@ -24,13 +24,13 @@ from typing import IO, TYPE_CHECKING, BinaryIO, TypeAlias
 
 from absl import logging
 
-from commands import flags, program
-from files import lines, paths
-from models import description as description_lib
-from training import options as training_options
+from bert.commands import flags, program
+from bert.files import lines, paths
+from bert.models import description as description_lib
+from bert.training import options as training_options
 
 if TYPE_CHECKING:
-    from serving import predicting
+    from bert.serving import predicting
 
 # An encoded line; None if it is blank, and its error if it is wrong.
 _Example: TypeAlias = "predicting.Encoded | ValueError | None"
@@ -157,7 +157,7 @@ class _Session:
     """A model that answers lines of text."""
 
     def __init__(self, options: Options):
-        from serving import models, predicting
+        from bert.serving import models, predicting
 
         model = models.read(options.model, best=options.use_best_checkpoint)
         self.task, self.format = model.task, options.format
@@ -177,7 +177,7 @@ class _Session:
         self, line: str | ValueError, where: str | None = None
     ) -> "_Example":
         """Encodes a line; returns None if it is blank, its error if wrong."""
-        from serving import predicting
+        from bert.serving import predicting
 
         if isinstance(line, ValueError):
             return line
@@ -192,7 +192,7 @@ class _Session:
 
     def answer(self, examples: "Sequence[_Example]", output: IO[str]) -> None:
         """Writes the answers to examples, and the errors of wrong ones."""
-        from serving import predicting
+        from bert.serving import predicting
 
         encoded = [e for e in examples if isinstance(e, predicting.Encoded)]
         answers = iter(self.predictor.predict(encoded))

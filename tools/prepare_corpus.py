@@ -13,9 +13,9 @@ from collections.abc import Generator
 
 from absl import logging
 
-from commands import flags, program
-from corpus import format_checks, formats, preparation
-from files import locks, paths, progress, writing
+from bert.commands import flags, program
+from bert.corpus import format_checks, formats, preparation
+from bert.files import locks, paths, progress, writing
 
 _RAW_TEXT = flags.Heading("Raw text")
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from commands import flags, program
-from corpus import python_docs
-from files import writing
+from bert.commands import flags, program
+from bert.corpus import python_docs
+from bert.files import writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10

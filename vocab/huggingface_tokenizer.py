@@ -11,7 +11,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 
-from files import json_text, messages, paths
+from bert.files import json_text, messages, paths
 
 CONFIG = "tokenizer_config.json"
 PIPELINE = "tokenizer.json"

@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from absl import logging
 
-from commands import flags
-from files import lines, processes, progress
+from bert.commands import flags
+from bert.files import lines, processes, progress
 from vocab import tokenization
 
 _VOCABULARY = flags.Heading("Vocabulary")

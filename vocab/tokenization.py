@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from files import lines, paths
+from bert.files import lines, paths
 from vocab import huggingface_tokenizer
 
 # Source: folder names of the checkpoints that the release recognizes, and

@@ -3,12 +3,12 @@
 import dataclasses
 import json
 
-from files import json_text
+from bert.files import json_text
+from bert.records import sidecars
 from modeling import config as config_lib
 from modeling import huggingface_config
 from tests.fuzz import mutations
 from tests.support import toy_config, toy_pretraining
-from training import sidecars
 
 _CONFIG = toy_config.config()
 _THEIRS = huggingface_config.from_release(

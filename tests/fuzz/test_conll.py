@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.tagging import conll
+from bert.tasks.tagging import conll
 from tests.fuzz import mutations
 
 _GOODS = (

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from corpus import cleaning, formats
+from bert.corpus import cleaning, formats
 from tests.fuzz import harness, mutations
 
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tasks.squad import (
+from bert.tasks.squad import (
     squad_ensembles,
     squad_examples,
     squad_results,

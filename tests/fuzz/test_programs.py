@@ -20,8 +20,10 @@ import create_pretraining_data
 import run_classifier
 import run_ner
 import run_squad
+from bert.records import record_files, records
+from bert.tasks.pretraining import encoded_corpus
+from bert.training import run
 from modeling import checkpoints
-from tasks.masked_lm import encoded_corpus
 from tests.fuzz import harness, mutations
 from tests.support import (
     plain_masked_pairs,
@@ -31,7 +33,6 @@ from tests.support import (
     toy_tagging,
 )
 from tools import convert_checkpoint
-from training import record_files, records, run
 from vocab import tokenization
 
 _INSTANCES = {

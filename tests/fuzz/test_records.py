@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from bert.records import record_files, record_frames
 from tests.fuzz import harness, mutations
-from training import record_files, record_frames
 
 _RNG = random.Random(7)
 _RECORDS = [_RNG.randbytes(n) for n in (0, 1, 17, 40, 40, 3)]

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import strategies
 from hypothesis.extra import numpy as numpy_strategies
 
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import record_files, record_frames, record_index
+from bert.tasks import tables
+from bert.tasks.squad import squad_examples
+from bert.tasks.tagging import entities, labels, tag_schemes
 from modeling import checkpoints
-from models import description as description_lib
-from models import folder as folder_lib
-from tasks import tables
-from tasks.squad import squad_examples
-from tasks.tagging import entities, labels, tag_schemes
 from tests.fuzz import harness
-from training import record_files, record_frames, record_index
 from vocab import huggingface_tokenizer, tokenization
 
 

@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tasks import swag, tables, task
-from tasks.classification import datasets, labels
+from bert.tasks import swag, tables, task
+from bert.tasks.classification import datasets, labels
 from tests.fuzz import harness, mutations
 
 _ROWS = (

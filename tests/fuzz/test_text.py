@@ -3,8 +3,8 @@
 import hypothesis
 from hypothesis import strategies
 
-from files import lines
-from tasks.masked_lm import encoded_corpus
+from bert.files import lines
+from bert.tasks.pretraining import encoded_corpus
 from tests.fuzz import harness, mutations
 from vocab import tokenization
 

@@ -1,9 +1,10 @@
 """No code from a file is ever run; ruff finds pickles, eval and shells."""
 
-import pathlib
 import re
 
-_ROOT = pathlib.Path(__file__).parents[2]
+from tests.support import locations
+
+_ROOT = locations.ROOT
 _UNSAFE = re.compile(
     r"\b(?:load_model|model_from_json|model_from_config|torch\.load|joblib"
     r"|enable_unsafe_deserialization|trust_remote_code|marshal|runpy)\b"

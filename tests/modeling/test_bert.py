@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import pathlib
 
 import keras
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, heads, layers
-from tests.support import toy_config
+from tests.support import locations, toy_config
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _SEED = np.array([3, 5], np.int32)
 _CONFIG = toy_config.config(
     vocab_size=11,

@@ -14,8 +14,9 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from tests.support import locations
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
 _CONFIG = config_lib.BertConfig.from_json_file(
     str(_GOLDEN / "inputs/bert_config.json")

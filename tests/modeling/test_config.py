@@ -9,11 +9,12 @@ import shutil
 
 import pytest
 
-from files import paths
+from bert.files import paths
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from tests.support import locations
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _FIELDS = json.loads((_GOLDEN / "inputs/bert_config.json").read_text())
 _GOLDEN_CONFIG = config_lib.BertConfig.from_dict(_FIELDS)
 
@@ -218,7 +219,7 @@ def test_another_activation_or_depth_is_a_warning(prefix, caplog):
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 _FILES = sorted(_CONFIGS.glob("*.json"))
-_SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data" / "vocab"
+_SHARED = locations.SHARED / "data" / "vocab"
 
 
 def _shipped(name):

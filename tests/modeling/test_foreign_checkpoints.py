@@ -7,7 +7,6 @@ environment name.
 
 import json
 import os
-import pathlib
 import subprocess
 
 import numpy as np
@@ -15,8 +14,9 @@ import pytest
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from tests.support import locations
 
-_TESTS = pathlib.Path(__file__).parents[1]
+_TESTS = locations.ROOT / "tests"
 _GOLDEN = _TESTS / "golden/foreign"
 _POOLER = "bert/pooler/.*"
 
@@ -81,6 +81,8 @@ _PEERS = {
 _COPY = """
 import sys
 from modeling import checkpoints
+
+from tests.support import locations
 checkpoints.save(sys.argv[2], checkpoints.read(sys.argv[1]))
 """
 

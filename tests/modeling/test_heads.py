@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import pathlib
 
 import keras
 import numpy as np
@@ -12,10 +11,10 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads, losses
 from modeling import config as config_lib
-from tests.support import toy_config
+from tests.support import locations, toy_config
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
-_SHARED = pathlib.Path(__file__).parents[3] / "shared"
+_GOLDEN = locations.GOLDEN
+_SHARED = locations.SHARED
 _CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
 _CONFIG = config_lib.BertConfig.from_json_file(
     str(_GOLDEN / "inputs/bert_config.json")

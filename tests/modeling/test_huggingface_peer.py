@@ -14,10 +14,10 @@ import pytest
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
-from tests.support import peer
+from tests.support import locations, peer
 from tools import convert_checkpoint
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 # A folder of Hugging Face's, of real weights.

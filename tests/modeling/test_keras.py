@@ -1,6 +1,5 @@
 """The models inside other people's Keras code."""
 
-import pathlib
 import re
 
 import keras
@@ -9,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
-from tests.support import toy_config
+from tests.support import locations, toy_config
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _CONFIG = toy_config.config(initializer_range=0.3)
 _IDS = np.random.default_rng(0).integers(1, 31, (16, 7)).astype(np.int32)
 

@@ -1,7 +1,6 @@
 """Names in the Model Garden's checkpoints."""
 
 import json
-import pathlib
 import shutil
 
 import pytest
@@ -10,8 +9,9 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from modeling import bert, checkpoints, model_garden
 from modeling import config as config_lib
+from tests.support import locations
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden/foreign"
+_GOLDEN = locations.GOLDEN / "foreign"
 
 
 def test_unknown_variables_keep_their_names():

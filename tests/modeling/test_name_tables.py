@@ -1,14 +1,13 @@
 """Tables of names: complete, and one to one."""
 
-import pathlib
-
 import pytest
 
 from modeling import bert, checkpoints, heads, name_tables
 from modeling import config as config_lib
+from tests.support import locations
 
 _CONFIG = config_lib.BertConfig.from_json_file(
-    str(pathlib.Path(__file__).parents[1] / "golden/inputs/bert_config.json")
+    str(locations.GOLDEN / "inputs/bert_config.json")
 )
 _MODELS = {
     "BertModel": bert.BertModel,

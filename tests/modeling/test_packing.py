@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.training import padding
 from modeling import heads, packing
 from tests.support import toy_config
-from training import padding
 
 _LENGTH = 12
 _LENGTHS = np.array([11, 8, 7, 12, 4, 1, 1, 1, 3, 10, 8, 11, 7])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from files import writing
+from bert.files import writing
 from modeling import checkpoints, release_format
+from tests.support import locations
 
-_CHECKPOINT = str(pathlib.Path(__file__).parents[1] / "golden/model/tiny.ckpt")
+_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
 _DATA = ".data-00000-of-00001"
 
 

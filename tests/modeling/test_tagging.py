@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from bert.training import options as training_options
 from modeling import ablations, bert, checkpoints, dropout, heads
 from tests.support import toy_config
-from training import options as training_options
 
 _CONFIG = toy_config.config(num_hidden_layers=4)
 _SEED = np.array([3, 5], np.int32)

@@ -26,7 +26,9 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 
-_ROOT = pathlib.Path(__file__).parents[2]
+from tests.support import locations
+
+_ROOT = locations.ROOT
 _LIST = pathlib.Path(__file__).with_name("mutants.toml")
 # Imported once, before the processes of the mutants are forked.
 _LIBRARIES = ("tensorflow", "keras", "hypothesis", "scipy.stats", "pytest")

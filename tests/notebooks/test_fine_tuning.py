@@ -9,9 +9,9 @@ import shutil
 import pytest
 
 from tests.support import documented_commands as documented
-from tests.support import serving_client
+from tests.support import locations, serving_client
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _PATH = _ROOT / "notebooks" / "fine_tuning.ipynb"
 _KINDS = {"markdown", "code"}
 

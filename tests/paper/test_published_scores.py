@@ -11,9 +11,10 @@ import pytest
 import tensorflow as tf
 
 from paper import published_scores
+from tests.support import locations
 from tools import export_model
 
-_DATA = pathlib.Path(__file__).parents[3] / "shared/data/sts"
+_DATA = locations.SHARED / "data/sts"
 _MODEL = os.environ.get("BERT_PEER_MODEL", "data/all-MiniLM-L6-v2")
 
 

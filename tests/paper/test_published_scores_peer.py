@@ -1,16 +1,15 @@
 """Where our scores are not those that MTEB published, transformers has ours."""
 
 import os
-import pathlib
 import subprocess
 
 import numpy as np
 import pytest
 
 from paper import published_scores
-from tests.support import peer
+from tests.support import locations, peer
 
-_DATA = pathlib.Path(__file__).parents[3] / "shared/data/sts/STS16.jsonl.xz"
+_DATA = locations.SHARED / "data/sts/STS16.jsonl.xz"
 _MODEL = os.environ.get("BERT_PEER_MODEL")
 
 pytestmark = [

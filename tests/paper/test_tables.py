@@ -1,17 +1,17 @@
 """Scripts accept the commands of every table, and numbers are the paper's."""
 
 import dataclasses
-import pathlib
 import re
 
 import pytest
 
-from commands import flags as flags_lib
+from bert.commands import flags as flags_lib
+from bert.tasks.classification import glue
 from paper import recipes, running, scales, tables
-from tasks.classification import glue
 from tests.support import documented_commands as documented
+from tests.support import locations
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _FOLDERS = running.Folders("my data", "my runs")
 _TABLES = [(name, scale) for name in tables.ALL for scale in scales.ALL]
 

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Mapping
 
-from tasks.masked_lm import encoded_corpus, instance_options
+from bert.tasks.pretraining import encoded_corpus, instance_options
 from tests.support import plain_masked_pairs
 from vocab import tokenization
 
@@ -86,7 +86,7 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
     """Creates the records of a text, as the program does by default."""
     import tensorflow as tf
 
-    from training import record_frames
+    from bert.records import record_frames
 
     options = instance_options.InstanceOptions()
     vocab = tokenization.load_vocab(vocab_file)

@@ -4,17 +4,17 @@ import ast
 import dataclasses
 import functools
 import importlib
-import pathlib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 
 from absl import flags
 
-from commands import flags as flags_lib
-from commands import program
+from bert.commands import flags as flags_lib
+from bert.commands import program
+from tests.support import locations
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = locations.ROOT
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "benchmarks/README.md"),
     *(

@@ -1,16 +1,16 @@
 """The release's fine-tuning steps on fixed batches, made again and compared."""
 
 import json
-import pathlib
 
 import numpy as np
 import tensorflow as tf
 
+from bert.training import checkpointing, optimization, steps
 from modeling import checkpoints
 from modeling import config as config_lib
-from training import checkpointing, optimization, steps
+from tests.support import locations
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOLDEN = locations.GOLDEN
 
 
 def read(task):

@@ -1,14 +1,17 @@
 """Masked sentence pairs on strings, one rule of the release after the other.
 
 The expectation of tests: easy to verify, and the definition of the instances
-that `tasks.masked_lm.masked_pairs` makes in a fraction of the time.
+that `bert.tasks.pretraining.masked_pairs` makes in a fraction of the time.
 """
 
 import dataclasses
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from tasks.masked_lm.instance_options import NUM_SPECIAL_TOKENS, InstanceOptions
+from bert.tasks.pretraining.instance_options import (
+    NUM_SPECIAL_TOKENS,
+    InstanceOptions,
+)
 
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
@@ -177,7 +180,7 @@ def truncate_pair_at_random_ends(
 
     Each token is removed from the front or the back at random, to avoid a bias
     towards either end. Fine-tuning has a different rule: see
-    `tasks.classification.sentence_pairs`.
+    `bert.tasks.classification.sentence_pairs`.
 
     Returns:
         The two sentences, together at most `max_num_tokens` tokens.

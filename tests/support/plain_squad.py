@@ -6,7 +6,7 @@ One process, the whole paragraph tokenized again for every question: for tests.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tasks.squad import squad_examples, squad_features
+from bert.tasks.squad import squad_examples, squad_features
 from vocab import tokenization
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from absl import flags
 
-from commands import flags as flags_lib
-from commands import program
+from bert.commands import flags as flags_lib
+from bert.commands import program
+from tests.support import locations
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = locations.ROOT
 # Source: the release's scripts.
 TPU_DEFAULTS = {
     "use_tpu": False,

@@ -2,16 +2,19 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
-_ROOT = pathlib.Path(__file__).parents[2]
+from tests.support import locations
+
+_ROOT = locations.ROOT
 _ASK = """
 import json, pathlib, sys
 import tensorflow as tf
 import tensorflow_text
+
+from tests.support import locations
 
 folder, signature, root = sys.argv[1:]
 function = tf.saved_model.load(folder).signatures[signature]

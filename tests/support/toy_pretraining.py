@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -10,11 +9,12 @@ import sys
 import numpy as np
 
 import run_pretraining
+from bert.records import records, sidecars
+from bert.training import reporting
 from modeling import checkpoints
-from tests.support import programs, toy_config
-from training import records, reporting, sidecars
+from tests.support import locations, programs, toy_config
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOLDEN = locations.GOLDEN
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
 CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
 write_config = toy_config.write
@@ -151,7 +151,7 @@ def start(folder, environment=None, log="log", **changes):
     with (folder / log).open("w") as file:
         return subprocess.Popen(
             [sys.executable, "run_pretraining.py", *command],
-            cwd=pathlib.Path(__file__).parents[2],
+            cwd=locations.ROOT,
             env={**os.environ, **(environment or {})},
             stdout=file,
             stderr=file,

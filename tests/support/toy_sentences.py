@@ -1,13 +1,12 @@
 """Sentences whose label is one of their words, and a network for them."""
 
-import pathlib
 import random
 import shutil
 
 import run_classifier
-from tests.support import programs, toy_config
+from tests.support import locations, programs, toy_config
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOLDEN = locations.GOLDEN
 _GOOD = ("good", "great", "fine", "nice")
 _BAD = ("bad", "poor", "awful", "sad")
 _OTHER = ("the", "match", "was", "a", "very", "long", "one", "in", "town")

@@ -1,14 +1,13 @@
 """A small question answering run, of which the tests make variations."""
 
 import json
-import pathlib
 import random
 
 import run_squad
-from tasks.squad import squad_examples
-from tests.support import programs, toy_config
+from bert.tasks.squad import squad_examples
+from tests.support import locations, programs, toy_config
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOLDEN = locations.GOLDEN
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
 CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
 

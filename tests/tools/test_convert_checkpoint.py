@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from bert.models import folder as folder_lib
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from models import folder as folder_lib
+from tests.support import locations
 from tools import convert_checkpoint, predict
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 _CLASSIFIER = _GOLDEN / "classifier"

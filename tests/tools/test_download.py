@@ -4,21 +4,20 @@ import dataclasses
 import hashlib
 import io
 import json
-import pathlib
 import shutil
 import urllib.parse
 import zipfile
 
 import pytest
 
-from tests.support import web_server
+from tests.support import locations, web_server
 from tools import download
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
 _SENTEVAL = "/senteval/senteval_data"
 _CHECKPOINT = {"bert_config.json": b"{}", "vocab.txt": b"[PAD]\n"}
-_MRPC = pathlib.Path(__file__).parents[3] / "shared" / "data" / "glue" / "MRPC"
+_MRPC = locations.SHARED / "data" / "glue" / "MRPC"
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from bert.models import hub, hub_folders
 from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
-from models import hub, hub_folders
 from tests.support import hub_server, toy_config
 from tools import download
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from files import locks
+from bert.files import locks
 from tests.support import programs, toy_squad
 from tools import evaluate_squad
 

@@ -10,12 +10,12 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from serving import exporting, models, predicting, signatures
-from tests.support import serving_client
+from bert.serving import exporting, models, predicting, signatures
+from tests.support import locations, serving_client
 from tools import export_model
 from vocab import tokenization
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _VOCAB = str(_GOLDEN / "inputs/vocab.txt")
 
 

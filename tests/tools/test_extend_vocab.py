@@ -4,11 +4,11 @@ import shutil
 import numpy as np
 import pytest
 
+from bert.records import sidecars
 from modeling import checkpoints
 from modeling import config as config_lib
 from tests.support import toy_config, toy_vocabulary
 from tools import extend_vocab
-from training import sidecars
 from vocab import tokenization
 
 _ENTRIES = [

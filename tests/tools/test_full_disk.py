@@ -1,16 +1,16 @@
 """Programs that write to a full disk."""
 
 import contextlib
-import pathlib
 import resource
 
 import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
+from tests.support import locations
 from tools import convert_checkpoint
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 
 
 @contextlib.contextmanager

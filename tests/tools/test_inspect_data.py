@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from bert.records import records
 from tests.support import toy_pretraining
 from tools import inspect_data
-from training import records
 
 _ENTRIES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "sat", "."),

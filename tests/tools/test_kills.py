@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
-from tests.support import toy_config, web_server
+from tests.support import locations, toy_config, web_server
 from tools import convert_checkpoint, download, export_model, learn_vocab
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_GOLDEN = locations.GOLDEN
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 # Enough to write that kills come while it is written.
 _CONFIG = toy_config.config(

@@ -8,8 +8,8 @@ import pytest
 from absl import logging
 
 import extract_features
+from bert.serving import predicting
 from modeling import checkpoints
-from serving import predicting
 from tests.support import serving_client
 from tools import predict
 

@@ -1,15 +1,14 @@
 """The tool from raw text to the input of create_pretraining_data.py."""
 
-import pathlib
 import tarfile
 
 import pytest
 
-from corpus import formats
-from tests.support import programs
+from bert.corpus import formats
+from tests.support import locations, programs
 from tools import prepare_corpus
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _CORPORA = _ROOT.parent / "shared" / "data" / "corpora"
 
 

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from corpus import python_docs
+from bert.corpus import python_docs
 from tools import python_docs_task
 
 

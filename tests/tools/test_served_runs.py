@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import run_swag
-from tasks.tagging import tag_schemes
+from bert.tasks.tagging import tag_schemes
 from tests.support import (
     programs,
     serving_client,

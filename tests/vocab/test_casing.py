@@ -1,16 +1,16 @@
 """The casing that a vocabulary shows."""
 
 import itertools
-import pathlib
 import string
 
 import pytest
 
-from files import lines
+from bert.files import lines
+from tests.support import locations
 from vocab import casing
 
-_INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
-_SHARED = pathlib.Path(__file__).parents[3] / "shared/data/vocab"
+_INPUTS = locations.GOLDEN / "inputs"
+_SHARED = locations.SHARED / "data/vocab"
 
 
 def _words(number, letters=string.ascii_lowercase):

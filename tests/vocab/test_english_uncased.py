@@ -2,13 +2,13 @@
 
 import collections
 import json
-import pathlib
 
 import pytest
 
+from tests.support import locations
 from vocab import tokenization
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _PATH = _ROOT / "vocab" / "english_uncased_30522.txt"
 _DATA = _ROOT.parent / "shared" / "data"
 

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import pathlib
 import pickle
 import unicodedata
 
@@ -11,9 +10,10 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from tests.support import locations
 from vocab import tokenization
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests" / "golden"
 _RELEASED_VOCABULARIES = _ROOT.parent / "shared" / "data" / "vocab"
 _EXTRA = json.loads((_GOLDEN / "tokenization_extra.json").read_text("utf-8"))

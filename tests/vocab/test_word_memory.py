@@ -1,6 +1,5 @@
 """The cache of words gives the ids of the definition."""
 
-import pathlib
 import sys
 
 import numpy as np
@@ -9,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import definition as plain
+from tests.support import locations
 from vocab import tokenization, word_memory
 
-_INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
+_INPUTS = locations.GOLDEN / "inputs"
 
 
 def _tokenizer(do_lower_case):

@@ -1,0 +1,204 @@
+"""Description of a model: the typed content of its `task.json`.
+
+A description says what the weights alone do not: the task, the labels, the
+text that the model reads. `None` means that nobody said so; nothing is assumed
+in its place.
+"""
+
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Self
+
+from bert.files import json_text, messages
+
+FILE = "task.json"
+
+PRETRAINING, CLASSIFICATION = "pretraining", "classification"
+QUESTION_ANSWERING, TAGGING = "question_answering", "tagging"
+MULTIPLE_CHOICE = "multiple_choice"
+TASKS = (
+    PRETRAINING,
+    CLASSIFICATION,
+    QUESTION_ANSWERING,
+    TAGGING,
+    MULTIPLE_CHOICE,
+)
+# Tasks whose outputs have the names of labels.
+WITH_LABELS = (CLASSIFICATION, TAGGING)
+# JSON has no infinities.
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description:
+    """The content of `task.json`; `None` means that nobody said so.
+
+    Attributes:
+        task: one of `TASKS`, or the name of a task of the user's.
+        name: of the data of a classifier, such as `mrpc`.
+        problem_type: of a classifier, one of `bert.tasks.task.PROBLEM_TYPES`.
+        labels: the names of the outputs, in their order.
+        max_seq_length: the word pieces of a sequence.
+        do_lower_case, strip_accents: of the tokenizer.
+        vocab_sha256: a hash of the vocabulary's entries.
+        attention: `bidirectional` or `causal`.
+        objective: of pre-training.
+        max_predictions_per_seq: of pre-training.
+        bilstm_head: whether a BiLSTM is below the output layer.
+        features: the hidden layers that a feature-based tagger reads.
+        long_text: of a classifier, how long texts are shortened.
+        doc_stride, max_query_length: of question answering, in word pieces.
+        n_best_size, max_answer_length: of question answering.
+        version_2_with_negative: whether a question may have no answer.
+        null_score_diff_threshold: the null odds above which there is none;
+            `auto` until an evaluation chose it.
+        packing: whether padding is excluded from attention.
+        context, scheme, columns: of a tagger's files.
+        xnli_language, xnli_mode, dev_fraction: of a classifier's data.
+        text_a_column, text_b_column, label_column: of a classifier's files.
+        ending_columns: of the files of multiple choice.
+        more: entries of other tasks, by name.
+    """
+
+    task: str | None = None
+    name: str | None = None
+    problem_type: str | None = None
+    labels: tuple[str, ...] | None = None
+    max_seq_length: int | None = None
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+    vocab_sha256: str | None = None
+    attention: str | None = None
+    objective: str | None = None
+    max_predictions_per_seq: int | None = None
+    bilstm_head: bool | None = None
+    features: str | None = None
+    long_text: str | None = None
+    doc_stride: int | None = None
+    max_query_length: int | None = None
+    n_best_size: int | None = None
+    max_answer_length: int | None = None
+    version_2_with_negative: bool | None = None
+    null_score_diff_threshold: float | str | None = None
+    packing: bool | None = None
+    context: str | None = None
+    scheme: str | None = None
+    columns: str | None = None
+    xnli_language: str | None = None
+    xnli_mode: str | None = None
+    dev_fraction: float | None = None
+    text_a_column: str | None = None
+    text_b_column: str | None = None
+    label_column: str | None = None
+    ending_columns: tuple[str, ...] | None = None
+    more: Mapping[str, object] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_json(
+        cls, values: Mapping[str, object], origin: str = FILE
+    ) -> Self:
+        """Reads a parsed `task.json`.
+
+        Args:
+            values: its entries; `null` counts as missing.
+            origin: the file, for messages.
+
+        Raises:
+            ValueError: an entry has a wrong type; the message names it.
+        """
+        kinds = _kinds()
+        entries = {}
+        for name, value in values.items():
+            if value is not None and name in kinds:
+                entries[name] = _converted(value, kinds[name], origin, name)
+        more = {n: v for n, v in values.items() if n not in kinds}
+        return cls(**entries, more=more)
+
+    def to_json(self) -> dict[str, object]:
+        """Returns the entries of a `task.json`, without what nobody said."""
+        values = {
+            **{name: getattr(self, name) for name in _kinds()},
+            **self.more,
+        }
+        return {
+            name: _as_json(value)
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def completed(self, other: "Description") -> Self:
+        """Returns a copy in which another fills in what is not said here."""
+        missing = {
+            name: getattr(other, name)
+            for name in _kinds()
+            if getattr(self, name) is None
+        }
+        return dataclasses.replace(
+            self, **missing, more={**other.more, **self.more}
+        )
+
+    def stated(self, name: str) -> object:
+        """Returns an entry by name, of `task.json`; None if nobody said it."""
+        return getattr(self, name) if name in _kinds() else self.more.get(name)
+
+
+def is_entry(name: str) -> bool:
+    """Returns whether a description has an attribute for an entry."""
+    return name in _kinds()
+
+
+@functools.cache
+def _kinds() -> dict[str, tuple[type, ...]]:
+    """Returns the types of the entries by name."""
+    kinds = {}
+    for name, hint in typing.get_type_hints(Description).items():
+        if name != "more":
+            parts = typing.get_args(hint)
+            kinds[name] = tuple(
+                typing.get_origin(part) or part
+                for part in parts
+                if part is not types.NoneType
+            )
+    return kinds
+
+
+def _converted(
+    value: object, kinds: tuple[type, ...], origin: str, name: str
+) -> Any:
+    """Converts a JSON value to the type of an entry."""
+    if kinds == (tuple,):
+        if isinstance(value, list | tuple) and all(
+            isinstance(part, str) for part in value
+        ):
+            return tuple(value)
+    elif float in kinds:
+        if isinstance(value, str) and value in _INFINITIES:
+            return _INFINITIES[value]
+        if json_text.is_number(value):
+            return value
+        if str in kinds and isinstance(value, str):
+            return value
+    elif type(value) in kinds and (type(value) is not int or value >= 0):
+        return value
+    wanted = {
+        tuple: "a list of strings",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a string",
+    }
+    raise ValueError(
+        f"{origin}: {name!r} must be "
+        f"{' or '.join(wanted[kind] for kind in kinds)}; got "
+        f"{messages.truncate(repr(value), 60)}."
+    )
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if value in (math.inf, -math.inf) else value

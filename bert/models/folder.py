@@ -1,0 +1,277 @@
+"""Folders of models: what each file says, read once.
+
+A folder of this project describes itself by `bert_config.json`, `vocab.txt`
+and `task.json`, so it can be copied and moved. Folders of the original,
+of Hugging Face and of the TensorFlow Model Garden are read as far as their
+files say something.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+from typing import Self
+
+from bert.files import json_text, paths, run_files, writing
+from bert.models import description as description_lib
+from bert.models import hub, sentence_encoder
+from modeling import checkpoint_files, checkpoints, huggingface_config
+from modeling import config as config_lib
+from vocab import casing, huggingface_tokenizer, tokenization
+
+_TASK_OF_CLASS = {
+    "BertForPreTraining": description_lib.PRETRAINING,
+    "BertForMaskedLM": description_lib.PRETRAINING,
+    "BertForSequenceClassification": description_lib.CLASSIFICATION,
+    "BertForTokenClassification": description_lib.TAGGING,
+    "BertForQuestionAnswering": description_lib.QUESTION_ANSWERING,
+    "BertForMultipleChoice": description_lib.MULTIPLE_CHOICE,
+}
+_VOCABULARY = "the entries of its vocabulary"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelFolder:
+    """A model in its folder; `None` means that the folder has no such thing.
+
+    Attributes:
+        path: the folder.
+        name: the path of the user: the folder, a prefix, a file or an address.
+        checkpoint: the prefix of TensorFlow's files, or Hugging Face's file.
+        of_training: the checkpoints of a training, from the latest, which is
+            `checkpoint`, to the earliest; see `checkpoint_files.Location`. A
+            training with this folder as its `output_dir` resumes from them.
+        is_ours: whether this project trained the model.
+        config_file: the configuration.
+        vocab_file: the vocabulary, `vocab.txt` or `tokenizer.json`.
+        description: what the files say about the model.
+        sources: the file that says an entry of the description, by entry.
+    """
+
+    path: str
+    name: str
+    checkpoint: str | None
+    of_training: tuple[str, ...]
+    is_ours: bool
+    config_file: str | None
+    vocab_file: str | None
+    description: description_lib.Description
+    sources: Mapping[str, str]
+
+    @classmethod
+    def open(cls, path: str, *, is_folder: bool = False) -> Self:
+        """Reads the files that describe a model; its weights stay unread.
+
+        Args:
+            path: a folder, local or remote; a prefix or a file of a
+                checkpoint in it; or an address on the hub, `hf://...`.
+            is_folder: whether the path is that of a folder, as `--output_dir`,
+                which need not exist yet.
+
+        Raises:
+            OSError: a file cannot be read, or the hub's model is not there.
+            ValueError: a file is broken; the folder has several checkpoints,
+                and none is the latest; or the model, or its tokenizer, is not
+                BERT's.
+        """
+        local = hub.resolve(path) if hub.is_address(path) else path
+        if is_folder or paths.is_folder(local):
+            folder, location = local, checkpoint_files.in_folder(local)
+        else:
+            folder = os.path.dirname(local)
+            location = checkpoint_files.locate(local)
+        description, sources = _describe(folder)
+        return cls(
+            path=folder,
+            name=path,
+            checkpoint=location.path if location else None,
+            of_training=location.of_training if location else (),
+            is_ours=location is not None and location.is_ours,
+            config_file=_first(
+                folder, config_lib.FILE, huggingface_config.CONFIG
+            ),
+            vocab_file=_vocabulary(folder),
+            description=description,
+            sources=sources,
+        )
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether the checkpoint is the latest of a training."""
+        return bool(self.of_training)
+
+    def open_best(self) -> Self:
+        """Opens the folder of the best checkpoint of a training in this one."""
+        path = os.path.join(self.path, run_files.BEST)
+        return self.open(path, is_folder=True)
+
+    def find_checkpoint(self) -> str:
+        """Returns the checkpoint, if it is of a supported format.
+
+        Raises:
+            FileNotFoundError: there is no checkpoint.
+            ValueError: its format is not supported.
+        """
+        named = self.path if hub.is_address(self.name) else self.name
+        return checkpoints.check_supported(self.checkpoint, named)
+
+    @functools.cached_property
+    def config(self) -> config_lib.BertConfig | None:
+        """The configuration.
+
+        Raises:
+            ValueError: it is broken, or not of BERT.
+        """
+        if self.config_file is None:
+            return None
+        return config_lib.BertConfig.from_json_file(self.config_file)
+
+    @functools.cached_property
+    def entries(self) -> tuple[str, ...] | None:
+        """The entries of the vocabulary, without blank lines at its end."""
+        if self.vocab_file is None:
+            return None
+        return tuple(tokenization.read_entries(self.vocab_file))
+
+    @functools.cached_property
+    def sentence_encoder(self) -> sentence_encoder.SentenceEncoder | None:
+        """The embedding of texts, as the files of sentence-transformers say.
+
+        Raises:
+            ValueError: see `SentenceEncoder.read`.
+        """
+        return sentence_encoder.SentenceEncoder.read(
+            self.path, do_lower_case=self.description.do_lower_case
+        )
+
+    def source(self, entry: str) -> str:
+        """Names the file that says an entry of the description."""
+        return os.path.join(self.path, self.sources[entry])
+
+
+def _first(folder: str, *names: str) -> str | None:
+    """Returns the path of the first file that a folder has."""
+    files = (os.path.join(folder, name) for name in names)
+    return next(filter(paths.exists, files), None)
+
+
+def _describe(
+    folder: str,
+) -> tuple[description_lib.Description, dict[str, str]]:
+    """Reads the description of a model, and which file says which entry.
+
+    `task.json` is first; other programs' files say what it does not.
+    """
+    values: dict[str, object] = {}
+    sources: dict[str, str] = {}
+
+    def say(source: str, said: Mapping[str, object]) -> None:
+        for name, value in said.items():
+            if value is not None and name not in values:
+                values[name], sources[name] = value, source
+
+    if task_file := _first(folder, description_lib.FILE):
+        say(description_lib.FILE, json_text.read_object(task_file))
+        # Types are checked before other files can hide a mistake.
+        description_lib.Description.from_json(values, task_file)
+    tokenizer = huggingface_tokenizer.read(folder)
+    for name, file in tokenizer.sources.items():
+        say(file, {name: getattr(tokenizer, name)})
+    vocab_file = _vocabulary(folder)
+    if vocab_file is not None and "do_lower_case" not in values:
+        shown = casing.shown(tokenization.read_entries(vocab_file))
+        say(_VOCABULARY, dataclasses.asdict(shown))
+    if config_file := _first(folder, huggingface_config.CONFIG):
+        config = json_text.read_object(config_file)
+        say(huggingface_config.CONFIG, _said_by_config(config, config_file))
+        # Their programs cut texts at the limit of the network.
+        positions = config.get("max_position_embeddings")
+        length = values.get("max_seq_length")
+        if (
+            json_text.is_number(positions)
+            and sources.get("max_seq_length") != description_lib.FILE
+            and not (isinstance(length, int) and length <= positions)
+        ):
+            values["max_seq_length"] = int(positions)
+            sources["max_seq_length"] = huggingface_config.CONFIG
+    return description_lib.Description.from_json(values, folder), sources
+
+
+def _said_by_config(config: json_text.Object, path: str) -> dict[str, object]:
+    """Reads the task and the labels of Hugging Face's `config.json`."""
+    values = huggingface_config.labels_of(config, path)
+    names = config.get("architectures")
+    for name in names if isinstance(names, list) else ():
+        values["task"] = _TASK_OF_CLASS.get(str(name))
+    return values
+
+
+def _vocabulary(folder: str) -> str | None:
+    return _first(folder, run_files.VOCABULARY, huggingface_tokenizer.PIPELINE)
+
+
+# --------------------------------------------------------------------- Writing
+
+
+def write(
+    folder: str,
+    config: config_lib.BertConfig,
+    description: description_lib.Description,
+    vocab_file: str | None = None,
+) -> None:
+    """Writes the files that describe a model beside its weights.
+
+    Args:
+        folder: of the model, created if missing.
+        config: the sizes.
+        description: nothing is written if it says nothing.
+        vocab_file: the vocabulary to copy, as `vocab.txt`; None to leave that
+            of the folder.
+    """
+    writing.write_json(
+        os.path.join(folder, config_lib.FILE),
+        dict(sorted(config.to_dict().items())),
+    )
+    values = description.to_json()
+    if values:
+        writing.write_json(os.path.join(folder, description_lib.FILE), values)
+    target = os.path.join(folder, run_files.VOCABULARY)
+    if vocab_file is not None and (
+        os.path.abspath(vocab_file) != os.path.abspath(target)
+    ):
+        write_vocabulary(vocab_file, target)
+
+
+def tokens_of(vocab_file: str) -> dict[str, int]:
+    """Returns the ids of the tokens of a vocabulary by token."""
+    return tokenization.load_vocab(vocab_file)
+
+
+def write_vocabulary(vocab_file: str, target: str) -> None:
+    """Copies a vocabulary, `vocab.txt` or `tokenizer.json`, to a `vocab.txt`.
+
+    Args:
+        vocab_file: see `tokenization.vocabulary_file`.
+        target: the path to write.
+    """
+    source = tokenization.vocabulary_file(vocab_file)
+    if not source.endswith(".json"):
+        writing.copy_file(source, target)
+        return
+    with writing.whole_file(target) as file:
+        file.writelines(
+            f"{entry}\n" for entry in tokenization.read_entries(source)
+        )
+
+
+def update(folder: str, *, null_score_diff_threshold: float | None) -> None:
+    """Changes the entry of a `task.json` that is chosen after training."""
+    path = os.path.join(folder, description_lib.FILE)
+    if paths.exists(path):
+        description = description_lib.Description.from_json(
+            json_text.read_object(path), path
+        )
+        description = dataclasses.replace(
+            description, null_score_diff_threshold=null_score_diff_threshold
+        )
+        writing.write_json(path, description.to_json())

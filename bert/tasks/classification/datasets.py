@@ -1,0 +1,364 @@
+"""Classification data sets: their splits, files and examples."""
+
+import collections
+import dataclasses
+import functools
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from absl import logging
+
+from bert.files import messages, paths
+from bert.tasks import tables, task
+from bert.tasks.classification import labels, sentence_pairs
+
+_HELD_OUT = (
+    " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
+    "dev file."
+)
+_SPLIT_SEED = 12345  # `held_out` does not depend on the seed of the training.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Columns and header of a file.
+
+    Args:
+        text_a: column of the first, or only, text.
+        text_b: column of the second text, if there is one.
+        label: column of the label, if there is one.
+        only: a column and the required value of the rows to read; None for all.
+        has_header: whether the first row has the column names.
+        same_width: whether all rows must have as many columns as the first.
+        skip_short_rows: whether rows with fewer columns than the header are
+            dropped, instead of being an error.
+    """
+
+    text_a: tables.Column
+    text_b: tables.Column | None = None
+    label: tables.Column | None = None
+    only: tuple[tables.Column, str] | None = None
+    has_header: bool = True
+    same_width: bool = False
+    skip_short_rows: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitInfo:
+    """A file of a split.
+
+    Args:
+        files: possible paths in the data set's folder, preferred first.
+        layout: its columns.
+        suffix: of the names of its results; "" for the file of the release,
+            which must exist.
+        submission: the name, without ".tsv", under which the GLUE server
+            accepts predictions for it; empty if it does not.
+    """
+
+    files: tuple[str, ...]
+    layout: Layout
+    suffix: str = ""
+    submission: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DatasetInfo:
+    """A data set: labels, metrics (the first selects checkpoints) and splits.
+
+    `splits` has the files of `task.TRAIN`, `EVAL` and `PREDICT`, that of the
+    release first.
+    """
+
+    name: str
+    label_set: labels.LabelSet
+    metrics: tuple[str, ...]
+    splits: Mapping[str, tuple[SplitInfo, ...]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextFile:
+    """The file of a split, or a part of its examples.
+
+    Args:
+        split: describes it.
+        path: path of the file.
+        label_set: the allowed labels.
+        dev_fraction: the share of its examples that is held out.
+        is_held_out: whether this is the held-out share, not the rest.
+    """
+
+    split: SplitInfo
+    path: str
+    label_set: labels.LabelSet
+    dev_fraction: float = 0.0
+    is_held_out: bool = False
+
+    def origin(self) -> dict[str, object]:
+        """Returns what its examples depend on."""
+        return {
+            "data_sha256": paths.sha256(self.path),
+            "layout": dataclasses.asdict(self.split.layout),
+            "labels": dataclasses.asdict(self.label_set),
+            "dev_fraction": self.dev_fraction,
+            "is_held_out": self.is_held_out,
+        }
+
+    def examples(
+        self, *, with_labels: bool
+    ) -> list[sentence_pairs.InputExample]:
+        """Reads its examples.
+
+        Raises:
+            OSError: the file cannot be opened.
+            ValueError: a row cannot be read; names file and line.
+        """
+        examples = read_examples(
+            self.path,
+            self.split.layout,
+            self.label_set,
+            with_labels=with_labels,
+        )
+        if self.dev_fraction:
+            chosen = held_out([e.label for e in examples], self.dev_fraction)
+            examples = [
+                example
+                for place, example in enumerate(examples)
+                if (place in chosen) == self.is_held_out
+            ]
+        return examples
+
+
+def held_out(label_of: Sequence[labels.Label], fraction: float) -> set[int]:
+    """Draws a share of examples, stratified by label; returns their places.
+
+    Raises:
+        ValueError: none would be held out, or none would be left.
+    """
+    order = list(range(len(label_of)))
+    random.Random(_SPLIT_SEED).shuffle(order)
+    order.sort(key=lambda place: _sort_key(label_of[place]))
+    ends = [int(number * fraction + 0.5) for number in range(len(order) + 1)]
+    drawn = {
+        place
+        for number, place in enumerate(order)
+        if ends[number] < ends[number + 1]
+    }
+    if not 0 < len(drawn) < len(label_of):
+        raise ValueError(
+            "--dev_fraction must leave rows to train on and rows to evaluate "
+            f"on; {fraction:g} of {len(label_of)} rows are {len(drawn)}."
+        )
+    return drawn
+
+
+def _sort_key(label: labels.Label) -> tuple[str | float, ...]:
+    return tuple(sorted(label)) if isinstance(label, tuple) else (label,)
+
+
+def find_files(
+    info: DatasetInfo, split: str, data_dir: str, dev_fraction: float = 0.0
+) -> list[TextFile]:
+    """Lists the files of a split; skips missing files beside the release's.
+
+    Args:
+        info: the data set.
+        split: `task.TRAIN`, `EVAL` or `PREDICT`.
+        data_dir: its folder, or the parent of that folder.
+        dev_fraction: the share of the training file that is the split `EVAL`;
+            0 if it has files of its own.
+
+    Raises:
+        FileNotFoundError: the file of the release is missing.
+    """
+    is_held_out = dev_fraction > 0 and split == task.EVAL
+    files = []
+    for part in info.splits[task.TRAIN if is_held_out else split]:
+        path = find_file(data_dir, info.name, part.files)
+        if path is None:
+            if part.suffix:
+                logging.warning(
+                    "No %s of %s in %s, which is left out%s",
+                    *(part.files[0], info.name, data_dir),
+                    f": no {part.submission}.tsv for the GLUE server"
+                    if part.submission
+                    else "",
+                )
+                continue
+            raise FileNotFoundError(
+                f"No {' or '.join(part.files)} of {info.name} in "
+                f"{data_dir!r}, or in a folder {info.name} there."
+                + (_HELD_OUT if is_held_out else "")
+            )
+        files.append(
+            TextFile(
+                split=part,
+                path=path,
+                label_set=info.label_set,
+                dev_fraction=0.0 if split == task.PREDICT else dev_fraction,
+                is_held_out=is_held_out,
+            )
+        )
+    return files
+
+
+def find_file(
+    data_dir: str, name: str, file_names: Sequence[str]
+) -> str | None:
+    """Finds a file in a folder, or in the data set's own folder there.
+
+    Args:
+        data_dir: the folder.
+        name: of the data set.
+        file_names: possible paths, preferred first.
+    """
+    candidates = [
+        _joined(folder, file_name)
+        for folder in (data_dir, os.path.join(data_dir, name))
+        for file_name in file_names
+    ]
+    return next(filter(paths.exists, candidates), None)
+
+
+def _joined(folder: str, file_name: str) -> str:
+    """Joins paths; `../` is the folder's parent, also of a remote or a link."""
+    if "://" not in folder:
+        path = os.path.join(folder, file_name)
+        return os.path.normpath(path) if file_name.startswith("../") else path
+    while file_name.startswith("../"):
+        folder = os.path.dirname(folder.rstrip("/"))
+        file_name = file_name.removeprefix("../")
+    return os.path.join(folder, file_name)
+
+
+def read_examples(
+    path: str,
+    layout: Layout,
+    label_set: labels.LabelSet,
+    *,
+    with_labels: bool = True,
+) -> list[sentence_pairs.InputExample]:
+    """Reads the examples of a file.
+
+    Args:
+        path: the file.
+        layout: its columns.
+        label_set: the allowed labels.
+        with_labels: whether labels are required; if not, the column is not
+            read and every example has the label `label_set.placeholder`. Rows
+            that say that they have none, such as `-`, are left out.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: a row is invalid, or there are no rows; names the file,
+            the line and the column.
+    """
+    examples = []
+    num_missing = 0
+    for number, row in _rows(path, layout, with_labels=with_labels):
+        text_b, label = None, label_set.placeholder
+        if layout.text_b is not None:
+            text_b = row.read(layout.text_b, tables.text)
+        if with_labels and layout.label is not None:
+            if label_set.is_missing(row.cell(layout.label)):
+                num_missing += 1
+                continue
+            label = row.read(layout.label, label_set.parse)
+        examples.append(
+            sentence_pairs.InputExample(
+                text_a=row.read(layout.text_a, tables.text),
+                text_b=text_b,
+                label=label,
+                row=number,
+            )
+        )
+    if num_missing:
+        _warn_once(
+            f"{path}: left out {num_missing} of {num_missing + len(examples)} "
+            "rows, whose label says that they have none."
+        )
+    if not examples:
+        only = f" with {layout.only[1]!r}" if layout.only else ""
+        only += " with a label" if num_missing else ""
+        raise ValueError(f"{path}: the file has no example{only}.")
+    return examples
+
+
+def discover_labels(
+    path: str, layout: Layout, problem_type: str
+) -> labels.LabelSet:
+    """Creates a label set from the labels of a training file.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: there is no label column, a row is invalid, or there are
+            too few classes; names the file.
+    """
+    names_of = functools.partial(labels.class_names, problem_type=problem_type)
+    counts: collections.Counter[str] = collections.Counter()
+    num_rows = 0
+    for _, row in _rows(path, layout, with_labels=True):
+        if layout.label is not None:
+            counts.update(row.read(layout.label, names_of))
+        num_rows += 1
+    try:
+        names = labels.in_order(counts)
+        label_set = labels.LabelSet(problem_type=problem_type, names=names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    logging.info("%s: labels %s", path, messages.listed(names))
+    suspicious = labels.suspicious_names(names)
+    for name in suspicious:
+        others = ",".join(other for other in names if other not in suspicious)
+        logging.warning(
+            "%s: %d of %d rows have the label %r, which often means that there "
+            "is none; it is one of %d classes now. --label_names=%s leaves "
+            "these rows out.",
+            *(path, counts[name], num_rows, name, len(names), others),
+        )
+    return label_set
+
+
+def _rows(
+    path: str, layout: Layout, *, with_labels: bool
+) -> Iterator[tuple[int, tables.Row]]:
+    """Yields the rows to read, numbered from 0 as in the file."""
+    if with_labels and layout.label is None:
+        raise ValueError(
+            f"{path}: labels are required here, but no label column is given "
+            "(test files may have none; training and evaluation need one)."
+        )
+    columns = (
+        layout.text_a,
+        layout.text_b,
+        layout.label if with_labels else None,
+        layout.only[0] if layout.only else None,
+    )
+    rows = tables.read_rows(
+        path,
+        [column for column in columns if column is not None],
+        has_header=layout.has_header,
+        same_width=layout.same_width,
+    )
+    num_short = 0
+    for number, row in enumerate(rows):
+        if layout.only is not None:
+            column, value = layout.only
+            if row.cell(column) != value:
+                continue
+        if layout.skip_short_rows and len(row.cells) < len(row.header or ()):
+            num_short += 1
+            continue
+        yield number, row
+    if num_short:
+        _warn_once(
+            f"{path}: dropped {num_short} row(s) with fewer columns than the "
+            "header"
+        )
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Warns of what is counted again at each reading of a file."""
+    logging.warning("%s", message)

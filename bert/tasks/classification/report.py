@@ -1,0 +1,165 @@
+"""The report of an evaluation: scores by label, confusions, worst examples."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from bert.files import writing
+from bert.tasks import task
+from bert.tasks.classification import (
+    datasets,
+    labeled_task,
+    labels,
+    metrics,
+    predictions,
+)
+
+_NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
+_NUM_PAIRS = 10  # Number of listed confused pairs.
+_MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
+_LONGEST_NAME = 25  # Maximum characters of a name in the plot.
+_LARGE_INCHES = 10.0
+
+
+def write(
+    file: datasets.TextFile,
+    label_ids: np.ndarray,
+    answers: labeled_task.Answers,
+    folder: str,
+) -> None:
+    """Writes the report files of an evaluation.
+
+    `eval_report.txt`, `eval_confusion_matrix.png` (for one label) and
+    `eval_highest_loss.jsonl`; for scores only the last one.
+
+    Args:
+        file: source of the E examples.
+        label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
+        answers: predictions with one loss per example, `[E]`.
+        folder: output folder.
+    """
+    label_set, suffix = file.label_set, file.split.suffix
+    files: dict[str, Iterable[str]] = {
+        f"eval_highest_loss{suffix}.jsonl": _highest_losses(file, answers)
+    }
+    if label_set.problem_type != task.REGRESSION:
+        decisions = predictions.decide(label_set, answers.outputs)
+        text = scores_by_label(label_set, label_ids, decisions)
+        files[f"eval_report{suffix}.txt"] = [text]
+    writing.write_files(folder, files)
+    if label_set.problem_type == task.SINGLE_LABEL:
+        plot = os.path.join(folder, f"eval_confusion_matrix{suffix}.png")
+        draw(label_set.names, label_ids, decisions, plot)
+
+
+def _highest_losses(
+    file: datasets.TextFile, answers: labeled_task.Answers
+) -> Iterator[str]:
+    """Yields the examples of highest loss as JSON lines, highest first.
+
+    Each has `row`, that of the file, from 0 without the header, `loss`,
+    `label`, `prediction` and texts.
+    """
+    examples = file.examples(with_labels=True)
+    predicted = predictions.predicted_labels(file.label_set, answers.outputs)
+    order = np.argsort(-answers.losses, kind="stable")
+    for place in order[:_NUM_EXAMPLES]:
+        example, prediction = examples[place], predicted[place]
+        if isinstance(prediction, float):
+            prediction = predictions.shortest(prediction)
+        line = {
+            "row": example.row,
+            "loss": round(float(answers.losses[place]), 6),
+            "label": example.label,
+            "prediction": prediction,
+            "text_a": example.text_a,
+            **({} if example.text_b is None else {"text_b": example.text_b}),
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def scores_by_label(
+    label_set: labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
+) -> str:
+    """Formats scikit-learn's scores by label, and the commonest confusions.
+
+    Args:
+        label_set: `K` labels, one or several per example.
+        targets: `[E]` class ids, or `[E, K]` 0 or 1.
+        decisions: of the same shape.
+    """
+    # Imported here, since it takes seconds and reading data does not need it.
+    from sklearn import metrics as sklearn_metrics
+
+    names, label_ids = label_set.names, range(len(label_set.names))
+    text = sklearn_metrics.classification_report(
+        metrics.as_columns(targets),
+        metrics.as_columns(decisions),
+        labels=label_ids,
+        target_names=names,
+        digits=4,
+        zero_division=0.0,
+    )
+    if label_set.problem_type == task.MULTI_LABEL:
+        return text
+    matrix = sklearn_metrics.confusion_matrix(
+        targets, decisions, labels=label_ids
+    )
+    wrong = matrix * (1 - np.eye(len(names), dtype=int))
+    pairs = np.argwhere(wrong)
+    order = np.argsort(-wrong[tuple(pairs.T)], kind="stable")[:_NUM_PAIRS]
+    if len(order):
+        text += "\nmost confused (label -> prediction):\n"
+    for row, column in pairs[order].tolist():
+        count, label = matrix[row, column], names[row]
+        share = count / matrix[row].sum()
+        text += (
+            f"{count:6}  {label} -> {names[column]} ({share:.1%} of {label})\n"
+        )
+    return text
+
+
+def draw(
+    names: Sequence[str],
+    targets: np.ndarray,
+    decisions: np.ndarray,
+    path: str,
+) -> None:
+    """Plots a confusion matrix as PNG, as shares of each label.
+
+    Args:
+        names: names of the `K` classes.
+        targets: `[E]` class ids.
+        decisions: `[E]` class ids.
+        path: the PNG file to write.
+    """
+    from matplotlib.figure import Figure
+    from sklearn import metrics as sklearn_metrics
+
+    has_numbers = len(names) <= _MOST_NUMBERS
+    size = 3.5 + 0.5 * len(names) if has_numbers else _LARGE_INCHES
+    figure = Figure((size + 1, size), layout="constrained")
+    axis = figure.subplots()
+    sklearn_metrics.ConfusionMatrixDisplay.from_predictions(
+        targets,
+        decisions,
+        labels=range(len(names)),
+        display_labels=list(map(_shown, names)),
+        normalize="true",
+        include_values=has_numbers,
+        xticks_rotation="vertical",
+        values_format=".2f",
+        cmap="Blues",
+        ax=axis,
+    )
+    if not has_numbers:
+        axis.set(xticks=[], yticks=[])
+    writing.write_png(path, figure)
+
+
+def _shown(name: str) -> str:
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}…"
+    return name.replace("$", r"\$")  # It would begin a formula.

@@ -1,0 +1,56 @@
+"""The flags of run_squad.py for its questions and answers."""
+
+import dataclasses
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bert.commands import flags
+from bert.tasks.squad import squad_answers, squad_examples, squad_features
+
+# Value of --null_score_diff_threshold that selects the best threshold.
+AUTO = "auto"
+
+
+class _Threshold(absl_flags.FloatParser):
+    """Parses a number or "auto"."""
+
+    syntactic_help = f"a number or {AUTO}"
+
+    def convert(self, argument: str | float) -> Any:
+        return argument if argument == AUTO else super().convert(argument)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
+    """Flags of run_squad.py for its questions and answers."""
+
+    train_file: flags.Path | None = flags.Group.FILES.optional(
+        "SQuAD file to train on."
+    )
+    predict_file: flags.Path | None = flags.Group.FILES.optional(
+        "SQuAD file with the questions to answer."
+    )
+    answer_alignment: str = flags.Group.TRAINING.flag(
+        squad_examples.WORD,
+        "The label of an answer to train on: its first occurrence in the words "
+        "at answer_start, as in the original; or that at answer_start, for "
+        "text without spaces between words.",
+        choices=squad_examples.ALIGNMENTS,
+        changes_result=True,
+    )
+    null_score_diff_threshold: float | str = squad_answers.ANSWERS.flag(
+        0.0,
+        'Difference of logits above which the answer is "no answer", or '
+        f"{AUTO} for the value with the best F1 on --predict_file.",
+        parser=_Threshold(),
+        of_model=True,
+    )
+    verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
+        "Log word pieces that could not be located in the paragraph."
+    )
+
+    @property
+    def windows(self) -> squad_features.WindowOptions:
+        """Options for splitting paragraphs into windows."""
+        return flags.narrow(squad_features.WindowOptions, self)

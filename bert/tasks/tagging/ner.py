@@ -1,0 +1,281 @@
+"""Token classification: input files, windows of word pieces, and answers.
+
+Source: Devlin et al. 2019, §5.3: cased word pieces, "the maximal document
+context provided by the data", and the first piece of a word represents it.
+"""
+
+import bisect
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from absl import logging
+
+from bert.commands import flags
+from bert.files import paths
+from bert.tasks.classification import sentence_pairs
+from bert.tasks.tagging import conll, tag_schemes
+from vocab import tokenization
+
+_COLUMNS = flags.Heading("Columns of the files")
+# File names of CoNLL-2003 and common alternatives, in order of preference.
+_NAMES = {
+    "train": ("eng.train", "train.txt", "train.conll"),
+    "eval": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
+    "predict": ("eng.testb", "test.txt", "test.conll"),
+}
+DOCUMENT, SENTENCE = "document", "sentence"
+CONTEXTS = (DOCUMENT, SENTENCE)
+
+_UNKNOWN = "[UNK]"
+_SPECIAL_TOKENS = 2  # [CLS] and [SEP]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NerOptions:
+    """Input files of a run and their format."""
+
+    data_dir: flags.Path | None = flags.Group.FILES.optional(
+        "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
+        "train.txt, valid.txt (or dev.txt) and test.txt."
+    )
+    train_file: flags.Path | None = flags.Group.FILES.optional(
+        "Training column file, in place of one in --data_dir."
+    )
+    eval_file: flags.Path | None = flags.Group.FILES.optional(
+        "Dev column file, in place of one in --data_dir."
+    )
+    predict_file: flags.Path | None = flags.Group.FILES.optional(
+        "Column file to tag, in place of one in --data_dir."
+    )
+    columns: str = _COLUMNS.flag(
+        "word:0,tag:-1",
+        "Columns of words and tags: 0 is the first, -1 the last. "
+        "Files without tags, as in word:0, can only be tagged.",
+        of_model=True,
+    )
+    scheme: str = _COLUMNS.flag(
+        tag_schemes.AUTO,
+        "Scheme of the tags in the files. iob: letters and types, as in IOB, "
+        "IOBES or BILOU; raw: each run of equal tags is one entity; auto: "
+        "decided by the tags of the training file, and logged. The program "
+        "itself uses and writes IOB2.",
+        choices=tag_schemes.SCHEMES,
+        of_model=True,
+    )
+    context: str = flags.Group.TEXT.flag(
+        DOCUMENT,
+        "document: each sentence is read with as much of its document as "
+        "fits; sentence: each sentence is read alone.",
+        choices=CONTEXTS,
+        of_model=True,
+    )
+
+
+def find_file(options: NerOptions, name: str) -> str:
+    """Finds the file of "train", "eval" or "predict".
+
+    Raises:
+        ValueError: neither its flag nor `data_dir` gives it.
+    """
+    file_of_flag = getattr(options, f"{name}_file")
+    if file_of_flag:
+        return file_of_flag
+    if not options.data_dir:
+        raise ValueError(f"Pass --{name}_file or --data_dir; got neither.")
+    for file in _NAMES[name]:
+        path = os.path.join(options.data_dir, file)
+        if paths.exists(path):
+            return path
+    raise ValueError(
+        f"{options.data_dir} must contain one of {', '.join(_NAMES[name])}; "
+        f"found none. Pass --{name}_file if it has another name."
+    )
+
+
+def read(options: NerOptions, name: str) -> conll.ColumnFile:
+    """Reads the file of "train", "eval" or "predict".
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file is not given, or not a column file.
+    """
+    columns = conll.parse_columns(options.columns)
+    with_documents = options.context == DOCUMENT
+    file = conll.read(
+        find_file(options, name), columns, with_documents=with_documents
+    )
+    if with_documents and not file.has_documents:
+        logging.warning(
+            "%s has no %s line: every sentence is read alone.",
+            file.path,
+            conll.DOCUMENT_START,
+        )
+    return file
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Window:
+    """Input of the model for one window.
+
+    Attributes:
+        input_ids: `[n]`, including [CLS] and [SEP], n at most
+            `max_seq_length`.
+        label_ids: of the words labeled in this window, in order.
+        positions: `[len(label_ids)]`, the indices of their first pieces.
+    """
+
+    input_ids: tuple[int, ...]
+    label_ids: tuple[int, ...]
+    positions: tuple[int, ...]
+
+    def record(self, max_seq_length: int) -> dict[str, list[int]]:
+        """Pads the window: lists of `max_seq_length` ids by name.
+
+        `label_mask` is 1 where a word is labeled; `label_ids` is 0 elsewhere.
+        """
+        label_ids, label_mask = [0] * max_seq_length, [0] * max_seq_length
+        for position, label in zip(self.positions, self.label_ids, strict=True):
+            label_ids[position], label_mask[position] = label, 1
+        segment_ids = [0] * len(self.input_ids)
+        inputs = sentence_pairs.padded(
+            self.input_ids, segment_ids, max_seq_length
+        )
+        return {**inputs, "label_ids": label_ids, "label_mask": label_mask}
+
+
+def make_windows(
+    sentences: Sequence[conll.Sentence],
+    label_ids: Sequence[Sequence[int]],
+    tokenizer: tokenization.FullTokenizer,
+    max_seq_length: int,
+) -> Iterator[list[Window]]:
+    """Splits sentences into windows; each word is labeled in exactly one.
+
+    A sentence has one window, or several if it does not fit into one. The rest
+    of a window is text of the document around it. A word without pieces, such
+    as a control character, is read as [UNK]. A word with more pieces than a
+    window is truncated. The log has the counts of both.
+
+    Args:
+        sentences: in file order.
+        label_ids: of the words of each sentence.
+        tokenizer: its vocabulary has [CLS], [SEP] and [UNK].
+        max_seq_length: word pieces of a window, [CLS] and [SEP] included.
+
+    Yields:
+        The windows of each sentence, in word order.
+    """
+    words = {word for sentence in sentences for word in sentence.words}
+    pieces_of = {word: tokenizer.tokenize(word) for word in words}
+    room = max_seq_length - _SPECIAL_TOKENS
+    _log_odd_words(sentences, pieces_of, room)
+    ids_of = {
+        word: tuple(
+            tokenizer.convert_tokens_to_ids((pieces or [_UNKNOWN])[:room])
+        )
+        for word, pieces in pieces_of.items()
+    }
+    begin, end = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    numbered = zip(sentences, label_ids, strict=True)
+    for _, group in itertools.groupby(numbered, lambda pair: pair[0].document):
+        document = list(group)
+        ids = [ids_of[word] for s, _ in document for word in s.words]
+        labels = [label for _, labels in document for label in labels]
+        bounds = itertools.pairwise(
+            itertools.accumulate((len(s.words) for s, _ in document), initial=0)
+        )
+        sizes = [len(pieces) for pieces in ids]
+        offsets = list(itertools.accumulate(sizes, initial=0))
+        for sentence in bounds:
+            parts = _parts(offsets, sentence, room)
+            yield [
+                _window(ids, labels, labeled, shown, (begin, end))
+                for labeled, shown in parts
+            ]
+
+
+def _window(
+    ids: Sequence[tuple[int, ...]],
+    labels: Sequence[int],
+    labeled: tuple[int, int],
+    shown: tuple[int, int],
+    special_ids: tuple[int, int],
+) -> Window:
+    first, stop = labeled
+    input_ids, positions = [special_ids[0]], []
+    for word in range(*shown):
+        if first <= word < stop:
+            positions.append(len(input_ids))
+        input_ids += ids[word]
+    return Window(
+        input_ids=(*input_ids, special_ids[1]),
+        label_ids=tuple(labels[first:stop]),
+        positions=tuple(positions),
+    )
+
+
+def _parts(
+    offsets: Sequence[int], sentence: tuple[int, int], room: int
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yields the words that each window of a sentence labels, and shows.
+
+    The space around a sentence is filled evenly on both sides with complete
+    words of the document; if one side ends, the other gets the rest. A window
+    of a sentence that is too long labels half its words at most, so that every
+    word has context on both sides. `offsets` are the pieces before each word.
+    """
+    first, last = sentence
+    limit = room
+    if offsets[last] - offsets[first] > room:
+        limit = max(room // 2, 1)
+    while first < last:
+        # The last word that ends within the limit, but at least one word.
+        stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
+        stop = min(max(stop, first + 1), last)
+        left = (room - (offsets[stop] - offsets[first])) // 2
+        start = bisect.bisect_left(offsets, offsets[first] - left)
+        end = bisect.bisect_right(offsets, offsets[start] + room) - 1
+        # Space unused on the right is used on the left.
+        start = bisect.bisect_left(offsets, offsets[end] - room)
+        yield (first, stop), (start, end)
+        first = stop
+
+
+def _log_odd_words(
+    sentences: Sequence[conll.Sentence],
+    pieces_of: Mapping[str, Sequence[str]],
+    room: int,
+) -> None:
+    lengths = [len(pieces_of[word]) for s in sentences for word in s.words]
+    if empty := lengths.count(0):
+        logging.warning(
+            "%d word(s) have no word piece and are read as [UNK].", empty
+        )
+    if long := [length for length in lengths if length > room]:
+        logging.warning(
+            "%d of %d words have more than %d word pieces and are truncated, "
+            "by %d pieces. See --max_seq_length.",
+            *(len(long), len(lengths), room, sum(long) - room * len(long)),
+        )
+
+
+def split_labels(
+    label_ids: np.ndarray,
+    label_mask: np.ndarray,
+    sentences: Sequence[conll.Sentence],
+    labels: Sequence[str],
+) -> list[tuple[str, ...]]:
+    """Converts the labels of rows to the tags of sentences.
+
+    Args:
+        label_ids: `[N, T]` int, the label of each position of each row.
+        label_mask: `[N, T]`, above 0 at the positions of words; row by row
+            these are the words of all sentences, in order.
+        sentences: the tagged sentences.
+        labels: names by id.
+    """
+    names = iter([labels[i] for i in label_ids[label_mask > 0].tolist()])
+    return [tuple(itertools.islice(names, len(s.words))) for s in sentences]

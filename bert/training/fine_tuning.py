@@ -1,0 +1,143 @@
+"""Fine-tuning of any task: the checks, the trials and their results.
+
+TensorFlow is imported after the checks, so that errors appear at once.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+
+from absl import logging
+
+from bert.commands import flags, program
+from bert.files import writing
+from bert.models import command_models, describing, following
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import sidecars
+from bert.tasks import task as task_lib
+from bert.training import failures, run_record, trials
+from bert.training import options as training_options
+
+_Options = training_options.FineTuningOptions
+
+
+def main(
+    task_class: type[task_lib.Task], options_class: type[_Options]
+) -> None:
+    """Starts the script of a task; call it if `__name__` is "__main__".
+
+    Args:
+        task_class: the task.
+        options_class: the dataclass that declares the flags of the script.
+    """
+    script = functools.partial(run, task_class)
+    program.start(options_class, run_record.recorded(script))
+
+
+def run(task_class: type[task_lib.Task], options: _Options) -> None:
+    """Trains, evaluates and predicts with a task according to the options.
+
+    A trial that diverges or exceeds the memory has no results; the other trials
+    run.
+
+    Args:
+        task_class: the task, whose constructor checks options and data without
+            TensorFlow.
+        options: the flags of the script.
+
+    Raises:
+        FailedRunError: of the last trial, if all failed.
+        OSError: a file cannot be read or written.
+        ValueError: options, folders, checkpoints and data are inconsistent.
+    """
+    planned, best_trial = trials.plan(options), trials.find_best(options)
+    models = command_models.CommandModels.open(
+        options.output_dir,
+        options.init_checkpoint,
+        trial_folders=[
+            os.path.join(options.output_dir, name) for name in planned
+        ],
+        best_trial=best_trial,
+        uses_best=options.use_best_checkpoint,
+    )
+    model = models.origin if options.do_train else models.answering
+    options = following.complete(
+        dataclasses.replace(options, output_dir=models.run.path),
+        model,
+        flags.given(),
+        is_training=options.do_train,
+        task=task_class.kind,
+    )
+    config, tokenizer = command_models.read_files(options)
+    config.check_length(options.max_seq_length)
+    config.check_frozen_layers(options.freeze_layers)
+    writing.check_folder(options.output_dir)
+    # The labels of a model that is not trained are known.
+    task = task_class(options, tokenizer, None if options.do_train else model)
+    planned_model = describing.PlannedModel(
+        config=config,
+        description=_describe(task),
+        vocab_file=options.vocab_file,
+    )
+    models.check_start(planned_model, is_training=options.do_train)
+    models.check_weights(is_training=options.do_train)
+    run_record.write_start(options)
+    from bert.training import run as run_lib
+    from bert.training import task_experiment
+
+    # The trials share the records and the compiled network.
+    experiment = task_experiment.TaskExperiment(
+        task, planned_model, models.start
+    )
+    if not planned:
+        run_lib.run(experiment, options, models.run)
+        return
+    # Each trial has test scores if there are labels; else the best one answers.
+    only_best_predicts = options.do_predict and not any(
+        data.data_set.has_labels for data in experiment.data[task_lib.PREDICT]
+    )
+    if only_best_predicts:
+        experiment.splits = (task_lib.EVAL,)
+    results: dict[str, Mapping[str, float]] = {}
+    for (name, differing), folder in zip(
+        planned.items(), models.trials, strict=True
+    ):
+        trial = dataclasses.replace(
+            options, output_dir=folder.path, **differing
+        )
+        try:
+            results[name] = run_lib.run(experiment, trial, folder)
+        except failures.FailedRunError as error:
+            if not results and name == [*planned][-1]:
+                raise
+            logging.error("%s has failed and has no score: %s", name, error)
+    best = trials.summarize(task, planned, results)
+    if only_best_predicts:
+        experiment.splits = (task_lib.PREDICT,)
+        path = os.path.join(options.output_dir, best)
+        folder = folder_lib.ModelFolder.open(path, is_folder=True)
+        run_lib.evaluate(experiment, folder)
+
+
+def _describe(task: task_lib.Task) -> description_lib.Description:
+    """Describes the model of a task, for its `task.json`."""
+    options: _Options = task.options
+    description = task.description
+    flags_of_task = {
+        name: value
+        for name, value in flags.of_model(options).items()
+        if not description_lib.is_entry(name)
+    }
+    return dataclasses.replace(
+        description,
+        task=task.kind,
+        more={**flags_of_task, **description.more},
+        vocab_sha256=sidecars.vocab_sha256(task.tokenizer.vocab),
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strips_accents,
+        max_seq_length=options.max_seq_length,
+        attention=training_options.ATTENTIONS[options.is_causal],
+        bilstm_head=getattr(options, "bilstm_head", False),
+    )

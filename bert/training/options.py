@@ -1,0 +1,574 @@
+"""Options of training programs and their flags, without TensorFlow.
+
+A flag that the original has too keeps its name and default.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
+
+from bert.commands import flags
+from bert.tasks import task
+from bert.tasks.pretraining import instance_options
+
+DISTRIBUTION_STRATEGIES = (
+    "auto",
+    "one_device",
+    "mirrored",
+    "multi_worker_mirrored",
+    "tpu",
+)
+# Source: Devlin et al. 2019, table 7, "Feature-based approach".
+FEATURE_LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "sum_last_four",
+    "concat_last_four",
+    "sum_all",
+)
+BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
+
+# Defaults set by `--features`; a flag on the command line takes precedence. A
+# randomly initialized BiLSTM needs a higher learning rate and more steps than a
+# trained encoder. The paper does not report them.
+FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerOptions:
+    """The flags of all programs that tokenize text for a model."""
+
+    vocab_file: flags.Path = flags.Group.TEXT.optional(
+        "Vocabulary of the model, one word piece per line, or its folder; by "
+        "default that of the model's folder."
+    )
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True,
+        "Lower-case the text and strip accents; False for cased models. If not "
+        "given, as the model's folder says.",
+    )
+    strip_accents: bool | None = flags.Group.TEXT.optional(
+        "Strip accents; if not given, as the model's folder says, or else as "
+        "--do_lower_case."
+    )
+
+    @property
+    def strips_accents(self) -> bool:
+        """Whether accents are stripped."""
+        stated = self.strip_accents
+        return self.do_lower_case if stated is None else stated
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The flags of tools that use the model of a run."""
+
+    use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
+        "Evaluate and predict with best/, the best weights of the evaluations "
+        "while training, instead of the latest checkpoint."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TpuOptions:
+    """The TPU flags of the release."""
+
+    use_tpu: bool = flags.Group.TPU.switch("Run on a TPU.")
+    tpu_name: str | None = flags.Group.TPU.optional(
+        "Name or address of the TPU; `local` on a TPU VM."
+    )
+    tpu_zone: str | None = flags.Group.TPU.optional("Zone of the TPU.")
+    gcp_project: str | None = flags.Group.TPU.optional("Project of the TPU.")
+    master: str | None = flags.Group.TPU.optional(
+        "Address of the TPU, if --tpu_name is not given."
+    )
+    num_tpu_cores: int = flags.Group.TPU.flag(
+        8, "For compatibility: all cores of the TPU are used."
+    )
+    iterations_per_loop: int = flags.Group.TPU.count(
+        1000, "Accepted as in the original's commands; has no effect."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions(TokenizerOptions):
+    """The flags of a trained model that a program applies to text."""
+
+    bert_config_file: flags.Path = flags.Group.MODEL.optional(
+        "JSON file with the configuration of the model; by default that of the "
+        "model's folder."
+    )
+    init_checkpoint: flags.Path = flags.Group.MODEL.required(
+        "Checkpoint: folder, prefix or file of weights, of the original "
+        "program, Hugging Face or the Model Garden."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingOptions(TpuOptions):
+    """Options of both pre-training and fine-tuning."""
+
+    do_train: bool = flags.Group.ACTIONS.switch("Train.")
+    do_eval: bool = flags.Group.ACTIONS.switch("Evaluate.")
+    output_dir: flags.Path = flags.Group.FILES.required(
+        "Folder for checkpoints and results. Training resumes from the latest "
+        "checkpoint in it."
+    )
+    bert_config_file: flags.Path = flags.redeclare(
+        ModelOptions, "bert_config_file"
+    )
+    init_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
+        "Checkpoint to start from: folder, prefix or file of weights, of the "
+        "original (google-research/bert), Hugging Face or the Model Garden. "
+        "Only its weights are used. A checkpoint in --output_dir takes "
+        "precedence."
+    )
+    train_batch_size: int = flags.Group.TRAINING.count(
+        32,
+        "Examples in a training step, over all devices together.",
+        changes_result=True,
+    )
+    learning_rate: float = flags.Group.TRAINING.flag(
+        5e-5,
+        "Peak learning rate of Adam.",
+        lower_bound=0.0,
+        changes_result=True,
+    )
+    optimizer: str = flags.Group.TRAINING.flag(
+        "adamw",
+        "adamw: the original's Adam with weight decay; lamb: the same with "
+        "layer-wise learning rates, for very large batches.",
+        choices=("adamw", "lamb"),
+        changes_result=True,
+    )
+    lr_schedule: str = flags.Group.TRAINING.flag(
+        "release",
+        "release: the linear decay starts at step 0, so the rate drops when "
+        "the warm-up ends; continuous: it starts at the end of the warm-up.",
+        choices=("release", "continuous"),
+        changes_result=True,
+    )
+    adam_bias_correction: bool = flags.Group.TRAINING.switch(
+        "Correct the bias of Adam's moments; the original does not.",
+        changes_result=True,
+    )
+    weight_decay: float = flags.Group.TRAINING.flag(
+        0.01,
+        "Weight decay, except of biases and layer normalization.",
+        lower_bound=0.0,
+        changes_result=True,
+    )
+    adam_beta_1: float = flags.Group.TRAINING.flag(
+        0.9,
+        "Decay rate of Adam's first moment.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        changes_result=True,
+    )
+    adam_beta_2: float = flags.Group.TRAINING.flag(
+        0.999,
+        "Decay rate of Adam's second moment.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        changes_result=True,
+    )
+    adam_epsilon: float = flags.Group.TRAINING.flag(
+        1e-6,
+        "Added to the root of Adam's second moment.",
+        lower_bound=0.0,
+        changes_result=True,
+    )
+    max_grad_norm: float = flags.Group.TRAINING.flag(
+        1.0,
+        "Norm to which gradients are clipped; 0 for no clipping.",
+        lower_bound=0.0,
+        changes_result=True,
+    )
+    random_seed: int = flags.Group.TRAINING.whole(
+        12345,
+        "Seed of initial weights, order of examples and dropout.",
+        changes_result=True,
+    )
+    log_every_steps: int = flags.Group.CHECKPOINTS.count(
+        100, "Steps between progress reports."
+    )
+    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.count(
+        1000, "Steps between checkpoints."
+    )
+    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.whole(
+        5, "Number of checkpoints to keep; 0 for all."
+    )
+    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.whole(
+        0, "Steps between checkpoints that are never deleted; 0 for none."
+    )
+    eval_every_steps: int = flags.Group.EVALUATION.whole(
+        0,
+        "Steps between evaluations while training, of which the best weights "
+        "are kept in best/; 0 for none.",
+    )
+    early_stopping_patience: int = flags.Group.EVALUATION.whole(
+        0, "Stop after this many evaluations without improvement; 0 for never."
+    )
+    profile_steps: tuple[int, ...] | None = flags.Group.SPEED.optional(
+        "Two steps, such as 10,15: write a profile of the first to the second "
+        "for TensorBoard to --output_dir."
+    )
+    num_accumulation_steps: int = flags.Group.SPEED.count(
+        1,
+        "Number of micro-batches per update and device; memory is needed for "
+        "one micro-batch at a time.",
+        changes_result=True,
+    )
+    recompute: bool = flags.Group.SPEED.switch(
+        "Gradient checkpointing: keep only the inputs of the Transformer "
+        "layers and recompute the rest in the backward pass. It needs less "
+        "memory and a third more arithmetic."
+    )
+    packing: bool = flags.Group.SPEED.switch(
+        "Train with several texts of a batch in one row instead of padding. "
+        "Each text attends only to itself.",
+        changes_result=True,
+        of_model=True,
+    )
+    distribution_strategy: str = flags.Group.DEVICES.flag(
+        "auto",
+        "auto: a TPU if --use_tpu, the workers of TF_CONFIG if it lists "
+        "several, else all GPUs of this machine, else its CPU.",
+        choices=DISTRIBUTION_STRATEGIES,
+    )
+    num_cpu_devices: int = flags.Group.DEVICES.whole(
+        0,
+        "Treat the CPU as this many devices, to test distributed training; 0 "
+        "for off.",
+    )
+    jit_compile: str = flags.Group.DEVICES.flag(
+        "auto",
+        "true: compile complete passes of training, evaluation and prediction "
+        "with XLA; false: do not use XLA; auto: complete passes on GPUs, and "
+        "for training of 300 steps or more in float32 on CPUs without "
+        "AVX-512; elsewhere the arithmetic between matrix products. The "
+        "choices differ in the last bits of their results.",
+        choices=("auto", "true", "false"),
+        changes_result=True,
+    )
+    deterministic: bool = flags.Group.DEVICES.switch(
+        "Make runs on GPUs reproducible bit for bit, also after a resume on "
+        "the same type of GPU; slower. Runs on a CPU always are."
+    )
+    precision: str = flags.Group.SPEED.flag(
+        "float32",
+        "Data type of activations; weights stay float32. mixed_float16 scales "
+        "the loss and is for GPUs without bfloat16. auto: mixed_bfloat16 if "
+        "the device is known to multiply it faster, else float32.",
+        choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
+        changes_result=True,
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("adam_beta_1", "adam_beta_2"):
+            # A moment that decays at rate 1 stays 0.
+            if getattr(self, name) >= 1:
+                raise ValueError(
+                    f"--{name} must be less than 1; got {getattr(self, name)}."
+                )
+        if self.profile_steps is not None:
+            steps = self.profile_steps
+            if len(steps) != 2 or not 1 <= steps[0] <= steps[1]:
+                raise ValueError(
+                    "--profile_steps must be a first and a last step, such as "
+                    f"10,15; got {','.join(map(str, steps))}."
+                )
+        if self.packing and (
+            self.use_tpu or self.distribution_strategy == "tpu"
+        ):
+            raise ValueError(
+                "--packing creates batches of different shapes; a TPU needs a "
+                "fixed shape. Pass one of --packing and --use_tpu (or "
+                "--distribution_strategy=tpu)."
+            )
+
+    @property
+    def num_similar_runs(self) -> int:
+        """The number of runs with this batch size, which share their steps."""
+        return 1
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether each token attends only to itself and preceding tokens."""
+        # Only some of the scripts have the flag of `AblationOptions`.
+        return getattr(self, "attention", BIDIRECTIONAL) == CAUSAL
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingOptions(TrainingOptions):
+    """The flags of run_pretraining.py."""
+
+    input_file: flags.Path = flags.Group.FILES.required(
+        "Record files: comma-separated names or globs."
+    )
+    eval_input_file: flags.Path | None = flags.Group.FILES.optional(
+        "Held-out record files for evaluation; default --input_file."
+    )
+    num_train_steps: int = flags.Group.TRAINING.count(
+        100000,
+        "Total number of steps, including those before a resume.",
+        changes_result=True,
+    )
+    num_warmup_steps: int = flags.Group.TRAINING.whole(
+        10000, "Steps of learning-rate warm-up.", changes_result=True
+    )
+    stop_at_step: int = flags.Group.TRAINING.whole(
+        0,
+        "Save a checkpoint and stop at this step; the learning rate still "
+        "falls over all --num_train_steps. A second command in the same folder "
+        "may continue on other records. 0 for off.",
+    )
+    objective: str = flags.Group.MODEL.flag(
+        "mlm_nsp",
+        "Training objective. mlm_nsp: masked LM and next sentences; mlm: "
+        "masked LM alone; ltr: a left-to-right LM with causal attention.",
+        choices=("mlm_nsp", "mlm", "ltr"),
+        changes_result=True,
+    )
+    max_seq_length: int = flags.redeclare(
+        instance_options.InstanceOptions, "max_seq_length"
+    )
+    max_predictions_per_seq: int = flags.redeclare(
+        instance_options.InstanceOptions, "max_predictions_per_seq"
+    )
+    eval_batch_size: int = flags.Group.EVALUATION.count(
+        8, "Examples in an evaluation batch, over all devices together."
+    )
+    max_eval_steps: int = flags.Group.EVALUATION.whole(
+        100,
+        "Batches of an evaluation, repeating the records if necessary; 0 for "
+        "every record exactly once.",
+    )
+
+    def __post_init__(self) -> None:
+        if not self.do_train and not self.do_eval:
+            raise ValueError(
+                "At least one of `do_train` or `do_eval` must be True."
+            )
+        if self.early_stopping_patience and not self.eval_every_steps:
+            raise ValueError(
+                "--early_stopping_patience needs --eval_every_steps."
+            )
+        super().__post_init__()
+
+    @property
+    def is_causal(self) -> bool:
+        return self.objective == "ltr"
+
+
+class Setting(TypedDict):
+    """A setting to try: the options that it replaces."""
+
+    train_batch_size: int
+    learning_rate: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
+    """Options of all fine-tuning tasks, also of several runs of one."""
+
+    if TYPE_CHECKING:
+        max_seq_length: int  # Declared by each task.
+
+    do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
+    num_train_epochs: float = flags.Group.TRAINING.flag(
+        3.0,
+        "Number of epochs; may be a fraction.",
+        lower_bound=0.0,
+        changes_result=True,
+    )
+    warmup_proportion: float = flags.Group.TRAINING.flag(
+        0.1,
+        "Share of the steps for learning-rate warm-up.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        changes_result=True,
+    )
+    freeze_layers: int = flags.Group.TRAINING.whole(
+        0,
+        "Freeze the embeddings and this many of the first layers; 0 trains "
+        "everything.",
+        changes_result=True,
+    )
+    predict_batch_size: int = flags.Group.EVALUATION.count(
+        8, "Examples in a prediction batch, over all devices together."
+    )
+    eval_every_epoch: bool = flags.Group.EVALUATION.switch(
+        "Evaluate after each epoch while training."
+    )
+    num_trials: int = flags.Group.TRIALS.count(
+        1,
+        "Number of runs with different seeds, each in its own folder; the best "
+        "one predicts.",
+    )
+    learning_rates: tuple[float, ...] | None = flags.Group.TRIALS.optional(
+        "Peak learning rates to try instead of --learning_rate, separated by "
+        "commas; the paper's are 5e-5,4e-5,3e-5,2e-5.",
+    )
+    train_batch_sizes: tuple[int, ...] | None = flags.Group.TRIALS.optional(
+        "Batch sizes to try instead of --train_batch_size, each with every "
+        "rate; the paper's are 16,32.",
+    )
+
+    def __post_init__(self) -> None:
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise ValueError(
+                "At least one of `do_train`, `do_eval` or `do_predict` must be "
+                "True."
+            )
+        super().__post_init__()
+        if self.has_several_runs and not self.do_eval:
+            raise ValueError(
+                "Several runs (--num_trials, --learning_rates and the like) "
+                "are compared on held-out data; pass --do_eval too."
+            )
+        self._check_evaluations()
+
+    def _check_evaluations(self) -> None:
+        is_evaluated = self.evaluates_while_training
+        if self.eval_every_epoch and self.eval_every_steps:
+            raise ValueError(
+                "Pass one of --eval_every_epoch and --eval_every_steps; got "
+                "both."
+            )
+        if self.early_stopping_patience and not is_evaluated:
+            raise ValueError(
+                "--early_stopping_patience counts evaluations; it needs "
+                "--eval_every_epoch or --eval_every_steps."
+            )
+        if self.use_best_checkpoint and self.do_train and not is_evaluated:
+            raise ValueError(
+                "--use_best_checkpoint needs evaluations during training: "
+                "--eval_every_epoch or --eval_every_steps."
+            )
+
+    @property
+    def grid(self) -> list[Setting]:
+        """The settings to try."""
+        return [
+            Setting(train_batch_size=batch_size, learning_rate=learning_rate)
+            for batch_size, learning_rate in itertools.product(
+                self.train_batch_sizes or (self.train_batch_size,),
+                self.learning_rates or (self.learning_rate,),
+            )
+        ]
+
+    @property
+    def has_several_runs(self) -> bool:
+        """Whether there are several seeds or settings to try."""
+        return self.num_trials > 1 or len(self.grid) > 1
+
+    @property
+    def held_out_batch_size(self) -> int:
+        """The batch size of evaluation."""
+        return self.predict_batch_size
+
+    @property
+    def num_similar_runs(self) -> int:
+        return self.num_trials * len(self.learning_rates or (0,))
+
+    @property
+    def evaluates_while_training(self) -> bool:
+        """Whether held-out data are evaluated during training."""
+        return self.do_train and bool(
+            self.eval_every_epoch or self.eval_every_steps
+        )
+
+    @property
+    def needed_splits(self) -> list[str]:
+        """The splits of a task that its run needs."""
+        wanted = {
+            task.TRAIN: self.do_train,
+            task.EVAL: self.do_eval or self.evaluates_while_training,
+            task.PREDICT: self.do_predict,
+        }
+        return [split for split, is_wanted in wanted.items() if is_wanted]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SequenceOptions(FineTuningOptions):
+    """Options of tasks with one sequence for each text."""
+
+    eval_batch_size: int = flags.redeclare(
+        PretrainingOptions, "eval_batch_size"
+    )
+    max_seq_length: int = flags.Group.TEXT.count(
+        128,
+        "Maximum sequence length in word pieces; longer text is truncated, "
+        "shorter text is padded.",
+        changes_result=True,
+        of_model=True,
+    )
+
+    @property
+    def held_out_batch_size(self) -> int:
+        return self.eval_batch_size
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingOptions(SequenceOptions):
+    """Options of taggers, both fine-tuned and with a frozen encoder.
+
+    By default text is cased, and windows have 512 pieces.
+    Source: Devlin et al. 2019, §5.3, and App. A.2.
+    """
+
+    do_lower_case: bool = flags.redeclare(
+        SequenceOptions, "do_lower_case", False
+    )
+    max_seq_length: int = flags.redeclare(
+        SequenceOptions, "max_seq_length", 512
+    )
+    features: str | None = flags.Group.MODEL.optional(
+        "Instead of fine-tuning, train a BiLSTM on these hidden layers of "
+        "--init_checkpoint, which is frozen. Changes the defaults to "
+        + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
+        + ".",
+        choices=FEATURE_LAYERS,
+        changes_result=True,
+        of_model=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features and self.do_train and not self.init_checkpoint:
+            raise ValueError(
+                "--features are computed by the encoder of --init_checkpoint; "
+                "--init_checkpoint must be given."
+            )
+
+    @classmethod
+    def presets(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
+        """Returns the defaults that `--features` changes."""
+        return FEATURE_BASED if chosen["features"] else {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AblationOptions:
+    """Options of the ablated models of Table 5.
+
+    Source: Devlin et al. 2019, section 5.1.
+    """
+
+    attention: str = flags.Group.MODEL.flag(
+        BIDIRECTIONAL,
+        "causal: each token attends to itself and preceding tokens, as in "
+        "run_pretraining.py --objective=ltr. A checkpoint of this project that "
+        "was trained with another attention is refused.",
+        choices=ATTENTIONS,
+        changes_result=True,
+        of_model=True,
+    )
+    bilstm_head: bool = flags.Group.MODEL.switch(
+        "Insert a randomly initialized BiLSTM between the encoder and the "
+        "output layer.",
+        changes_result=True,
+        of_model=True,
+    )

@@ -1,0 +1,149 @@
+"""Padding of batches: removed where all rows have it, or by shared rows.
+
+Each shape of a batch is compiled, so the lengths and the numbers of rows are
+few.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert.records import records
+from bert.training import objectives
+
+_MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
+# The largest number of rows is so many standard deviations above the mean.
+_DEVIATIONS = 4
+
+
+def without_shared(
+    batch: Mapping[str, tf.Tensor], lengths: Sequence[int]
+) -> dict[str, tf.Tensor]:
+    """Truncates `[B, ..., T]` features to the longest row.
+
+    Args:
+        batch: the features of records.
+        lengths: ascending; the least one that the rows fit is their length.
+    """
+    longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
+    (place,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
+    return _truncated(batch, tf.constant(lengths)[place])
+
+
+def in_shared_rows(
+    batch: Mapping[str, tf.Tensor],
+    row_length: int,
+    num_parts: int,
+    row_counts: Collection[int],
+) -> dict[str, tf.Tensor]:
+    """Truncates `[B, ..., T]` features; adds the rows that pack them.
+
+    Args:
+        batch: the features of records.
+        row_length, num_parts, row_counts: see `pack`.
+    """
+    batch = _truncated(batch, row_length)
+    mask = batch["input_mask"]
+    lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
+    rows = tf.numpy_function(
+        lambda lengths: pack(lengths, mask.shape[-1], num_parts, row_counts),
+        [lengths],
+        tf.int32,
+    )
+    rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
+    return {**batch, objectives.PACKED: rows}
+
+
+def _truncated(
+    batch: Mapping[str, tf.Tensor], length: tf.Tensor | int
+) -> dict[str, tf.Tensor]:
+    return {
+        name: value[..., :length] if name in records.SEQUENCES else value
+        for name, value in batch.items()
+    }
+
+
+def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
+    """Chooses few sizes to which batches are padded.
+
+    Args:
+        sizes: `[N]` positive integers, of the batches.
+        most: the number of sizes to choose at most.
+
+    Returns:
+        Ascending sizes, the last of them the largest; between two of them are
+        about equal shares of the sum of all sizes.
+    """
+    ordered = np.sort(sizes)
+    ends = np.cumsum(ordered)
+    shares = ends[-1] * np.arange(1, most + 1) / most
+    return np.unique(ordered[np.searchsorted(ends, shares)]).tolist()
+
+
+def row_counts(
+    batches: Iterable[np.ndarray], row_length: int, num_parts: int
+) -> list[int]:
+    """Chooses the numbers of rows that packed batches are padded to.
+
+    Args:
+        batches: samples of batches, the tokens of their texts: `[B, ...]`.
+        row_length, num_parts: see `pack`.
+
+    Returns:
+        Ascending numbers of rows of a micro-batch.
+    """
+    counts = [
+        len(pack(lengths.ravel(), row_length, num_parts)) // num_parts
+        for lengths in batches
+    ]
+    # A batch that the sample lacks may need more rows.
+    rare = math.ceil(np.mean(counts) + _DEVIATIONS * np.std(counts))
+    return padded_sizes(np.array([*counts, rare]), _MAX_ROW_COUNTS)
+
+
+def pack(
+    lengths: np.ndarray,
+    row_length: int,
+    num_parts: int = 1,
+    row_counts: Collection[int] = (),
+) -> np.ndarray:
+    """Assigns the texts of a batch to rows.
+
+    Each text, longest first, gets the first row with enough space (Johnson
+    1973, "first-fit decreasing").
+
+    Args:
+        lengths: `[B]`, the tokens of each text, at most `row_length`.
+        row_length: T, of the batch and of the rows.
+        num_parts: the number of micro-batches, which are packed separately.
+        row_counts: the numbers of rows that a micro-batch may have. The
+            smallest sufficient one is used, and the missing rows are left
+            empty; without one, there are as many rows as needed.
+
+    Returns:
+        `[num_parts * R, T]` int32: for each place the index of its token in the
+        `[B / num_parts, T]` ids of its micro-batch, as a flat array; -1 for
+        padding.
+    """
+    parts = [_pack(part, row_length) for part in np.split(lengths, num_parts)]
+    most = max(map(len, parts))
+    num_rows = min((n for n in row_counts if n >= most), default=most)
+    packed = np.full((num_parts, num_rows, row_length), -1, np.int32)
+    for part, rows in zip(packed, parts, strict=True):
+        part[: len(rows)] = rows
+    return packed.reshape(-1, row_length)
+
+
+def _pack(lengths: np.ndarray, row_length: int) -> np.ndarray:
+    rows = np.full((len(lengths), row_length), -1, np.int32)
+    space = np.full(len(lengths), row_length)
+    for text in np.argsort(-lengths, kind="stable"):
+        length = lengths[text]
+        row = int(np.argmax(space >= length))
+        start = row_length - space[row]
+        first = text * row_length
+        rows[row, start : start + length] = np.arange(first, first + length)
+        space[row] -= length
+    return rows[space < row_length]

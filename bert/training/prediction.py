@@ -1,0 +1,373 @@
+"""Prediction: scores of records, and hidden layers of texts."""
+
+import contextlib
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert.files import processes, progress
+from bert.tasks import task
+from bert.training import devices, input_pipeline, objectives, padding
+from modeling import bert, compilation
+from modeling import layers as layers_lib
+
+# The scores of a batch, by name.
+_Scores = dict[str, np.ndarray]
+# Compiling more lengths takes more time than it saves.
+_MAX_LENGTHS = 16
+# While the host prepares the next product of one batch, the processor
+# multiplies those of the other.
+_BATCHES_AT_ONCE = 2
+# Batches of texts are padded to a multiple of at least this.
+_LENGTH_STEP = 8
+
+
+class CastKernels:
+    """The dense kernels of a model, cast to its compute type once.
+
+    In bfloat16 on a CPU, the casts of a batch take a fifth of the time of its
+    products.
+
+    Args:
+        strategy: holds the variables.
+        model: built.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, model: keras.Model):
+        self._strategy = strategy
+        self._dense = [
+            layer
+            for layer in model._flatten_layers()
+            if isinstance(layer, layers_lib.Dense)
+            and layer.compute_dtype != layer.kernel.dtype
+        ]
+        self._copies: list[tf.Variable] = []
+
+    def refresh(self) -> None:
+        """Casts the present kernels."""
+        cast = [
+            tf.cast(layer.kernel, layer.compute_dtype) for layer in self._dense
+        ]
+        if not self._copies:
+            with self._strategy.scope():
+                self._copies = [
+                    tf.Variable(kernel, trainable=False) for kernel in cast
+                ]
+        for copy, kernel in zip(self._copies, cast, strict=True):
+            copy.assign(kernel)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Makes the model in its scope read the copies.
+
+        No variable may be assigned there.
+        """
+        with keras.StatelessScope() as scope:
+            for layer, copy in zip(self._dense, self._copies, strict=True):
+                scope.add_update((layer.kernel, tf.convert_to_tensor(copy)))
+            yield
+
+
+class Predictor:
+    """Forward passes compiled for a distribution strategy.
+
+    Args:
+        strategy: holds the variables.
+        objective: its `predictions` score the rows of a replica.
+        mode: how the forward pass is executed.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        objective: objectives.FineTuning,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
+    ):
+        self._strategy = strategy
+        self._objective = objective
+        self._mode = mode
+        self._compiled_scores = mode.compiled(self._scores)
+        self._kernels = CastKernels(strategy, objective.model)
+        self._seen_shapes: set[tf.TensorShape] = set()
+        # One trace serves batches of all lengths.
+        self._compiled = tf.function(
+            self._step, autograph=False, reduce_retracing=True
+        )
+
+    def predict(
+        self,
+        source: input_pipeline.RecordSource,
+        *,
+        batch_size: int,
+        by_length: bool = False,
+    ) -> dict[str, np.ndarray]:
+        """Scores all records of a source.
+
+        Args:
+            source: the N records.
+            batch_size: the global batch size; results depend neither on it nor
+                on `by_length`.
+            by_length: batch records of similar lengths, and remove their common
+                padding.
+
+        Returns:
+            For each prediction its name and an `[N, ...]` array in file
+            order. The scores of removed positions are `task.PADDING_LOGIT`.
+        """
+        self._kernels.refresh()
+        order = np.arange(len(source.files))
+        if by_length:
+            source, order = longest_first(source, batch_size, self._mode)
+        batches = input_pipeline.evaluation_batches(
+            self._strategy, source, batch_size=batch_size, order=order
+        )
+        # Traced here, for batches of all lengths.
+        step = self._compiled.get_concrete_function(batches.element_spec)
+        if self._mode is compilation.ExecutionMode.XLA:
+            logging.info(
+                "Predicting: XLA compiles the model at the first batch of each "
+                "of %d lengths.",
+                len(source.lengths_to_pad_to) or 1,
+            )
+
+        def score(batch: objectives.Tensors) -> _Scores:
+            part = {name: value.numpy() for name, value in step(batch).items()}
+            real = part.pop("example_weights") > 0
+            return {name: value[real] for name, value in part.items()}
+
+        num_records = len(source.files)
+        parts, done, report = [], 0, progress.Progress()
+        # Steps of several replicas must start in the same order everywhere. A
+        # GPU or TPU runs one after the other.
+        is_one_cpu = (
+            isinstance(self._strategy, tf.distribute.OneDeviceStrategy)
+            and devices.kind_of(self._strategy) == devices.CPU
+        )
+        threads = _BATCHES_AT_ONCE if is_one_cpu else 1
+        with futures.ThreadPoolExecutor(threads) as pool:
+            for part in self._in_order(pool, score, batches, threads):
+                parts.append(part)
+                done += len(next(iter(part.values())))
+                report("predictions", done, num_records)
+        if done != num_records:
+            raise RuntimeError(f"Scored {done} of {num_records} records.")
+        scores = {
+            name: _joined([part[name] for part in parts]) for name in parts[0]
+        }
+        places = np.argsort(order)
+        return {name: values[places] for name, values in scores.items()}
+
+    def _in_order(
+        self,
+        pool: futures.Executor,
+        score: Callable[[objectives.Tensors], _Scores],
+        batches: Iterable[objectives.Tensors],
+        num_pending: int,
+    ) -> Iterator[_Scores]:
+        """Yields the scores of batches, several at once in a pool.
+
+        The first batch of each shape is computed alone: XLA of TensorFlow 2.21
+        may crash if two threads run a compiled function at once and it has not
+        run before.
+        """
+        for is_new, group in itertools.groupby(batches, self._is_new):
+            pending = 1 if is_new else num_pending
+            yield from processes.in_order(pool, score, group, pending)
+
+    def _is_new(self, batch: objectives.Tensors) -> bool:
+        """Returns whether no batch so far had this shape."""
+        ids = batch["input_ids"]
+        shape = self._strategy.experimental_local_results(ids)[0].shape
+        is_new = shape not in self._seen_shapes
+        self._seen_shapes.add(shape)
+        return is_new
+
+    def _step(self, batch: objectives.Tensors) -> dict[str, tf.Tensor]:
+        scores = self._strategy.run(self._replica_step, args=(batch,))
+        return {
+            name: self._strategy.gather(value, axis=0)
+            for name, value in scores.items()
+        }
+
+    def _replica_step(
+        self, features: objectives.Tensors
+    ) -> dict[str, tf.Tensor]:
+        scores = self._compiled_scores(features)
+        if self._strategy.num_replicas_in_sync > 1:
+            scores = {name: _padded(x) for name, x in scores.items()}
+        return {**scores, "example_weights": features["example_weights"]}
+
+    def _scores(self, features: objectives.Tensors) -> dict[str, tf.Tensor]:
+        with self._kernels.used():
+            return self._objective.predictions(features)
+
+
+def longest_first(
+    source: input_pipeline.RecordSource,
+    batch_size: int,
+    mode: compilation.ExecutionMode,
+) -> tuple[input_pipeline.RecordSource, np.ndarray]:
+    """Sorts records by length, so that batches need little padding.
+
+    Args:
+        source: the N records.
+        batch_size: of the batches of sorted records.
+        mode: of the forward passes.
+
+    Returns:
+        The source, whose batches are truncated to few lengths, and `[N]`, the
+        order in which to read its records.
+    """
+    lengths = source.lengths()
+    order = np.argsort(-lengths, kind="stable")
+    longest = lengths[order][::batch_size]
+    chosen = np.unique(longest).tolist()
+    if mode is not compilation.ExecutionMode.PLAIN:
+        # Every length is compiled; with fewer, batches have more padding. Both
+        # together cost least near the root of the number of batches.
+        most = math.ceil(min(len(longest) ** 0.5, _MAX_LENGTHS))
+        chosen = padding.padded_sizes(longest, most)
+    return dataclasses.replace(source, lengths_to_pad_to=chosen), order
+
+
+def _padded(scores: tf.Tensor) -> tf.Tensor:
+    """Pads `[b, ...]` scores to the greatest length of any replica.
+
+    Each replica removes the common padding of its own rows.
+    """
+    if scores.shape.rank == 1:
+        return scores
+    context = tf.distribute.get_replica_context()
+    length = tf.shape(scores)[1]
+    longest = tf.reduce_max(context.all_gather(length[tf.newaxis], axis=0))
+    missing = [[0, 0]] * scores.shape.rank
+    missing[1] = [0, longest - length]
+    padding = tf.cast(task.PADDING_LOGIT, scores.dtype)
+    return tf.pad(scores, missing, constant_values=padding)
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Concatenates `[b, ...]` arrays whose second axes may differ in length."""
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    longest = max(part.shape[1] for part in parts)
+    filled = [
+        np.pad(
+            part,
+            [(0, 0), (0, longest - part.shape[1])],
+            constant_values=task.PADDING_LOGIT,
+        )
+        for part in parts
+    ]
+    return np.concatenate(filled)
+
+
+class HiddenLayers:
+    """An encoder compiled for a distribution strategy.
+
+    Args:
+        strategy: holds the variables.
+        model: the encoder, created in the strategy's scope; its weights are
+            final.
+        layers: the `L` indices of the layers to return; negative ones count
+            from the last layer.
+        batch_size: the sequences of a batch over all replicas, at most.
+        mode: how the forward pass is executed.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        model: bert.BertModel,
+        layers: Sequence[int],
+        batch_size: int,
+        mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
+    ):
+        self._strategy = strategy
+        self._model = model
+        self._layers = list(layers)
+        # Rounded up: each replica gets the same number of rows.
+        self._rows_per_replica = -(-batch_size // strategy.num_replicas_in_sync)
+        self._compiled_layers = mode.compiled(self._chosen_layers)
+        self._kernels = CastKernels(strategy, model)
+        self._kernels.refresh()
+        # One trace serves batches of all lengths.
+        self._compiled = tf.function(
+            self._step, autograph=False, reduce_retracing=True
+        )
+
+    def compute(
+        self,
+        input_ids: Sequence[Sequence[int]],
+        segment_ids: Sequence[Sequence[int]],
+        max_length: int,
+        *,
+        pad_to_max_length: bool = False,
+    ) -> np.ndarray:
+        """Runs the encoder over the sequences of a batch.
+
+        Args:
+            input_ids: `b` sequences of ids.
+            segment_ids: `b` sequences of the same lengths.
+            max_length: the greatest length of a batch.
+            pad_to_max_length: pad to `max_length`, not to the longest sequence.
+
+        Returns:
+            `[b, T, L, D]` float32, T at least the longest sequence; values
+            beyond the end of a sequence are meaningless.
+        """
+        longest = max(map(len, input_ids))
+        step = max(_LENGTH_STEP, -(-max_length // _MAX_LENGTHS))
+        length = min(-(-longest // step) * step, max_length)
+        if pad_to_max_length:
+            length = max_length
+        replicas = self._strategy.num_replicas_in_sync
+        shape = (replicas * self._rows_per_replica, length)
+        batch = {
+            name: np.zeros(shape, np.int32) for name in objectives.PIECE_INPUTS
+        }
+        for row, (ids, segments) in enumerate(
+            zip(input_ids, segment_ids, strict=True)
+        ):
+            batch["input_ids"][row, : len(ids)] = ids
+            batch["input_mask"][row, : len(ids)] = 1
+            batch["segment_ids"][row, : len(ids)] = segments
+        return self._compiled(self._distributed(batch)).numpy()[
+            : len(input_ids)
+        ]
+
+    def _distributed(
+        self, batch: Mapping[str, np.ndarray]
+    ) -> objectives.Tensors:
+        rows = self._rows_per_replica
+
+        def of_replica(
+            context: tf.distribute.experimental.ValueContext,
+        ) -> dict[str, tf.Tensor]:
+            start = context.replica_id_in_sync_group * rows
+            return {
+                n: tf.constant(a[start : start + rows])
+                for n, a in batch.items()
+            }
+
+        return self._strategy.experimental_distribute_values_from_function(
+            of_replica
+        )
+
+    def _step(self, batch: objectives.Tensors) -> tf.Tensor:
+        values = self._strategy.run(self._compiled_layers, args=(batch,))
+        return self._strategy.gather(values, axis=0)
+
+    def _chosen_layers(self, batch: objectives.Tensors) -> tf.Tensor:
+        with self._kernels.used():
+            outputs = self._model(**batch)
+        hidden = outputs["all_encoder_layers"]
+        chosen = [tf.cast(hidden[layer], tf.float32) for layer in self._layers]
+        return tf.stack(chosen, axis=2)  # [B, T, L, D]

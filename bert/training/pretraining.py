@@ -1,0 +1,223 @@
+"""The experiment of pre-training, and the baselines of its losses."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+
+import numpy as np
+from absl import logging
+
+from bert.files import paths, run_files
+from bert.models import describing
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import sidecars
+from bert.tasks import task as task_lib
+from bert.training import (
+    devices,
+    evaluation,
+    experiment,
+    input_pipeline,
+    objectives,
+    pretraining_data,
+    steps,
+    workers,
+)
+from bert.training import options as training_options
+from modeling import config as config_lib
+from modeling import heads
+
+_Options = training_options.PretrainingOptions
+# Samples of records: in blocks, since remote storage reads sequentially.
+_NUM_BLOCKS = 40
+_RECORDS_PER_BLOCK = 256
+
+
+class PretrainingExperiment(
+    experiment.Experiment[_Options, objectives.Pretraining]
+):
+    """A masked language model, its records and held-out losses.
+
+    Args:
+        options: the flags of the run.
+        config: the configuration of the model.
+        start_model: the weights of `--init_checkpoint`, if it is given.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the records do not fit the flags, the model or each other.
+    """
+
+    # Many published encoders lack the heads.
+    new_variables = ("cls/predictions/.*", "cls/seq_relationship/.*")
+    metric = "loss"
+    higher_is_better = False
+
+    def __init__(
+        self,
+        options: _Options,
+        config: config_lib.BertConfig,
+        start_model: folder_lib.ModelFolder | None = None,
+    ):
+        strategy = devices.prepare(options)
+        self.records, self._held_out = pretraining_data.open_records(
+            options, config
+        )
+        model = describe(options, config, self.records.files.paths[0])
+        super().__init__(strategy, model, start_model)
+        input_pipeline.check_batch_size(
+            options, self.strategy.num_replicas_in_sync
+        )
+        self.row_length = options.max_seq_length
+        self._objective_name = options.objective
+        self._evaluator: steps.Evaluator | None = None
+        self._eval_batch_size = options.eval_batch_size
+        self._max_eval_steps = options.max_eval_steps
+        self._jit_compile = options.jit_compile
+        if options.do_eval:
+            self.splits = (task_lib.EVAL,)
+
+    def make_objective(self) -> objectives.Pretraining:
+        model = heads.BertForPreTraining(
+            self.model.config, objective=self._objective_name
+        )
+        return objectives.Pretraining(model, self._objective_name)
+
+    def length(self, options: _Options) -> experiment.Length:
+        return experiment.Length(
+            num_train_steps=options.num_train_steps,
+            num_warmup_steps=options.num_warmup_steps,
+            stop_at_step=options.stop_at_step,
+            eval_every_steps=options.eval_every_steps,
+        )
+
+    def evaluate(self) -> Mapping[str, float]:
+        if self._evaluator is None:
+            self._evaluator = steps.Evaluator(
+                self.strategy,
+                self.objective,
+                devices.execution_mode(self.strategy, self._jit_compile),
+            )
+        return evaluation.evaluate(
+            self._evaluator,
+            self._held_out,
+            batch_size=self._eval_batch_size,
+            num_batches=self._max_eval_steps,
+        )
+
+    def write_results(
+        self, output_dir: str, step: int, metrics: Mapping[str, float] | None
+    ) -> Mapping[str, float]:
+        results = {**(metrics or self.evaluate()), "global_step": step}
+        if workers.is_chief():
+            path = os.path.join(output_dir, "eval_results.txt")
+            run_files.write_results(path, results)
+        return results
+
+
+def describe(
+    options: _Options,
+    config: config_lib.BertConfig,
+    record_file: str,
+) -> describing.PlannedModel:
+    """Describes the model of a run.
+
+    Args:
+        options: the flags of the run.
+        config: of the model.
+        record_file: its sidecar has the vocabulary and the casing.
+    """
+    description = description_lib.Description(
+        task=description_lib.PRETRAINING,
+        objective=options.objective,
+        attention=training_options.ATTENTIONS[options.is_causal],
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=options.max_predictions_per_seq,
+    )
+    made_with = sidecars.read_metadata(record_file)
+    if made_with is not None:
+        strip_accents = made_with.strip_accents
+        if strip_accents is None:
+            strip_accents = made_with.do_lower_case
+        description = dataclasses.replace(
+            description,
+            vocab_sha256=made_with.vocab_sha256,
+            do_lower_case=made_with.do_lower_case,
+            strip_accents=strip_accents,
+        )
+    vocab_file, problem = _vocab_file(made_with)
+    return describing.PlannedModel(
+        config=config,
+        description=description,
+        vocab_file=vocab_file,
+        lacks_vocabulary=problem,
+    )
+
+
+def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
+    """Returns the vocabulary of records; or None and the reason."""
+    path = made_with.flags.get("vocab_file") if made_with else None
+    if made_with is None or path is None:
+        return None, "no .meta.json file of the records names it"
+    if not paths.exists(path):
+        return None, f"that of the records, {path}, does not exist"
+    tokens = folder_lib.tokens_of(path)
+    if sidecars.vocab_sha256(tokens) != made_with.vocab_sha256:
+        return None, f"{path} is no longer that of the records"
+    return path, ""
+
+
+def _sample(source: input_pipeline.RecordSource) -> np.ndarray:
+    """Samples up to 10,240 records, in blocks spread over the files."""
+    total = len(source.files)
+    starts = np.linspace(
+        0, max(total - _RECORDS_PER_BLOCK, 0), _NUM_BLOCKS, dtype=int
+    )
+    # The blocks of few records overlap; each record counts once.
+    sample = np.unique(starts[:, np.newaxis] + np.arange(_RECORDS_PER_BLOCK))
+    return sample[sample < total]
+
+
+def log_baselines(source: input_pipeline.RecordSource) -> None:
+    """Logs the losses of models that do not read the text, from a sample."""
+    sample = _sample(source)
+    masked_ids, random_next = [], []
+    for start in range(0, len(sample), _RECORDS_PER_BLOCK):
+        batch = source.read(sample[start : start + _RECORDS_PER_BLOCK])
+        masked_ids.append(
+            batch["masked_lm_ids"][batch["masked_lm_weights"] > 0]
+        )
+        random_next.append(batch.get("next_sentence_labels", ()))
+    _, counts = np.unique(np.concatenate(masked_ids), return_counts=True)
+    logging.info(
+        "Baselines: masked-LM loss %.2f (uniform guess), %.2f (word-piece "
+        "frequencies)%s.",
+        math.log(source.vocab_size),
+        entropy(counts),
+        _majority(np.concatenate(random_next)),
+    )
+
+
+def _majority(random_next: np.ndarray) -> str:
+    if not len(random_next):
+        return ""
+    share = random_next.mean()
+    return (
+        "; next-sentence accuracy "
+        f"{100 * max(share, 1 - share):.1f}% (majority class)"
+    )
+
+
+def entropy(counts: np.ndarray) -> float:
+    """Estimates an entropy in nats, with the correction of Miller (1955).
+
+    Args:
+        counts: `[V]` integers, the number of times each value was drawn.
+    """
+    counts = counts[counts > 0]
+    if not len(counts):
+        return 0.0
+    shares = counts / counts.sum()
+    plain = -float(np.sum(shares * np.log(shares)))
+    return plain + (len(counts) - 1) / (2 * float(counts.sum()))

@@ -1,0 +1,129 @@
+"""Records of a pre-training run, checked against its flags and its model."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from absl import logging
+
+from bert.files import paths
+from bert.records import record_checks, record_files, records, sidecars
+from bert.training import dynamic_masking, input_pipeline
+from bert.training import options as training_options
+from modeling import config as config_lib
+
+_MOST_CHECKED = 10_240
+_RECORDS_PER_BATCH = 256
+
+
+def open_records(
+    options: training_options.PretrainingOptions, config: config_lib.BertConfig
+) -> tuple[input_pipeline.RecordSource, input_pipeline.RecordSource]:
+    """Opens the records of training and evaluation.
+
+    The first record of each file is checked, and many more of those of
+    `--eval_input_file`: training names a record that does not fit when it reads
+    it, but an evaluation may begin after days.
+
+    Returns:
+        The training records and the held-out records; without
+        `--eval_input_file` they are the same.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the records do not fit the flags, the model or each other.
+    """
+    sources = []
+    hashes: dict[str, str] = {}
+    for patterns in filter(None, (options.input_file, options.eval_input_file)):
+        files = record_files.RecordFiles(paths.expand(patterns))
+        logging.info(
+            "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
+        )
+        metadata_of_files = {
+            path: sidecars.read_metadata(path) for path in files.paths
+        }
+        for path, metadata in metadata_of_files.items():
+            if metadata is not None:
+                _check_sidecar(path, metadata, options, config.vocab_size)
+                hashes.setdefault(metadata.vocab_sha256, path)
+        sources.append(_source(files, metadata_of_files, options, config))
+    if len(hashes) > 1:
+        raise ValueError(
+            "All records must be created with the same vocabulary; these "
+            "differ: " + ", ".join(hashes.values())
+        )
+    if options.eval_input_file:
+        _check_first_records(sources[-1])
+    return sources[0], sources[-1]
+
+
+def _check_first_records(source: input_pipeline.RecordSource) -> None:
+    """Reads the first records, which an evaluation would read much later."""
+    for start in range(0, _MOST_CHECKED, _RECORDS_PER_BATCH):
+        end = min(start + _RECORDS_PER_BATCH, len(source.files), _MOST_CHECKED)
+        if start < end:
+            source.read(np.arange(start, end))
+
+
+def _check_sidecar(
+    path: str,
+    metadata: sidecars.Metadata,
+    options: training_options.PretrainingOptions,
+    vocab_size: int,
+) -> None:
+    """Checks that records fit the flags and the model."""
+    if metadata.kind != "pretraining":
+        raise ValueError(
+            f"{path} must hold pre-training records; got records for "
+            f"{metadata.kind!r}."
+        )
+    for name in ("max_seq_length", "max_predictions_per_seq"):
+        made_with, length = getattr(metadata, name), getattr(options, name)
+        if made_with != length:
+            raise ValueError(
+                f"{path} was created with --{name}={made_with}, but this "
+                f"run has --{name}={length}. Pass the same value, or "
+                "create the records again."
+            )
+    if metadata.vocab_size > vocab_size:
+        raise ValueError(
+            f"{path} was created with a vocabulary of "
+            f"{metadata.vocab_size} entries, but the model's vocab_size "
+            f"is {vocab_size}. Use the vocabulary that belongs to this "
+            "configuration, or a configuration whose vocab_size is that "
+            "of the vocabulary."
+        )
+
+
+def _source(
+    files: record_files.RecordFiles,
+    metadata_of_files: Mapping[str, sidecars.Metadata | None],
+    options: training_options.PretrainingOptions,
+    config: config_lib.BertConfig,
+) -> input_pipeline.RecordSource:
+    masking = dynamic_masking.of_sidecars(metadata_of_files)
+    if masking is None:
+        features = records.pretraining_features(
+            options.max_seq_length, options.max_predictions_per_seq
+        )
+    else:
+        logging.info("Dynamic masking: each example gets new masks each time.")
+        features = records.unmasked_features(
+            options.max_seq_length,
+            do_whole_word_mask=masking.options.do_whole_word_mask,
+        )
+    source = input_pipeline.RecordSource(
+        files=files,
+        features=tuple(
+            feature
+            for feature in features
+            if feature.name != "next_sentence_labels"
+            or options.objective == "mlm_nsp"
+        ),
+        vocab_size=config.vocab_size,
+        type_vocab_size=config.type_vocab_size,
+        masking=masking,
+    )
+    stored = record_checks.check_files(files, source.features, source.limits())
+    return dataclasses.replace(source, features=stored)

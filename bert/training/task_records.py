@@ -1,0 +1,113 @@
+"""Record files of a task's data sets."""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+
+import numpy as np
+from absl import logging
+
+from bert.files import paths
+from bert.records import record_files, records, sidecars
+from bert.tasks import task as task_lib
+from bert.training import input_pipeline, workers
+
+
+def make(
+    task: task_lib.Task,
+    data_set: task_lib.DataSet,
+    communicator: workers.Communicator,
+) -> task_lib.Records:
+    """Writes the records of a data set, or reuses existing ones.
+
+    They are reused if they were created from the same text with the same
+    vocabulary, length and so on. The chief writes, and the others wait.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the data set is empty; or there are only examples without
+            records, such as questions about empty paragraphs, to train on.
+    """
+    path = os.path.join(task.options.output_dir, f"{data_set.name}.tf_record")
+    made_from = _metadata(task, data_set)
+    if workers.is_chief() and not _is_up_to_date(path, made_from):
+        _write_records(path, made_from, data_set)
+    communicator.barrier()
+    files = record_files.RecordFiles([path], may_be_empty=True)
+    metadata = sidecars.read_metadata(path)
+    flags = metadata.flags if metadata else {}
+    counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
+    is_training = data_set.split == task_lib.TRAIN
+    if not counts or (is_training and not len(files)):
+        raise ValueError(
+            f"{path}: none of {len(counts)} examples has a record. Are all "
+            "texts empty?"
+        )
+    return task_lib.Records(
+        data_set=data_set,
+        source=input_pipeline.RecordSource(
+            files=files,
+            features=data_set.features,
+            vocab_size=task.tokenizer.vocab_size,
+        ),
+        rows_per_example=np.asarray(counts, np.int64),
+    )
+
+
+def _metadata(
+    task: task_lib.Task, data_set: task_lib.DataSet
+) -> sidecars.Metadata:
+    """Returns the expected sidecar of the records of a data set."""
+    options, tokenizer = task.options, task.tokenizer
+    return sidecars.Metadata(
+        kind=data_set.kind,
+        max_seq_length=options.max_seq_length,
+        vocab_size=tokenizer.vocab_size,
+        vocab_sha256=sidecars.vocab_sha256(tokenizer.vocab),
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strips_accents,
+        num_records=0,  # Filled in when they are written.
+        flags=dict(data_set.made_from),
+    )
+
+
+def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
+    """Returns whether a record file is whole and was made from this data."""
+    try:
+        stored = sidecars.read_metadata(path)
+        if stored is None or not paths.exists(path):
+            return False
+        files = record_files.RecordFiles([path], may_be_empty=True)
+    except (OSError, ValueError) as error:
+        logging.warning("%s is damaged, and is made again: %s", path, error)
+        return False
+    counts = stored.flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
+    if not (
+        sidecars.is_same_data(stored, made_from)
+        and sum(counts) == len(files) == stored.num_records
+    ):
+        return False
+    logging.info("%s: reusing %d records", path, len(files))
+    return True
+
+
+def _write_records(
+    path: str, made_from: sidecars.Metadata, data_set: task_lib.DataSet
+) -> None:
+    """Writes a record file, then its sidecar."""
+    counts: list[int] = []
+
+    def rows() -> Iterator[task_lib.Record]:
+        for example in data_set.examples():
+            counts.append(len(example))
+            yield from example
+
+    sidecars.remove_metadata(path)
+    records.write_records(path, rows(), data_set.features)
+    flags = dict(made_from.flags)
+    if any(count != 1 for count in counts):
+        flags[sidecars.ROWS_PER_EXAMPLE] = counts
+    sidecars.write_metadata(
+        path,
+        dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
+    )

@@ -1,0 +1,164 @@
+"""Loading of weights that another run or program trained."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import keras
+from absl import logging
+
+from bert.files import messages
+from bert.models import compatibility
+from bert.models import description as description_lib
+from modeling import checkpoints, name_tables
+
+# Tasks, and Hugging Face's classes, of models that have no pooler.
+_WITHOUT_POOLER = {
+    description_lib.QUESTION_ANSWERING,
+    description_lib.TAGGING,
+    "BertForMaskedLM",
+    "BertForQuestionAnswering",
+    name_tables.TOKEN_CLASSIFICATION,
+}
+
+
+class Absent(NamedTuple):
+    """The variables of a model that a checkpoint need not have.
+
+    Attributes:
+        patterns: of their names. They keep their initial values.
+        has_other_outputs: whether the output layer of the checkpoint, if any,
+            is another one, so that only the encoder is loaded.
+    """
+
+    patterns: tuple[str, ...]
+    has_other_outputs: bool
+
+
+def may_be_absent(
+    model: keras.Model,
+    source: checkpoints.Source,
+    new: Sequence[str],
+    origin: description_lib.Description,
+    target: description_lib.Description,
+) -> Absent:
+    """Returns the variables that a checkpoint need not have.
+
+    Args:
+        model: receives the weights.
+        source: the open checkpoint.
+        new: patterns of the variables that training creates where they are
+            missing or have another shape, such as the output layer of a task.
+            Without them, a model is loaded that is not trained.
+        origin: the description of the checkpoint's model.
+        target: that of the run.
+    """
+    patterns = (*new, *model.optional_variables)
+    kinds = {*source.architectures} or {str(origin.task)}
+    # These models train no pooler, so their checkpoints have none.
+    if new and kinds <= _WITHOUT_POOLER:
+        patterns = (*patterns, name_tables.POOLER)
+    has_other_shapes = any(
+        name in source.variables
+        and source.variables[name][0] != tuple(variable.shape)
+        for name, variable in checkpoints.variables_by_name(model).items()
+        if matches(name, new)
+    )
+    return Absent(
+        patterns,
+        has_other_shapes
+        or bool(new and compatibility.outputs_differ(origin, target)),
+    )
+
+
+def load(
+    model: keras.Model,
+    path: str,
+    *,
+    new: Sequence[str] = (),
+    origin: description_lib.Description,
+    target: description_lib.Description,
+) -> None:
+    """Loads the weights of a checkpoint; logs the variables not loaded.
+
+    Args:
+        model, new, origin, target: as for `may_be_absent`.
+        path: the checkpoint.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: it lacks other variables, or does not fit the model.
+    """
+    with checkpoints.opened(path) as source:
+        absent = may_be_absent(model, source, new, origin, target)
+        names = {*source.variables}
+        report = checkpoints.load_from(
+            model.bert if absent.has_other_outputs else model,
+            source,
+            new=absent.patterns,
+        )
+    if not absent.has_other_outputs:
+        logging.info("Initialized from %s: %s", path, report)
+        return
+    head = [
+        name
+        for name in checkpoints.variables_by_name(model)
+        if not name.startswith("bert/")
+    ]
+    logging.info(
+        "Initialized the encoder from %s: %s. The output layer is new: %s.",
+        path,
+        report,
+        ", ".join(head),
+    )
+    if not names.isdisjoint(head):
+        logging.warning("%s", _lost_outputs(path, origin, target))
+
+
+def _lost_outputs(
+    path: str,
+    origin: description_lib.Description,
+    target: description_lib.Description,
+) -> str:
+    """Says that a trained output layer is not used, and how to keep it."""
+    theirs, ours = origin.labels, target.labels
+    message = (
+        f"The trained output layer of {path} is not used, because this run has "
+        "other outputs: "
+    )
+    if not theirs or not ours:
+        return f"{message}a new output layer is trained."
+    message += (
+        f"the model has the labels {messages.listed(theirs)}, this run "
+        f"{messages.listed(ours)}. A new output layer is trained."
+    )
+    others = ("task", "name", "problem_type")
+    is_same_task = all(origin.stated(k) == target.stated(k) for k in others)
+    # Only classifiers have a data set's name, and the flag.
+    if is_same_task and target.name is not None and {*ours} <= {*theirs}:
+        message += (
+            " To train the output layer of the model further, pass "
+            f"--label_names={','.join(theirs)}."
+        )
+    return message
+
+
+def load_for_evaluation(model: keras.Model, path: str) -> None:
+    """Loads all weights of a model that is not trained.
+
+    Args:
+        model: receives the weights.
+        path: the checkpoint.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: it lacks a weight, or a weight is not finite.
+    """
+    nothing = description_lib.Description()
+    load(model, path, origin=nothing, target=nothing)
+    checkpoints.check_finite(model, path)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Returns whether a name matches one of several patterns as a whole."""
+    return any(re.fullmatch(pattern, name) for pattern in patterns)

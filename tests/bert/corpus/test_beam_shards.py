@@ -1,0 +1,486 @@
+"""Apache Beam makes the records of a local run, on every engine."""
+
+import collections
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import pytest
+
+import create_pretraining_data as program
+from bert.corpus import beam_shards, pretraining_shards, shard_runs
+from tests.support import locations, programs
+
+_ROOT = locations.ROOT
+_VOCAB = str(_ROOT / "tests/golden/inputs/vocab.txt")
+_WORDS = pathlib.Path(_VOCAB).read_text("utf-8").split()[100:]
+_SECONDS_TO_START = 120
+
+needs_beam = pytest.mark.skipif(
+    importlib.util.find_spec("apache_beam") is None,
+    reason="needs Apache Beam: pip install -r requirements/beam.txt",
+)
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("apache_beam") is None
+    or importlib.util.find_spec("distributed") is None,
+    reason="needs Beam and Dask: pip install -r requirements/beam.txt",
+)
+
+
+def _write_text(path, num_documents, seed):
+    rng = random.Random(seed)
+    documents = [
+        "\n".join(
+            " ".join(rng.choices(_WORDS, k=rng.randint(3, 20)))
+            for _ in range(rng.randint(1, 12))
+        )
+        for _ in range(num_documents)
+    ]
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    # The last document of the first file continues in the second.
+    first = _write_text(tmp_path / "a.txt", 11, seed=1)
+    return f"{first},{_write_text(tmp_path / 'b.txt', 3, seed=4)}"
+
+
+def _options(input_file, output_file, **values):
+    return program.Options(
+        input_file=str(input_file),
+        output_file=str(output_file),
+        vocab_file=_VOCAB,
+        dupe_factor=2,
+        shard_documents=2,
+        **values,
+    )
+
+
+def _content(folder):
+    """Returns records and sidecars by name; moves them out of the way."""
+    content = {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.suffix != ".lock"
+    }
+    shutil.rmtree(folder)
+    return content
+
+
+def test_beam_needs_shards():
+    text = pretraining_shards.Text(paths=("a",))
+    with pytest.raises(
+        ValueError, match="split the text with --shard_documents"
+    ):
+        beam_shards.make_shards(text, None, "DirectRunner", [])
+
+
+def test_workers_in_other_folders_get_paths_that_do_not_depend_on_theirs(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    _write_text(tmp_path / "a.txt", 3, seed=1)
+    shutil.copy(_VOCAB, "vocab.txt")
+    calls = []
+
+    def make_shards(text, recipe, runner, arguments):
+        calls.append((text, recipe, runner, arguments))
+        counts = collections.Counter(shards=2, documents=3, instances=9)
+        return pretraining_shards.Report(counts=counts)
+
+    monkeypatch.setattr(beam_shards, "make_shards", make_shards)
+    options = dataclasses.replace(
+        _options("a.txt", "out/x,gs://bucket/y", runner="Spunk"),
+        vocab_file="vocab.txt",
+    )
+    monkeypatch.setattr(program.writing, "check_files", lambda *_: None)
+    program.run(options, ["--workers=2"])
+    ((text, recipe, runner, arguments),) = calls
+    assert (runner, arguments) == ("Spunk", ["--workers=2"])
+    assert text.paths == (str(tmp_path / "a.txt"),)
+    assert recipe.vocab_file == str(tmp_path / "vocab.txt")
+    outputs = (str(tmp_path / "out/x"), "gs://bucket/y")
+    assert recipe.store.record_paths == outputs
+
+
+def test_arguments_are_options_of_a_runner(tmp_path, inputs):
+    for values, arguments in (
+        ({}, ["--direct_num_workers=2"]),
+        ({"runner": "Spunk"}, ["--direct_num_workers", "2"]),
+    ):
+        message = f"Only flags are expected.*got {' '.join(arguments)}"
+        with pytest.raises(ValueError, match=message):
+            program.run(_options(inputs, tmp_path / "x", **values), arguments)
+
+
+def _counter(name, number, namespace="create_pretraining_data", attempted=None):
+    metric = types.SimpleNamespace(name=name, namespace=namespace)
+    return types.SimpleNamespace(
+        key=types.SimpleNamespace(metric=metric),
+        committed=number,
+        attempted=attempted,
+    )
+
+
+def _log(report, path):
+    text = pretraining_shards.Text(paths=(path,), shard_documents=5)
+    pretraining_shards.log_reports([report], text)
+
+
+def test_counts_of_beam_are_summed_over_its_steps(caplog):
+    # Two shards are kept, and a third is created in another step.
+    dropped = beam_shards._DROPPED
+    counters = [
+        *(_counter("shards", 2), _counter("reused", 2), _counter("shards", 1)),
+        *(_counter("tags", n, dropped) for n in (3, 4)),
+        # Some runners know only what was attempted, others retry it.
+        _counter("documents", None, attempted=5),
+        _counter("sentences", 8, attempted=16),
+        _counter("elements", 9, namespace="beam"),
+    ]
+    metrics = types.SimpleNamespace(query=lambda: {"counters": counters})
+    report = beam_shards._counted(
+        types.SimpleNamespace(metrics=lambda: metrics)
+    )
+    counts = {"shards": 3, "reused": 2, "documents": 5, "sentences": 8}
+    assert report.counts == counts
+    assert report.dropped == {"tags": 7}
+    _log(report, "text")
+    assert "Kept 2 of 3 shards." in caplog.text
+    assert "5 documents, 8 sentences." in caplog.text
+
+
+def _run(first_shard, num_documents):
+    text = pretraining_shards.Text(paths=("text",), shard_documents=5)
+    return shard_runs.Run(
+        text=text,
+        num_skipped=0,
+        first_shard=first_shard,
+        num_documents=num_documents,
+    )
+
+
+def test_without_counters_the_sidecars_are_counted(caplog):
+    records = {0: 7, 1: 9, 2: 0}
+    store = types.SimpleNamespace(num_records=records.__getitem__)
+    report = beam_shards._stored([_run(0, 10), _run(2, 3)], store)
+    assert report.counts == {"shards": 3, "documents": 13, "instances": 16}
+    _log(report, "text")
+    assert (
+        "Read 1 files: 13 documents. The sidecars of 3 shards state 16 "
+        "instances." in caplog.text
+    )
+    nothing = types.SimpleNamespace(num_records=lambda shard: 0)
+    with pytest.raises(ValueError, match="at least one sentence; got none"):
+        _log(beam_shards._stored([_run(0, 2)], nothing), "text")
+
+
+class EngineError(Exception):
+    """An error of an engine, which may be of any type."""
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (EngineError("no worker\nis left"), "Spunk failed: no worker is left "),
+        (EngineError(), r"Spunk failed: EngineError\(\) "),
+        (
+            RuntimeError("Traceback ...\n  File ...\nOSError: full [Make]\n"),
+            r"Spunk failed: OSError: full \[Make\] All workers, and ",
+        ),
+        (
+            EngineError("<status = DEADLINE_EXCEEDED>"),
+            "no answer within --job_server_timeout, which is for the complete",
+        ),
+    ],
+)
+def test_errors_of_an_engine_are_one_line(error, message):
+    with (
+        pytest.raises(RuntimeError, match=message) as raised,
+        beam_shards._explained("Spunk"),
+    ):
+        raise error
+    assert "in their PYTHONPATH. Run the same command" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", [OSError, ValueError])
+def test_errors_of_a_file_on_a_worker_stay_as_they_are(kind):
+    with pytest.raises(kind, match=r"^a\.txt$"), beam_shards._explained("Dask"):
+        raise kind("a.txt")
+
+
+@needs_beam
+def test_unknown_runners_and_missing_packages_are_named(tmp_path, inputs):
+    def run(runner):
+        program.run(_options(inputs, tmp_path / "out/x", runner=runner))
+
+    with pytest.raises(ValueError, match="Unexpected pipeline runner: Spunk"):
+        run("Spunk")
+    with pytest.raises(ValueError, match=r"needs a package .*'nowhere'"):
+        run("nowhere.Runner")
+
+
+@needs_beam
+def test_a_run_is_a_task_of_its_own_on_dask():
+    pytest.importorskip("distributed")
+    from apache_beam.runners.dask import dask_runner
+
+    def options(runner, *arguments):
+        values = beam_shards._options(runner, arguments)
+        values = values.view_as(dask_runner.DaskOptions)
+        return values.partition_size, values.npartitions
+
+    assert options("DaskRunner") == options("dask") == (1, None)
+    assert options(beam_shards._DASK, "--dask_npartitions=3") == (None, 3)
+    assert options("DirectRunner") == (None, None)
+
+
+def test_each_run_is_a_task_of_dask_unless_the_user_divides_them(monkeypatch):
+    calls = []
+    module = types.ModuleType("apache_beam.options.pipeline_options")
+    module.PipelineOptions = lambda words, runner: calls.append((runner, words))
+    parent = types.ModuleType("apache_beam.options")
+    parent.pipeline_options = module
+    for name, stub in (
+        ("apache_beam", types.ModuleType("apache_beam")),
+        ("apache_beam.options", parent),
+        ("apache_beam.options.pipeline_options", module),
+    ):
+        monkeypatch.setitem(sys.modules, name, stub)
+    divided = "--dask_npartitions=3"
+    for runner, words in (
+        ("DaskRunner", ["--a=1"]),
+        ("dask", []),
+        ("Dask", [divided]),
+        ("DirectRunner", ["--a=1"]),
+    ):
+        beam_shards._options(runner, words)
+    single = "--dask_partition_size=1"
+    assert calls == [
+        (beam_shards._DASK, ["--a=1", single]),
+        (beam_shards._DASK, [single]),
+        (beam_shards._DASK, [divided]),
+        ("DirectRunner", ["--a=1"]),
+    ]
+
+
+def _free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _processes(folder, *commands, ready, repository=str(_ROOT)):
+    """Runs modules of Python in other working folders, as on a cluster.
+
+    Args:
+        folder: for their logs.
+        *commands: of each, the module and its arguments.
+        ready: a port that one of them listens on.
+        repository: their `PYTHONPATH`.
+    """
+    environment = os.environ | {
+        "PYTHONPATH": repository,
+        # The pool of workers of Beam starts `python`.
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    running = []
+    try:
+        for number, command in enumerate(commands):
+            place = folder / f"process{number}"
+            place.mkdir()
+            with (place / "log").open("wb") as log:
+                running.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", *command],
+                        cwd=place,
+                        env=environment,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                )
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", ready), 1).close()
+                break
+            time.sleep(0.2)
+        yield running
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+
+
+def _dask(folder, num_workers=2, repository=str(_ROOT)):
+    """Returns the option for a cluster of Dask, and its processes."""
+    port = _free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    local = ("--host=127.0.0.1", "--no-dashboard")
+    worker = ("distributed.cli.dask_worker", address, "--nthreads=1", *local)
+    ports = (f"--port={port}", f"--dashboard-address=:{_free_port()}")
+    scheduler = ("distributed.cli.dask_scheduler", *ports, *local)
+    commands = (scheduler, *[worker] * num_workers)
+    option = f"--dask_client_address={address}"
+    return option, _processes(
+        folder, *commands, ready=port, repository=repository
+    )
+
+
+def _program(inputs, output, runner, *arguments, folder=_ROOT):
+    """Runs the program on an engine."""
+    return programs.python(
+        *(_ROOT / "create_pretraining_data.py", f"--input_file={inputs}"),
+        *(f"--output_file={output}", f"--vocab_file={_VOCAB}"),
+        *("--dupe_factor=2", "--shard_documents=2", f"--runner={runner}"),
+        *("--", *arguments),
+        cwd=folder,
+    )
+
+
+def _records(content):
+    return sum(
+        json.loads(value)["num_records"]
+        for name, value in content.items()
+        if name.endswith(".meta.json")
+    )
+
+
+@needs_beam
+@pytest.mark.slow
+def test_beam_makes_the_same_records(tmp_path, inputs):
+    output = tmp_path / "out/x"
+    program.run(_options(inputs, output, num_workers=1))
+    wanted = _content(tmp_path / "out")
+    done = _program(
+        *(inputs, output, "DirectRunner", "--direct_num_workers=2"),
+        "--direct_running_mode=multi_processing",
+        folder=tmp_path,  # Where Python finds none of our modules.
+    )
+    assert done.returncode == 0, done.stderr
+    assert _content(tmp_path / "out") == wanted
+    # A file ends no document.
+    assert "Counted 13 documents: 7 shards." in done.stderr
+    assert "Read 2 files: 13 documents, " in done.stderr
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_cluster_of_dask_makes_the_same_records(
+    tmp_path, inputs, monkeypatch
+):
+    # Relative paths, which are others in the working folders of the workers.
+    monkeypatch.chdir(tmp_path)
+    program.run(_options("a.txt,b.txt", "out/x", num_workers=1))
+    wanted = _content(tmp_path / "out")
+    option, cluster = _dask(tmp_path)
+    with cluster:
+        done = _program(
+            "a.txt,b.txt", "out/x", "DaskRunner", option, folder=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    assert _content(tmp_path / "out") == wanted
+    assert "DaskRunner has no counters" in done.stderr
+    stated = f"sidecars of 7 shards state {_records(wanted)} instances."
+    assert stated in done.stderr
+
+
+@needs_dask
+@pytest.mark.slow
+def test_the_shards_of_a_worker_that_is_killed_are_made_by_the_other(tmp_path):
+    text = _write_text(tmp_path / "text.txt", 1000, seed=2)
+    output = tmp_path / "out/x"
+    program.run(_options(text, output, num_workers=1))
+    wanted = _content(tmp_path / "out")
+    option, cluster = _dask(tmp_path)
+
+    def kill_one(workers):
+        while len(list(output.parent.glob("*.meta.json"))) < 30:
+            time.sleep(0.05)
+        os.killpg(workers[0].pid, signal.SIGKILL)
+
+    with cluster as (_, *workers):
+        killer = threading.Thread(target=kill_one, args=[workers], daemon=True)
+        killer.start()
+        done = _program(text, output, "dask", option)
+        killer.join(_SECONDS_TO_START)
+        assert workers[0].poll() is not None
+    assert done.returncode == 0, done.stderr
+    left = {
+        name: value
+        for name, value in _content(tmp_path / "out").items()
+        # The worker may have been killed while it wrote a file.
+        if not name.endswith(".partial")
+    }
+    assert left == wanted
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_cluster_that_is_missing_is_named(tmp_path, inputs):
+    done = _program(
+        inputs,
+        tmp_path / "out/x",
+        "dask",
+        f"--dask_client_address=tcp://127.0.0.1:{_free_port()}",
+        "--dask_connection_timeout=2",
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "Timed out trying to connect to tcp://127.0.0.1:" in last
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_cluster_without_this_repository_is_explained(tmp_path, inputs):
+    option, cluster = _dask(tmp_path, num_workers=1, repository="")
+    with cluster:
+        done = _program(inputs, tmp_path / "out/x", "dask", option)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "dask failed: Error during deserialization" in last
+    assert "this repository in their PYTHONPATH" in last
+
+
+@needs_beam
+@pytest.mark.slow
+def test_a_job_server_and_its_workers_make_the_same_records(tmp_path, inputs):
+    output = tmp_path / "out/x"
+    program.run(_options(inputs, output, num_workers=1))
+    wanted = _content(tmp_path / "out")
+    server, pool = _free_port(), _free_port()
+    portability = "apache_beam.runners.portability.local_job_service_main"
+    commands = (
+        (
+            "apache_beam.runners.worker.worker_pool_main",
+            f"--service_port={pool}",
+        ),
+        (portability, f"--port={server}"),
+    )
+    with _processes(tmp_path, *commands, ready=server):
+        done = _program(
+            *(inputs, output, "PortableRunner"),
+            *(f"--job_endpoint=localhost:{server}", "--direct_num_workers=2"),
+            *("--environment_type=EXTERNAL",),
+            f"--environment_config=localhost:{pool}",
+        )
+    assert done.returncode == 0, done.stderr
+    assert _content(tmp_path / "out") == wanted

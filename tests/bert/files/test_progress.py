@@ -1,0 +1,191 @@
+"""Progress, durations and log lines."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import types
+
+import pytest
+from absl import logging
+
+from bert.files import progress
+from tests.support import locations
+
+
+def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
+    logging.set_verbosity(logging.INFO)
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    report = progress.Progress()
+    for done in range(0, 101, 10):
+        report("words", done, 100)
+        now[0] += 2.0
+    # 2 seconds for each tenth: due at 6, 12 and 18 seconds.
+    assert [line.split()[2] for line in caplog.messages] == [
+        "30/100", "60/100", "90/100",
+    ]  # fmt: skip
+    assert "00:06<00:14" in caplog.messages[0]
+    caplog.clear()
+    report("windows", 1, 5)  # A new phase begins its own clock.
+    assert caplog.messages == []
+    report = progress.Progress()
+    now[0] += 9.0
+    report("words", 1, 2)  # The first began with the report.
+    assert "00:09<00:09" in caplog.text
+
+
+def test_a_phase_of_which_nothing_is_done_has_no_line(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    report = progress.Progress()
+    now[0] += 9.0
+    report("text", 0)
+    report("instances", 0, 1)
+    assert caplog.messages == []
+
+
+def test_a_share_is_logged_with_two_digits(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    report = progress.Progress()
+    now[0] += 9.0
+    report("instances", 1 / 3, 1)
+    assert "0.33/1" in caplog.text
+
+
+def test_a_terminal_has_a_bar_for_a_total_and_lines_without_one(
+    caplog, monkeypatch
+):
+    now, bars = [100.0], []
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "in_terminal", lambda: True)
+
+    def bar(total, **_):
+        made = types.SimpleNamespace(n=0, is_open=True)
+        made.update = lambda step: setattr(made, "n", made.n + step)
+        made.close = lambda: setattr(made, "is_open", False)
+        bars.append(made)
+        return made
+
+    monkeypatch.setattr(progress, "bar", bar)
+    report = progress.Progress()
+    now[0] += 9.0
+    report("words", 1, 5)
+    report("words", 3, 5)
+    assert (caplog.messages, [b.n for b in bars]) == ([], [3])
+    report("documents", 7)  # A new phase ends the bar of the last.
+    assert not bars[0].is_open
+    now[0] += 9.0
+    report("documents", 8)
+    assert len(bars) == 1
+    assert [m.split(":")[0] for m in caplog.messages] == ["documents"]
+    report("pairs", 2, 2)
+    assert [(b.n, b.is_open) for b in bars[1:]] == [(2, False)]
+
+
+_ROOT = locations.ROOT
+_PROGRAM = """
+import dataclasses
+from absl import logging
+from bert.commands import program
+from bert.files import progress
+
+from tests.support import locations
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    pass
+
+def main(options):
+    logging.info("one " * 30)
+    with progress.bar(3, title="training") as bar:
+        for step in (1, 2, 3):
+            bar.update(1)
+            logging.warning("careful %d", step)
+    progress.bar(5, title="left").update(1)
+    logging.error("broken")
+
+program.start(Options, main)
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("script") / "shown.py"
+    path.write_text(_PROGRAM)
+    return path
+
+
+def _command(script, arguments):
+    return [sys.executable, str(script), *arguments]
+
+
+def _piped(script, *arguments):
+    return subprocess.run(
+        _command(script, arguments),
+        env={"PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+
+
+def _on_terminal(script, *arguments, **environment):
+    """Returns what a terminal of 60 columns gets."""
+    ours, its = pty.openpty()
+    size = struct.pack("HHHH", 24, 60, 0, 0)
+    fcntl.ioctl(its, termios.TIOCSWINSZ, size)
+    with subprocess.Popen(
+        _command(script, arguments),
+        env={
+            "PYTHONPATH": str(_ROOT),
+            "TERM": "xterm",
+            **environment,
+        },
+        stderr=its,
+    ):
+        os.close(its)
+        read = b""
+        try:
+            while part := os.read(ours, 1000):
+                read += part
+        except OSError:  # The other side is closed.
+            pass
+    os.close(ours)
+    return read.decode().replace("\r\n", "\n")
+
+
+def test_a_pipe_gets_lines_of_time_and_message(script):
+    lines = _piped(script).splitlines()
+    assert all(re.match(r"\d\d:\d\d:\d\d \S", line) for line in lines)
+    assert [line[9:].strip() for line in lines] == [
+        ("one " * 30).strip(),
+        *(f"WARNING: careful {step}" for step in (1, 2, 3)),
+        "ERROR: broken",
+    ]
+
+
+def test_a_terminal_has_a_bar_below_the_log(script):
+    shown = _on_terminal(script)
+    # The bar is erased, a line is written in its place, and it follows.
+    assert re.search(r"\r *\r\d\d:\d\d:\d\d WARNING: careful 2\n", shown)
+    assert re.search(r"training: 100%.*3/3", shown)
+    assert "ERROR: broken\n" in shown
+    assert shown.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [((), {"TERM": "dumb"}), (("--verbosity=-1",), {})],
+)
+def test_a_terminal_has_no_bar_where_none_is_wanted(
+    script, arguments, environment
+):
+    shown = _on_terminal(script, *arguments, **environment)
+    assert "ERROR: broken\n" in shown
+    assert "training" not in shown

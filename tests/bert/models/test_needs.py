@@ -1,0 +1,113 @@
+"""The facts that each task needs."""
+
+import dataclasses
+import types
+
+import pytest
+
+from bert.models import description as description_lib
+from bert.models import needs
+
+_CASING = description_lib.Description(do_lower_case=True)
+
+
+def _missing(has_outputs=False, **entries):
+    description = dataclasses.replace(_CASING, **entries)
+    return {*needs.missing_entries(description, has_outputs=has_outputs)}
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("classification", {"labels", "max_seq_length", "problem_type"}),
+        ("tagging", {"labels", "max_seq_length"}),
+        ("question_answering", {"version_2_with_negative", "max_seq_length"}),
+        ("multiple_choice", {"max_seq_length"}),
+        ("pretraining", set()),
+        (None, set()),
+    ],
+)
+def test_each_task_needs_its_entries(task, names):
+    assert _missing(task=task) == names
+
+
+def test_an_output_layer_of_labels_needs_its_task():
+    assert _missing(has_outputs=True) == {
+        *("task", "labels", "max_seq_length", "problem_type")
+    }
+
+
+def test_scores_need_no_labels():
+    entries = {"task": "classification", "problem_type": "regression"}
+    assert _missing(**entries) == {"max_seq_length"}
+    assert _missing(**entries | {"max_seq_length": 8}) == set()
+
+
+def test_the_casing_is_always_needed():
+    assert needs.missing_entries(
+        description_lib.Description(), has_outputs=False
+    ) == ("do_lower_case",)
+
+
+def test_a_pre_trained_model_answers_without_the_output_layer_of_words():
+    model = types.SimpleNamespace(path="run", checkpoint="c", sources={})
+    encoder = {"bert/pooler/dense/bias": ((8,), "float32")}
+    described = dataclasses.replace(_CASING, task="pretraining")
+    needs.check_answerable(model, described, encoder)
+    tagger = dataclasses.replace(_CASING, task="tagging")
+    with pytest.raises(ValueError, match=r"c has no output layer of it \(outp"):
+        needs.check_answerable(model, tagger, encoder)
+
+
+@pytest.mark.parametrize("task", description_lib.WITH_LABELS)
+def test_there_must_be_a_label_for_each_output(task):
+    model = types.SimpleNamespace(path="run")
+    variables = {"output_weights": ((3, 8), "float32")}
+    described = dataclasses.replace(
+        _CASING,
+        task=task,
+        problem_type="single_label",
+        max_seq_length=8,
+        labels=("a", "b", "c"),
+    )
+    needs.check_answerable(model, described, variables)
+    two = dataclasses.replace(described, labels=("a", "b"))
+    with pytest.raises(ValueError, match="run: the model has 3 outputs; got 2"):
+        needs.check_answerable(model, two, variables)
+
+
+@pytest.mark.parametrize(
+    ("variables", "architectures", "task", "problem_type"),
+    [
+        ({"output_bias": (1,)}, (), "classification", "regression"),
+        ({"output_bias": (2,)}, (), None, None),
+        (
+            {"output_bias": (1,)},
+            ("BertForTokenClassification",),
+            "tagging",
+            None,
+        ),
+        (
+            {"output_bias": (2,)},
+            ("BertForSequenceClassification",),
+            "classification",
+            None,
+        ),
+        (
+            {"cls/squad/output_weights": (2, 8)},
+            (),
+            "question_answering",
+            None,
+        ),
+        ({"cls/predictions/output_bias": (9,)}, (), "pretraining", None),
+        ({"bert/pooler/dense/bias": (8,)}, (), None, None),
+    ],
+)
+def test_weights_show_their_task_by_their_output_layer(
+    variables, architectures, task, problem_type
+):
+    specs = {name: (shape, "float32") for name, shape in variables.items()}
+    if "output_bias" in specs:
+        specs["output_weights"] = ((*variables["output_bias"], 8), "float32")
+    shown = needs.shown_by_weights(specs, architectures)
+    assert (shown.task, shown.problem_type) == (task, problem_type)

@@ -1,0 +1,190 @@
+"""Labels: parsed, numbered, found and weighed."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.utils import class_weight
+
+from bert.tasks.classification import datasets, labels
+
+
+def _set(*names, **options):
+    return labels.LabelSet(names=names, **options)
+
+
+def test_class_is_numbered_by_its_place():
+    label_set = _set("no", "maybe", "yes", aliases={"y": "yes"})
+    assert label_set.encode(label_set.parse("yes")) == 2
+    assert label_set.parse("y") == "yes"
+    assert label_set.num_outputs == 3
+    assert label_set.placeholder == "no"
+
+
+def test_several_labels_become_a_row_of_zeros_and_ones():
+    # In the order of the names, whatever that is.
+    label_set = _set("y", "z", "x", problem_type="multi_label")
+    assert label_set.encode(label_set.parse("x, y")) == (1.0, 0.0, 1.0)
+    assert label_set.encode(label_set.parse("z")) == (0.0, 1.0, 0.0)
+    assert label_set.parse(["y", "y"]) == ("y",)
+    assert label_set.encode(label_set.parse("")) == (0.0, 0.0, 0.0)
+    assert label_set.placeholder == ()
+
+
+@pytest.mark.parametrize("cell", ["3.25", 3.25, " 3.25 "])
+def test_score_is_a_number(cell):
+    label_set = labels.LabelSet(problem_type="regression")
+    assert label_set.encode(label_set.parse(cell)) == 3.25
+    assert (label_set.num_outputs, label_set.placeholder) == (1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("label_set", "cell", "message"),
+    [
+        (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
+        (_set("0", "1"), "", "the label is empty"),
+        (_set("0", "1"), 1.0, "must be text; got 1.0. For scores"),
+        (_set("0", "1"), None, "a label must be text; got None"),
+        (_set("0", "1"), ["0"], "a label must be text; got"),
+        (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
+        (labels.LabelSet(problem_type="regression"), "good", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "nan", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "1e39", "float32; got"),
+        (labels.LabelSet(problem_type="regression"), "1_0", "finite number"),
+    ],
+)
+def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
+    with pytest.raises(ValueError, match=message):
+        label_set.parse(cell)
+
+
+@pytest.mark.parametrize(
+    "cell", ["-", " - ", "", "-1", -1, "nan", "NaN", "?", "null", "<NA>", None]
+)
+def test_signs_of_other_programs_mean_no_label(cell):
+    assert _set("0", "1").is_missing(cell)
+    if cell:  # Unless it is the name of a label.
+        assert not _set("0", "1", str(cell).strip()).is_missing(cell)
+    # No label is a label of several; a score is a number.
+    several = _set("x", problem_type="multi_label")
+    assert several.is_missing(cell) == (cell not in ("", None))
+    assert not labels.LabelSet(problem_type="regression").is_missing(cell)
+
+
+def test_a_label_or_an_unknown_word_is_not_missing():
+    for cell in ("0", 1, True, "none", "unsure", "- ok", ["-"]):
+        assert not _set("0", "1").is_missing(cell)
+    assert not _set("no", "yes", aliases={"-": "no"}).is_missing("-")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("-", "entailment", "neutral"), ["-"]),
+        (("nan", "-1", "no", "yes"), ["nan", "-1"]),
+        (("-1", "0", "1", "2"), ["-1"]),
+        # Numbers of which some are below 0.
+        (("-1", "0", "1"), []),
+        (("-1", "1"), []),
+        (("-2", "-1", "0", "1", "2"), []),
+        (("-1", "0", "1", "5"), []),
+        (("-", "?"), []),
+        (("none", "some"), []),
+    ],
+)
+def test_labels_beside_others_that_may_mean_none(names, expected):
+    assert labels.suspicious_names(names) == expected
+
+
+def test_labels_that_may_mean_none_are_counted(tmp_path, caplog):
+    values = ["-", "yes", "no", "-", "nan"]
+    names = _discover(tmp_path, values)
+    assert names == ("-", "nan", "no", "yes")
+    _, *warnings = caplog.messages
+    assert [text.partition(": ")[2] for text in warnings] == [
+        f"{count} of 5 rows have the label '{name}', which often means that "
+        "there is none; it is one of 4 classes now. --label_names=no,yes "
+        "leaves these rows out."
+        for count, name in ((2, "-"), (1, "nan"))
+    ]
+
+
+def _discover(folder, values, problem_type="single_label"):
+    path = folder / "d.jsonl"
+    path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
+    layout = datasets.Layout(text_a=0, label=0)
+    return datasets.discover_labels(str(path), layout, problem_type).names
+
+
+def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
+    values = ("10", "9", "b", "-1", "a", "9")
+    found = _discover(tmp_path, values)
+    assert found == ("-1", "9", "10", "a", "b")
+    assert _discover(tmp_path, values[::-1]) == found
+    # Numbers and truth values of JSON are names.
+    assert _discover(tmp_path, [1, 0, True]) == ("0", "1", "true")
+    # Several labels are found one by one.
+    found = _discover(tmp_path, ["b,a", "", "c"], "multi_label")
+    assert found == ("a", "b", "c")
+    with pytest.raises(
+        ValueError, match=r"line 2.*label is empty.*--label_names"
+    ):
+        _discover(tmp_path, ["1", ""])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"names": ("a", "a")}, "all of them different"),
+        ({"names": ("a",)}, "single_label needs at least 2"),
+        ({"problem_type": "multi_label"}, "multi_label needs at least 1"),
+    ],
+)
+def test_names_must_fit_the_problem(values, message):
+    with pytest.raises(ValueError, match=message):
+        labels.LabelSet(**values)
+
+
+_CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
+_SEVERAL = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+
+
+def test_there_is_a_positive_number_for_each_label_in_their_order():
+    def parse(given, label_set):
+        return labels.class_weights(given, label_set, [])
+
+    assert parse(["1", "2.5", "1e1"], _CLASSES) == (1.0, 2.5, 10.0)
+    for wrong in ("1 2", "1 x 2", "1 0 2", "1 inf 2"):
+        with pytest.raises(ValueError, match="'no', 'so-so', 'yes'; got '1'"):
+            parse(wrong.split(), _CLASSES)
+
+
+def _balanced(found, label_set):
+    return labels.class_weights(["balanced"], label_set, found)
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    found = ["no"] * 5 + ["yes"] * 2 + ["so-so"]
+    expected = class_weight.compute_class_weight(
+        "balanced", classes=np.array(_CLASSES.names), y=np.array(found)
+    )
+    got = _balanced(found, _CLASSES)
+    np.testing.assert_allclose(got, expected)
+    np.testing.assert_allclose(got, [8 / 15, 8 / 3, 8 / 6])
+    # Of several labels, those that hold weigh as much as those that do not.
+    several = [("p",), ("p", "q"), (), ("p",)]
+    assert _balanced(several, _SEVERAL) == (1 / 3, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "label_set", "message"),
+    [
+        (["no", "yes"], _CLASSES, "0 of 2 to train on have 'so-so'"),
+        (["no", "so-so"], _CLASSES, "0 of 2 to train on have 'yes'"),
+        ([("p",), ("p", "q")], _SEVERAL, "2 of 2 to train on have 'p'"),
+    ],
+)
+def test_a_label_without_examples_has_no_balance(found, label_set, message):
+    with pytest.raises(ValueError, match=message):
+        _balanced(found, label_set)

@@ -1,0 +1,143 @@
+"""Files of an evaluation's report, and its scores by label."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+
+from bert.tasks.classification import datasets, labeled_task, labels, report
+
+
+def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
+    split = datasets.SplitInfo(
+        files=(path.name,),
+        layout=datasets.Layout(
+            text_a="text", label="label", skip_short_rows=True
+        ),
+        suffix="_x",
+    )
+    file = datasets.TextFile(
+        split=split,
+        path=str(path),
+        label_set=label_set,
+        dev_fraction=dev_fraction,
+        is_held_out=bool(dev_fraction),
+    )
+    answers = labeled_task.Answers(**arrays)
+    report.write(file, label_ids, answers, str(path.parent))
+
+
+def test_files_name_the_rows_that_were_held_out(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nzero\tb\none\ta\ntwo\tb\nthree\ta\n")
+    # Half of each label is held out: the first two rows.
+    label_set = labels.LabelSet(names=("a", "b"))
+    _write(
+        path,
+        label_set,
+        dev_fraction=0.5,
+        label_ids=np.array([1, 0]),
+        outputs=np.array([[0.9, 0.1], [0.4, 0.6]], np.float32),
+        losses=np.array([0.105, 0.916], np.float32),
+    )
+    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    first, second = map(json.loads, lines)
+    assert first == {
+        "row": 1,
+        "loss": 0.916,
+        "label": "a",
+        "prediction": "b",
+        "text_a": "one",
+    }
+    assert (second["row"], second["prediction"]) == (0, "a")
+    text = (tmp_path / "eval_report_x.txt").read_text()
+    assert "1  a -> b (100.0% of a)" in text
+    assert (tmp_path / "eval_confusion_matrix_x.png").stat().st_size > 1000
+
+
+def test_scores_have_their_worst_examples_alone(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
+    _write(
+        path,
+        labels.LabelSet(problem_type="regression"),
+        label_ids=np.array([0.5, 2.0]),
+        outputs=np.array([[0.5], [2.4]], np.float32),
+        losses=np.array([0.0, 1.0], np.float32),
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("eval_highest_loss_x.jsonl", "train.tsv")
+    ]
+    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    # The dropped row counts.
+    assert [json.loads(line)["row"] for line in lines] == [2, 1]
+    # As in predictions.jsonl, not 2.4000000953674316.
+    assert '"prediction": 2.4,' in lines[0]
+
+
+_ONE = labels.LabelSet(names=("a", "b", "c", "d"))
+_CONFUSED = np.array([0, 0, 0, 1, 1, 2])
+_DECISIONS = np.array([0, 1, 1, 1, 2, 2])
+
+
+def test_scores_worked_by_hand():
+    text = report.scores_by_label(_ONE, _CONFUSED, _DECISIONS)
+    lines = text.splitlines()
+    assert lines[0].split() == ["precision", "recall", "f1-score", "support"]
+    assert lines[2].split() == ["a", "1.0000", "0.3333", "0.5000", "3"]
+    # A label that neither is nor is answered.
+    assert lines[5].split() == ["d", "0.0000", "0.0000", "0.0000", "0"]
+    macro = np.mean([0.5, 0.4, 2 / 3, 0])
+    assert f"{macro:.4f}" in lines[8]
+    assert lines[-2] == "     2  a -> b (66.7% of a)"
+    text = report.scores_by_label(
+        _ONE, np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 1])
+    )
+    # Of two labels "a", not of four answers "b".
+    assert text.endswith("     1  a -> b (50.0% of a)\n")
+    assert lines[-1] == "     1  b -> c (50.0% of b)"
+
+
+def test_several_labels_have_no_confusions():
+    several = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+    targets = np.array([[1, 0], [1, 1], [0, 0]])
+    decisions = np.array([[1, 0], [0, 1], [1, 1]])
+    text = report.scores_by_label(several, targets, decisions)
+    expected = sklearn_metrics.f1_score(targets, decisions, average="micro")
+    (line,) = [row for row in text.splitlines() if "micro" in row]
+    assert f"{expected:.4f}" in line
+    assert "confused" not in text
+    # A label alone is that of its column.
+    alone = labels.LabelSet(names=("q",), problem_type="multi_label")
+    only = report.scores_by_label(alone, targets[:, 1:], decisions[:, 1:])
+    assert only.splitlines()[2].split() == text.splitlines()[3].split()
+
+
+@pytest.mark.parametrize("num_classes", [2, 40])
+def test_picture_of_a_matrix(num_classes, tmp_path):
+    path = tmp_path / "matrix.png"
+    names = ["$a name that is far too long for it", *map(str, range(1, 40))]
+    report.draw(names[:num_classes], np.arange(2), np.ones(2, int), str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_row_of_the_matrix_has_the_shares_of_one_label(monkeypatch):
+    figures = []
+    monkeypatch.setattr(
+        report.writing, "write_png", lambda _, figure: figures.append(figure)
+    )
+    targets, decisions = np.array([0, 0, 0, 0, 1]), np.array([0, 1, 1, 1, 1])
+    report.draw(["a$x$", "b" * 30], targets, decisions, "x.png")
+    axes = figures[0].axes[0]
+    # Of the label "a", one of four is right; all are of "b".
+    np.testing.assert_allclose(
+        axes.images[0].get_array(), [[0.25, 0.75], [0.0, 1.0]]
+    )
+    assert [text.get_text() for text in axes.texts] == [
+        *("0.25", "0.75", "0.00", "1.00")
+    ]
+    # A name is no formula, and has an end.
+    for labels_of_axis in (axes.get_xticklabels(), axes.get_yticklabels()):
+        shown = [label.get_text() for label in labels_of_axis]
+        assert shown == [r"a\$x\$", "b" * 25 + "…"]

@@ -1,0 +1,60 @@
+import pytest
+
+from bert.tasks.pretraining import instance_options
+
+
+# Half to even, as Python 3 rounds; the length counts [CLS] and [SEP].
+@pytest.mark.parametrize(
+    ("num_tokens", "prob", "wanted"),
+    [
+        (5, 0.15, 1),
+        (10, 0.15, 2),
+        (30, 0.15, 4),
+        (50, 0.15, 8),
+        (70, 0.15, 10),
+        (128, 0.15, 19),
+        (128, 0.0, 1),
+        (10, 1.0, 10),
+    ],
+)
+def test_number_of_predictions(num_tokens, prob, wanted):
+    options = instance_options.InstanceOptions(masked_lm_prob=prob)
+    assert options.num_to_predict(num_tokens) == wanted
+
+
+# 128 * 0.15 rounds to 19.
+@pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
+def test_too_few_predictions_are_a_warning(limit, num_warnings):
+    options = instance_options.InstanceOptions(max_predictions_per_seq=limit)
+    found = options.warnings()
+    assert len(found) == num_warnings
+    for text in found:
+        assert "max_predictions_per_seq=18" in text
+        assert "needs 19" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["80,10", "80,10,10,0", "-10,60,50", "80,10,11", "80,ten,10", ""]
+)
+def test_masking_is_three_shares_of_a_whole(text):
+    message = f"must be three percentages that sum to 100, .* got {text}\\.$"
+    with pytest.raises(ValueError, match=message):
+        instance_options.InstanceOptions(masking=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mask_prob", "same_prob"),
+    [
+        ("80,10,10", 0.8, 0.5),
+        ("100,0,0", 1.0, 0.0),
+        ("80,20,0", 0.8, 1.0),
+        ("80,0,20", 0.8, 0.0),
+        ("0,25,75", 0.0, 0.25),
+        ("33.3,33.3,33.4", 0.333, 333 / 667),
+    ],
+)
+def test_a_token_is_masked_or_else_kept_with_these_probabilities(
+    text, mask_prob, same_prob
+):
+    options = instance_options.InstanceOptions(masking=text)
+    assert options.draw_probs == pytest.approx((mask_prob, same_prob))

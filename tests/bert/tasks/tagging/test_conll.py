@@ -1,0 +1,296 @@
+import dataclasses
+import logging
+
+import pytest
+
+from bert.tasks.tagging import conll
+
+_CONLL_2003 = (
+    "-DOCSTART- -X- -X- O\n"
+    "\n"
+    "EU NNP B-NP B-ORG\n"
+    "rejects VBZ B-VP O\n"
+    "\n"
+    "Peter NNP B-NP B-PER\n"
+    "\n"
+    "-DOCSTART- -X- -X- O\n"
+    "\n"
+    "BRUSSELS NNP B-NP B-LOC\n"
+)
+
+
+def _read(tmp_path, text, columns=None):
+    path = tmp_path / "file.txt"
+    path.write_bytes(text.encode())
+    return conll.read(str(path), columns or conll.WORD_AND_TAG)
+
+
+def test_sentences_words_tags_lines_and_documents(tmp_path):
+    file = _read(tmp_path, _CONLL_2003)
+    assert file.has_documents
+    assert file.tags == [("B-ORG", "O"), ("B-PER",), ("B-LOC",)]
+    assert file.sentences == (
+        conll.Sentence(
+            words=("EU", "rejects"),
+            tags=("B-ORG", "O"),
+            lines=(3, 4),
+            document=1,
+        ),
+        conll.Sentence(
+            words=("Peter",), tags=("B-PER",), lines=(6,), document=1
+        ),
+        conll.Sentence(
+            words=("BRUSSELS",), tags=("B-LOC",), lines=(10,), document=2
+        ),
+    )
+
+
+def test_line_ends_marks_and_empty_lines_do_not_matter(tmp_path):
+    odd = "\ufeff" + _CONLL_2003.replace("\n\n", "\n \t\n\n").replace(
+        "\n", "\r\n"
+    ).rstrip("\r\n")
+    plain = _read(tmp_path, _CONLL_2003).sentences
+    assert [(s.words, s.tags, s.document) for s in plain] == [
+        (s.words, s.tags, s.document) for s in _read(tmp_path, odd).sentences
+    ]
+
+
+def test_without_document_starts_each_sentence_is_a_document(tmp_path):
+    file = _read(tmp_path, "a O\n\nb O\nc O\n")
+    assert not file.has_documents
+    assert [s.document for s in file.sentences] == [0, 1]
+    path = tmp_path / "documents.txt"
+    path.write_text("-DOCSTART- O\n\na O\n\nb O\n")
+    for with_documents, expected in ((True, [1, 1]), (False, [0, 1])):
+        file = conll.read(
+            str(path), conll.WORD_AND_TAG, with_documents=with_documents
+        )
+        assert [s.document for s in file.sentences] == expected
+
+
+def test_columns_parted_by_tabs_keep_spaces(tmp_path):
+    file = _read(tmp_path, "1\t10 000\tB-NUM\n2\tu\u00a0v\tO\n", _columns(1))
+    assert file.sentences[0].words == ("10 000", "u\u00a0v")
+    assert _read(tmp_path, "\u00a0\tO\n").sentences[0].words == ("\u00a0",)
+
+
+def _columns(word, tag=-1):
+    return (word, tag)
+
+
+def test_rows_of_a_word_alone_have_no_tags(tmp_path):
+    assert not _read(tmp_path, "a\nb\n").tags
+    assert not _read(tmp_path, "a x\n", _columns(0, None)).tags
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("word:0,tag:-1", (0, -1)),
+        (" tag:3 , word:1", (1, 3)),
+        ("word:2", (2, None)),
+    ],
+)
+def test_parse_columns(text, columns):
+    assert conll.parse_columns(text) == columns
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tag:1", "word:a", "word:0,word:1", "word:0,tag:0", "pos:1"]
+)
+def test_parse_columns_refuses(text):
+    with pytest.raises(ValueError, match=r"--columns must give .*word:0,tag"):
+        conll.parse_columns(text)
+
+
+def test_ragged_rows_name_file_and_lines(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=r"file.txt, line 4: .* has 2 \('c O'\) and line 2 .* 3",
+    ):
+        _read(tmp_path, "-DOCSTART-\na X O\n\nc O\n")
+
+
+def test_absent_column_names_file_and_line(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"file.txt, line 1: .* tag in col.* 5"
+    ):
+        _read(tmp_path, "a X O\n", _columns(0, 5))
+
+
+def test_empty_cell_names_file_and_line(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"line 2: the word .column 1. is empty"
+    ):
+        _read(tmp_path, "1\ta\tO\n2\t\tO\n", _columns(1))
+
+
+def test_files_without_a_sentence_are_refused(tmp_path):
+    for text in ("", "\n\n", "-DOCSTART- O\n\n"):
+        with pytest.raises(ValueError, match="at least one sentence"):
+            _read(tmp_path, text)
+
+
+def test_documents_without_sentences_are_no_matter(tmp_path, caplog):
+    text = "-DOCSTART- O\n\n-DOCSTART- O\na O\n\n-DOCSTART- O\n"
+    file = _read(tmp_path, text)
+    assert len(file.sentences) == 1
+    assert not caplog.text
+
+
+def test_predictions_are_read_again(tmp_path):
+    (first, second) = (
+        conll.Sentence(words=words, tags=None, lines=(1, 2), document=0)
+        for words in (("a", "b"), ("c d",))
+    )
+    tags = [("O", "O"), ("B-A",)]
+    lines = list(conll.prediction_lines([first, second], tags))
+    assert lines == ["a O\n", "b O\n", "\n", "c d\tB-A\n", "\n"]
+    file = _read(tmp_path, "".join(lines))
+    assert [s.words for s in file.sentences] == [("a", "b"), ("c d",)]
+    sentences = [
+        dataclasses.replace(first, tags=("O", "B-A")),
+        dataclasses.replace(second, tags=("O",)),
+    ]
+    lines = conll.prediction_lines(sentences, tags)
+    assert "".join(lines) == "a O O\nb B-A O\n\nc d\tO\tB-A\n\n"
+
+
+_CONLL_U = (
+    "# newdoc\n"
+    "# text = Vámonos al mar\n"
+    "1-2\tVámonos\t_\t_\n"
+    "1\tVamos\tir\tVERB\n"
+    "2\tnos\tnosotros\tPRON\n"
+    "3-4\tal\t_\t_\n"
+    "3\ta\ta\tADP\n"
+    "4\tel\tel\tDET\n"
+    "5\tmar\tmar\tNOUN\n"
+    "\n"
+    "# text = Sue likes coffee and Bill tea\n"
+    "1\tSue\tSue\tPROPN\n"
+    "1.1\tlikes\tlike\tVERB\n"
+    "2\ttea\ttea\tNOUN\n"
+)
+
+
+def test_conll_u_has_words_without_comments_and_other_tokens(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        file = _read(tmp_path, _CONLL_U, (1, 3))
+    assert [s.words for s in file.sentences] == [
+        ("Vamos", "nos", "a", "el", "mar"),
+        ("Sue", "tea"),
+    ]
+    assert file.tags == [
+        ("VERB", "PRON", "ADP", "DET", "NOUN"),
+        ("PROPN", "NOUN"),
+    ]
+    assert file.sentences[0].lines == (4, 5, 7, 8, 9)
+    assert "3 lines that begin with # are comments, the first is" in caplog.text
+    assert "3 rows with the numbers of several words or of an" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _CONLL_U,
+        # GermEval, and words counted from 0, through the file or after the
+        # number of their sentence.
+        "#\thttp://a [2009]\n1\ta\tO\tO\n2\tb\tO\tO\n\n1\tc\tO\tO\n",
+        "0 a O\n1 b O\n2 c O\n",
+        "1 a O\n2 b O\n\n3 c O\n4 d O\n",
+        "1-1 a O\n1-2 b O\n\n2-1 a O\n",
+        # A header, and a sentence that does not count.
+        "id word tag\n1 a O\n\n1 a O\n2 b O\n\n1 c O\n2 d O\n",
+    ],
+)
+@pytest.mark.parametrize("columns", [(0, -1), (0, None)])
+def test_numbers_of_words_are_no_words(tmp_path, text, columns):
+    message = r"f.*: --columns must .* column 0 numbers .*=word:1,tag:2\.$"
+    with pytest.raises(ValueError, match=message):
+        _read(tmp_path, text, columns)
+
+
+def test_columns_from_the_end_are_named_from_the_start(tmp_path):
+    with pytest.raises(ValueError, match=r"column 1 numbers .*=word:2,tag:3\."):
+        _read(tmp_path, "x 1 a O\nx 2 b O\n", (-3, -1))
+
+
+def test_parts_of_speech_of_conll_u_are_suggested(tmp_path):
+    row = "\t".join("_" * 8)
+    text = f"1\ta\t{row}\n2\tb\t{row}\n"
+    with pytest.raises(ValueError, match=r"--columns=word:1,tag:3\.$"):
+        _read(tmp_path, text)
+
+
+def test_numbers_may_be_words(tmp_path):
+    for text in (
+        # Not of every sentence, not in order, one to a sentence, without tags.
+        "1 O\n2 O\n\na O\n",
+        "2 O\n1 O\n",
+        "1 O\n\n1 O\n",
+        "1 O\nII O\n",
+        "1\n2\n",
+        "9999999999 O\n10000000000 O\n",
+    ):
+        assert _read(tmp_path, text).sentences[0].words[0].isdecimal()
+    assert _read(tmp_path, "1-2\n1\n2\n").sentences[0].words[0] == "1-2"
+    # Words such as 3-4, unless all first columns count.
+    file = _read(tmp_path, "x 3-4 O\n3-4 b O\n", (1, 2))
+    assert file.sentences[0].words == ("3-4", "b")
+    file = _read(tmp_path, "1 3-4 O\n2 1.5 O\n", (1, 2))
+    assert file.sentences[0].words == ("3-4", "1.5")
+
+
+@pytest.mark.parametrize(
+    "comments",
+    [
+        # MultiCoNER, with as many columns as the words.
+        "# id 4fb3 domain=en\n",
+        "# id 4fb3\tdomain=en\n",
+        "# sent_id = 4\n# text = a # b\n",
+        "#\n",
+        "#begin document (bc/cctv/00); part 000\n",
+        "#\thttp://example.org [2009-10-17]\n",
+    ],
+)
+def test_comments_before_a_sentence_are_left_out(tmp_path, comments, caplog):
+    row = "{} _ _ {}\n".format
+    words = row("a", "B-A") + row("#", "O") + row("b", "O")
+    text = f"{comments}{words}\n{comments}{words}"
+    with caplog.at_level(logging.INFO):
+        file = _read(tmp_path, text)
+    assert [s.words for s in file.sentences] == [("a", "#", "b")] * 2
+    assert file.tags == [("B-A", "O", "O")] * 2
+    assert "that begin with # are comments, the first is line 1" in caplog.text
+
+
+def test_comments_of_two_columns_have_no_tag(tmp_path):
+    text = "#\thttp://a.org [2009]\nx\tB-A\n\n#\tO\ny\tO\n"
+    file = _read(tmp_path, text)
+    assert [s.words for s in file.sentences] == [("x",), ("#", "y")]
+
+
+def test_words_may_begin_with_a_number_sign(tmp_path, caplog):
+    for text, words in (
+        ("# O\na O\n", ("#", "a")),
+        ("#1 B-NEW\na O\n", ("#1", "a")),
+        ("#tag O\n", ("#tag",)),
+        ("#\na\n", ("#", "a")),
+        ("#\tO\na\tO\n", ("#", "a")),
+        ("a O\n# NEW\nb O\n", ("a", "#", "b")),
+    ):
+        assert _read(tmp_path, text).sentences[0].words == words
+    assert not caplog.text
+    # A tag that is missing stays a mistake, and so do comments among words.
+    for text in ("#tag\na O\n", "#a b O\nc O\n", "a O\n# id x y\nb O\n"):
+        with pytest.raises(ValueError, match="begin with # before a sentence"):
+            _read(tmp_path, text)
+
+
+def test_a_document_may_begin_in_the_column_of_words(tmp_path):
+    text = "0\t-DOCSTART-\tO\n\n1\ta\tO\n\n1\tb\tX\n"
+    file = _read(tmp_path, text, (1, 2))
+    assert file.has_documents
+    assert [s.words for s in file.sentences] == [("a",), ("b",)]
+    assert [s.document for s in file.sentences] == [1, 1]

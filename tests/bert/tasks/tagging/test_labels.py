@@ -1,0 +1,101 @@
+import logging
+
+import pytest
+
+from bert.tasks.tagging import labels
+
+_IOB2 = "O B-A I-A B-B I-B"
+
+
+def _model(names):
+    return labels.of_model(tuple(names.split()), "folder")
+
+
+def _encoded(names, tags):
+    model = _model(names)
+    return " ".join(model.names[i] for i in model.encode(tags.split()))
+
+
+def test_labels_have_both_letters_of_every_type():
+    model = labels.of_tags([("O", "B-Z"), ("B-A", "I-A")])
+    assert model.names == ("O", "B-A", "I-A", "B-Z", "I-Z")
+    assert model.types == {"A", "Z"}
+    many = labels.of_tags([[f"B-{kind}" for kind in "GCEADFB"]])
+    assert "".join(name[2:] for name in many.names) == "AABBCCDDEEFFGG"
+    untyped = labels.of_tags([("O", "B"), ("O",)])
+    assert untyped.names == ("O", "B", "I")
+    assert untyped.types == {""}
+
+
+@pytest.mark.parametrize(
+    ("names", "predicted", "iob2"),
+    [
+        (_IOB2, "B-A I-A O I-B", "B-A I-A O B-B"),
+        # BILOU, IOBES and BMES, also where a last word is predicted alone.
+        (
+            "O B-A I-A L-A U-A B-B L-B",
+            "B-A I-A L-A U-A L-B O B-A L-A",
+            "B-A I-A I-A B-A B-B O B-A I-A",
+        ),
+        ("O B-A I-A E-A S-A", "S-A B-A E-A O", "B-A B-A I-A O"),
+        ("O A-B A-M A-E A-S", "A-B A-M A-E A-S", "B-A I-A I-A B-A"),
+        ("O I-A I-B", "I-A I-A I-B O", "B-A I-A B-B O"),
+        ("O A B", "A A B O A", "B-A I-A B-B O B-A"),
+        ("NOUN VERB DET", "DET NOUN NOUN", "B-DET B-NOUN I-NOUN"),
+        ("B I", "B I B", "B I B"),
+        ("_ b-a i-a o", "b-a i-a _ o", "B-a I-a O O"),
+        ("O B-A I-A [CLS] [SEP] X", "X B-A X [SEP]", "O B-A O O"),
+    ],
+)
+def test_predicted_labels_are_converted_to_iob2(names, predicted, iob2):
+    assert " ".join(_model(names).decode(predicted.split())) == iob2
+
+
+@pytest.mark.parametrize(
+    ("names", "tags", "encoded"),
+    [
+        (_IOB2, "B-A I-A I-A B-A O B-B", "B-A I-A I-A B-A O B-B"),
+        (
+            "O B-A I-A L-A U-A",
+            "B-A I-A I-A B-A B-A I-A O",
+            "B-A I-A L-A U-A B-A L-A O",
+        ),
+        (
+            "O B-A I-A E-A S-A B-B I-B E-B S-B",
+            "B-A B-B I-B O B-A I-A",
+            "S-A B-B E-B O B-A E-A",
+        ),
+        ("O B-A M-A E-A W-A", "B-A I-A I-A B-A", "B-A M-A E-A W-A"),
+        ("O I-A I-B", "B-A I-A B-B", "I-A I-A I-B"),
+        ("O B-A M-A", "B-A I-A I-A", "B-A M-A M-A"),
+        ("O B I", "O B I O", "O B I O"),
+        ("O A B", "B-A I-A O B-B", "A A O B"),
+        # A type that the labels lack is outside, as far as there is one.
+        (_IOB2, "B-C I-C B-A", "O O B-A"),
+        (_IOB2, "B I B-A", "O O B-A"),
+        ("0 A B", "B-C O B-A", "0 0 A"),
+        ("NOUN VERB", "O B-VERB B-X", "NOUN VERB NOUN"),
+        # Of several labels outside, the first.
+        ("B-A [PAD] O I-A", "O B-A I-A", "[PAD] B-A I-A"),
+    ],
+)
+def test_tags_are_encoded_in_the_scheme_of_the_labels(names, tags, encoded):
+    assert _encoded(names, tags) == encoded
+
+
+def test_doubtful_labels_are_a_warning_that_names_their_file(caplog):
+    with caplog.at_level(logging.WARNING):
+        _model("O B")
+    (record,) = caplog.records
+    assert "The labels of folder: " in record.message
+    assert '"labels" in the task.json' in record.message
+    assert "--scheme" not in record.message
+    with pytest.raises(ValueError, match="write the labels in IOB2"):
+        _model("O B-A I-A C")
+
+
+def test_parts_of_speech_are_no_doubt(caplog):
+    with caplog.at_level(logging.WARNING):
+        _model("NOUN VERB X PUNCT ADP")
+        _model("NN NNP -LRB- , . PRP$ ``")
+    assert not caplog.records

@@ -1,0 +1,173 @@
+"""Rows of TSV, CSV and JSON Lines, and errors for bad ones."""
+
+import pytest
+
+from bert.tasks import tables
+
+
+def _read(tmp_path, content, file_format, **options):
+    path = tmp_path / f"rows.{file_format}"
+    data = content if isinstance(content, bytes) else content.encode()
+    path.write_bytes(data)
+    options = {"has_header": False} | options
+    return list(tables.read_rows(str(path), **options))
+
+
+def _shown(rows):
+    return [(row.line, row.cells) for row in rows]
+
+
+def test_tsv_keeps_quotes_spaces_empty_cells_and_other_line_ends(tmp_path):
+    rows = _read(tmp_path, '"a\tb"\t c \n\t\n', "tsv")
+    assert _shown(rows) == [(1, ['"a', 'b"', " c "]), (2, ["", ""])]
+    rows = _read(tmp_path, "a\u2028b\x0b\x85\tc\r\nd\re\tf", "tsv")
+    assert _shown(rows) == [(1, ["a\u2028b\x0b\x85", "c"]), (2, ["de", "f"])]
+
+
+def test_the_ending_of_a_name_may_be_in_capitals(tmp_path):
+    for ending, text in (("TSV", "a\tb"), ("Csv", "a,b"), ("JSONL", '["a"]')):
+        (row,) = _read(tmp_path, f"{text}\n", ending)
+        assert row.cell(0) == "a"
+
+
+def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
+    text = 'x,y\n"1, ""one""\nand",2\n3,4\n'
+    rows = _read(tmp_path, text, "csv", has_header=True)
+    assert rows[0].header == ["x", "y"]
+    assert _shown(rows) == [(2, ['1, "one"\nand', "2"]), (4, ["3", "4"])]
+    # And be longer than the csv module allows.
+    rows = _read(tmp_path, "a" * 200_000 + ",b\n", "csv")
+    assert [len(cell) for cell in _shown(rows)[0][1]] == [200_000, 1]
+
+
+def test_json_lines_are_objects_or_arrays_and_have_no_header(tmp_path):
+    text = '{"t": "a\\tb", "n": 1}\n["x", null]\n'
+    rows = _read(tmp_path, text, "jsonl", has_header=True)
+    assert rows[0].header is None
+    assert _shown(rows) == [(1, {"t": "a\tb", "n": 1}), (2, ["x", None])]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "cell"),
+    [("tsv", "a\tb\n", "a"), ("csv", '"a",b\n', "a"), ("jsonl", '["a"]', "a")],
+)
+def test_byte_order_mark_is_no_part_of_the_first_cell(
+    tmp_path, file_format, text, cell
+):
+    data = b"\xef\xbb\xbf" + text.encode()
+    rows = _read(tmp_path, data, file_format)
+    assert _shown(rows)[0][1][0] == cell
+
+
+def test_columns_are_found_by_name_and_by_number(tmp_path):
+    rows = _read(tmp_path, "a\tb\tc\n1\t2\t3\n", "tsv", has_header=True)
+    (row,) = rows
+    assert [row.cell(column) for column in ("b", 0, -1)] == [*"213"]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "header", "message"),
+    [
+        (
+            "tsv",
+            "a\tb",
+            "line 1: 0 columns named 'x'; the columns are 'a', 'b'",
+        ),
+        ("tsv", "a\tb", "give column numbers from 0"),
+        ("tsv", "x\tb\tx", "line 1: 2 columns named 'x'"),
+        ("csv", "a;x", "They are separated by commas in .csv and tabs"),
+    ],
+)
+def test_header_without_the_name_is_an_error(
+    tmp_path, file_format, header, message
+):
+    text = f"{header}\n1\n"
+    with pytest.raises(ValueError, match=message):
+        _read(tmp_path, text, file_format, has_header=True, columns=["x"])
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "column", "message"),
+    [
+        ("tsv", "a\tb\nc\n", 1, "line 2, column 1: missing; .* 1 column"),
+        ("tsv", "a\tb\n\nc\td\n", 1, "line 2, column 1: .* 1 column"),
+        ("tsv", "a\tb\nc\td\n", -3, "line 1, column -3: missing"),
+        ("jsonl", '{"t": 1}', "u", "line 1, column 'u': missing; .* keys 't'"),
+        ("jsonl", '["t"]', "u", "line 1, column 'u': .* 1 column"),
+    ],
+)
+def test_row_without_the_column_is_an_error(
+    tmp_path, file_format, text, column, message
+):
+    rows = _read(tmp_path, text, file_format)
+    with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
+        for row in rows:
+            row.cell(column)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "data", "message"),
+    [
+        ("tsv", b"a\tb\nc\0\td\n", "line 2: contains a NUL byte"),
+        ("csv", b"a,b\nc,d\n\0,f\n", "line 3: contains a NUL byte"),
+        ("jsonl", b'["\0"]', "line 1: contains a NUL byte"),
+        ("tsv", b"a\n\xff\n", "line 2: not UTF-8"),
+        ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
+        ("csv", b'"a"b,c\n', "line 1: not CSV"),
+        ("jsonl", b'["a"]\n["a"\n', "line 2: must be JSON"),
+        ("jsonl", b"3\n", "line 1: each line must be a JSON object or array"),
+    ],
+)
+def test_unreadable_row_is_named(tmp_path, file_format, data, message):
+    with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
+        _read(tmp_path, data, file_format)
+
+
+def test_rows_of_another_width_are_errors_where_asked(tmp_path):
+    text = "a\tb\nc\td\te\n"
+    assert len(_read(tmp_path, text, "tsv")) == 2
+    with pytest.raises(ValueError, match=r"line 2: the row has 3 .* has 2"):
+        _read(tmp_path, text, "tsv", same_width=True)
+    # A blank line between rows of one column is an empty cell of TSV.
+    rows = _read(tmp_path, "a\n\nb\n\n", "tsv", same_width=True)
+    assert [row.cells for row in rows] == [["a"], [""], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text"),
+    [
+        ("csv", 'a,b\n\n"c\n\nd",e\n\n\nf,g\n\n'),
+        ("jsonl", '["a", "b"]\n\n["c\\n\\nd", "e"]\n \n\n["f", "g"]\n'),
+    ],
+)
+def test_blank_lines_of_csv_and_json_lines_are_skipped_and_counted(
+    tmp_path, caplog, file_format, text
+):
+    rows = _read(tmp_path, text, file_format, same_width=True)
+    assert [row.cells for row in rows] == [
+        ["a", "b"],
+        ["c\n\nd", "e"],
+        ["f", "g"],
+    ]
+    assert f"rows.{file_format}: skipped 3 blank line(s)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file_format", "row"),
+    [("tsv", "a\tb"), ("csv", "a,b"), ("csv", "a"), ("jsonl", '["a", "b"]')],
+)
+@pytest.mark.parametrize("end", ["\n\n", "\n\n \n", "\n\r\n\r\n"])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path, file_format, row, end):
+    rows = _read(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
+    assert [read.line for read in rows] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
+def test_empty_file_has_no_header(tmp_path, text):
+    with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
+        _read(tmp_path, text, "tsv", has_header=True)
+
+
+def test_other_endings_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"rows\.txt: must end in \.tsv"):
+        _read(tmp_path, "a\n", "txt")

@@ -1,0 +1,261 @@
+"""A grid of trials of which some fail."""
+
+import dataclasses
+import json
+import os
+import types
+
+import pytest
+
+import run_classifier
+from bert.commands import flags
+from bert.models import description as description_lib
+from bert.models import following
+from bert.records import sidecars
+from bert.training import failures, fine_tuning, run_record
+from bert.training import options as training_options
+from bert.training import run as run_lib
+from tests.support import toy_sentences
+
+_RATES = (1e-3, 2e-3, 3e-3)
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    """Runs a grid of which trials fail; returns the rates that were tried."""
+
+    def run_grid(errors, scores=(0.5, 0.7, 0.6), **changes):
+        tried, answered = [], []
+
+        def run(experiment, options, folder):
+            tried.append(options.learning_rate)
+            place = _RATES.index(options.learning_rate)
+            if place in errors:
+                raise errors[place]
+            return {"eval_accuracy": scores[place]}
+
+        def evaluate(experiment, folder):
+            name = os.path.basename(folder.path)
+            answered.append((name, tuple(experiment.splits)))
+            return {}
+
+        monkeypatch.setattr(run_lib, "run", run)
+        monkeypatch.setattr(run_lib, "evaluate", evaluate)
+        flags = {
+            "do_train": True,
+            "do_eval": True,
+            "learning_rates": ",".join(map(str, _RATES)),
+        }
+        toy_sentences.run(tmp_path, **flags | changes)
+        return tried, answered
+
+    return run_grid
+
+
+def _summary(folder):
+    return json.loads((folder / "out/trials.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failures.NonFiniteLossError("The loss of step 3"),
+        failures.NonFiniteOutputError("The outputs of the model"),
+        failures.OutOfMemoryError("There is not enough memory"),
+    ],
+)
+@pytest.mark.parametrize("failed", [{0}, {2}, {0, 1}, {1, 2}])
+def test_trials_go_on_after_those_that_fail(
+    grid, tmp_path, caplog, error, failed
+):
+    tried, _ = grid(dict.fromkeys(failed, error))
+    assert tried == [*_RATES]
+    metrics = [trial["metrics"] for trial in _summary(tmp_path)["trials"]]
+    assert {place for place, m in enumerate(metrics) if not m} == failed
+    warned = [m for m in caplog.messages if "has failed and has no" in m]
+    assert len(warned) == len(failed)
+    assert all(str(error) in message for message in warned)
+
+
+def test_a_grid_of_which_all_trials_fail_is_an_error(grid, tmp_path):
+    errors = [failures.NonFiniteLossError(f"rate {i}") for i in range(3)]
+    with pytest.raises(failures.NonFiniteLossError, match="rate 2"):
+        grid(dict(enumerate(errors)))
+    assert not (tmp_path / "out/trials.json").exists()
+
+
+def test_texts_longer_than_the_network_reads_are_refused(tmp_path):
+    message = "Cannot use sequence length 33"
+    with pytest.raises(ValueError, match=message):
+        toy_sentences.run(tmp_path, do_train=True, max_seq_length=33)
+
+
+class _ConstructedError(Exception):
+    """Ends a run when its task is made."""
+
+
+class _Task:
+    """A task of which only the model that it is made with matters."""
+
+    kind = "classification"
+
+    def __init__(self, options, tokenizer, trained):
+        raise _ConstructedError(trained)
+
+
+def _trained_of(folder, **changes):
+    """Returns the model from which a task takes its labels, if any."""
+    model = toy_sentences.write_model(folder / "start")
+    (model / "model.ckpt-3.index").touch()
+    flags = toy_sentences.flags_of(
+        folder, init_checkpoint=str(model), **changes
+    )
+    with pytest.raises(_ConstructedError) as caught:
+        fine_tuning.run(_Task, toy_sentences.parse(flags))
+    return caught.value.args[0]
+
+
+def test_only_a_model_that_is_not_trained_decides_the_labels(tmp_path):
+    assert _trained_of(tmp_path, do_train=True) is None
+    trained = _trained_of(tmp_path, do_predict=True)
+    assert trained.path == str(tmp_path / "start")
+
+
+def test_what_does_not_fit_is_refused_before_the_data_are_read(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file must be a folder"):
+        _trained_of(tmp_path, do_train=True, output_dir=tmp_path / "file/out")
+    many = tmp_path / "many.txt"
+    lines = [*toy_sentences.WORDS, "one", "more"]
+    many.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(ValueError, match="entries, but the model's vocab_size"):
+        _trained_of(tmp_path, do_train=True, vocab_file=str(many))
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"do_train": True}, "out"),
+        ({"do_train": True, "use_best_checkpoint": True}, "out"),
+        ({"do_eval": True}, "out"),
+        ({"do_eval": True, "use_best_checkpoint": True}, "out/best"),
+    ],
+)
+def test_flags_follow_the_model_that_a_command_trains_or_reads(
+    tmp_path, monkeypatch, changes, place
+):
+    def complete(options, model, given, **named):
+        raise _ConstructedError((model.path, named))
+
+    monkeypatch.setattr(following, "complete", complete)
+    for folder in ("out", "out/best"):
+        (toy_sentences.write_model(tmp_path / folder) / "x").touch()
+        (tmp_path / folder / "model.ckpt-3.index").touch()
+    path, named = _trained_of(tmp_path, eval_every_epoch=True, **changes)
+    assert path == str(tmp_path / place)
+    assert named == {
+        "is_training": "do_train" in changes,
+        "task": "classification",
+    }
+
+
+def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Options(
+        training_options.AblationOptions, training_options.SequenceOptions
+    ):
+        scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
+
+    options = Options(
+        output_dir=str(tmp_path),
+        do_eval=True,
+        do_lower_case=False,
+        max_seq_length=24,
+        packing=True,
+        attention="causal",
+        bilstm_head=True,
+    )
+    task = types.SimpleNamespace(
+        options=options,
+        kind="toy",
+        tokenizer=types.SimpleNamespace(vocab={"a": 0, "b": 1}),
+        description=description_lib.Description(
+            labels=("no", "yes"), packing=True, more={"scheme_of_toy": 7}
+        ),
+    )
+    assert fine_tuning._describe(task).to_json() == {
+        "task": "toy",
+        "labels": ["no", "yes"],
+        "max_seq_length": 24,
+        "do_lower_case": False,
+        "strip_accents": False,
+        "vocab_sha256": sidecars.vocab_sha256(["a", "b"]),
+        "attention": "causal",
+        "bilstm_head": True,
+        "packing": True,
+        "scale": 5,
+        "scheme_of_toy": 7,
+    }
+
+
+def _records(folder):
+    text = (folder / "out/run.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_grid_is_recorded_once_in_its_own_folder(grid, tmp_path):
+    grid({})
+    (start,) = _records(tmp_path)
+    assert start["flags"]["learning_rates"] == [*_RATES]
+
+
+def test_a_script_locks_its_folder_and_records_its_outcome(
+    tmp_path, monkeypatch
+):
+    started = []
+    lock = tmp_path / "out/.lock"
+
+    def run(task_class, options):
+        assert task_class is _Task
+        assert lock.exists()
+        run_record.write_start(options)
+
+    monkeypatch.setattr(fine_tuning, "run", run)
+    monkeypatch.setattr(
+        fine_tuning.program, "start", lambda *values: started.append(values)
+    )
+    fine_tuning.main(_Task, training_options.FineTuningOptions)
+    ((options_class, script),) = started
+    assert options_class is training_options.FineTuningOptions
+    script(toy_sentences.parse(toy_sentences.flags_of(tmp_path, do_eval=True)))
+    assert not lock.exists()
+    assert _records(tmp_path)[-1]["outcome"] == "finished"
+
+
+def test_other_errors_end_a_grid(grid):
+    with pytest.raises(ValueError, match="damaged"):
+        grid({1: ValueError("damaged")})
+
+
+def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
+    _, answered = grid({}, do_predict=True)
+    best = _summary(tmp_path)["best_trial"]
+    assert best.startswith("trial-lr0.002-")
+    assert answered == [(best, ("predict",))]
+    _, answered = grid({})
+    assert not answered
+
+
+def test_every_trial_answers_texts_with_labels(grid, monkeypatch):
+    task_class = run_classifier.SentenceClassification
+    data_sets = task_class.data_sets
+
+    def labeled(self, split):
+        return [
+            dataclasses.replace(data_set, has_labels=True)
+            for data_set in data_sets(self, split)
+        ]
+
+    monkeypatch.setattr(task_class, "data_sets", labeled)
+    _, answered = grid({}, do_predict=True)
+    assert not answered

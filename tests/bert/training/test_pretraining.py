@@ -1,0 +1,261 @@
+import json
+import math
+import re
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.models import describing
+from bert.models import folder as folder_lib
+from bert.records import sidecars
+from bert.training import experiment, pretraining
+from bert.training import options as training_options
+from modeling import config
+from tests.support import toy_pretraining
+
+_TOKENS = ["[PAD]", "a", "b"]
+
+
+def _describe(folder, vocab_file=None, do_train=True, **metadata):
+    """Describes a model of records of `_TOKENS`; returns its folder."""
+    if vocab_file:
+        sidecars.write_metadata(
+            str(folder / "records"),
+            toy_pretraining.metadata_of(
+                vocab_sha256=sidecars.vocab_sha256(_TOKENS),
+                flags={"vocab_file": str(vocab_file)},
+                **metadata,
+            ),
+        )
+    options = types.SimpleNamespace(
+        objective="mlm",
+        is_causal=False,
+        max_seq_length=10,
+        max_predictions_per_seq=2,
+        output_dir=str(folder / "out"),
+    )
+    describing.describe(
+        folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
+        pretraining.describe(
+            options, config.BertConfig(vocab_size=3), str(folder / "records")
+        ),
+        is_training=do_train,
+    )
+    return folder / "out"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_folder_gets_the_vocabulary_of_its_records(tmp_path, caplog, line_end):
+    (tmp_path / "words").write_bytes(
+        "".join(f"{token}{line_end}" for token in [*_TOKENS, "a"]).encode()
+    )
+    folder = _describe(tmp_path, tmp_path / "words")
+    assert (folder / "vocab.txt").read_text().split() == [*_TOKENS, "a"]
+    assert "vocabulary" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "that of the records, .*/words, does not exist"),
+        ("[PAD]\nb\na\n", "/words is no longer that of the records"),
+        ("", "/words is no longer that of the records"),
+    ],
+)
+def test_folder_without_vocabulary_is_one_warning(
+    tmp_path, caplog, content, reason
+):
+    if content is not None:
+        (tmp_path / "words").write_text(content)
+    _describe(tmp_path, tmp_path / "words", do_train=False)
+    assert not caplog.records
+    folder = _describe(tmp_path, tmp_path / "words")
+    assert not (folder / "vocab.txt").exists()
+    (warning,) = (r for r in caplog.records if r.levelname == "WARNING")
+    assert re.search(
+        f"/out has no vocabulary, because .*{reason}. Copy .* to .*/vocab.txt",
+        warning.message,
+    )
+    caplog.clear()
+    (folder / "vocab.txt").write_text("[PAD]\na\nb\n")
+    _describe(tmp_path, tmp_path / "words")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("strip_accents", [None, True, False])
+def test_accents_of_records_follow_their_casing_if_nobody_says(
+    tmp_path, do_lower_case, strip_accents
+):
+    (tmp_path / "words").write_text("[PAD]\na\nb\n")
+    casing = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
+    folder = _describe(tmp_path, tmp_path / "words", **casing)
+    described = json.loads((folder / "task.json").read_text())
+    assert described["vocab_sha256"] == sidecars.vocab_sha256(_TOKENS)
+    assert described["do_lower_case"] == do_lower_case
+    if strip_accents is None:
+        strip_accents = do_lower_case
+    assert described["strip_accents"] == strip_accents
+
+
+def test_the_entropy_of_draws_is_corrected_for_their_number():
+    # Miller (1955): (K - 1) / 2N more for K values in N draws.
+    plain = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    entropy = pretraining.entropy(np.array([3, 0, 1]))
+    assert entropy == pytest.approx(plain + 1 / 8)
+    assert pretraining.entropy(np.array([5])) == 0.0
+    assert pretraining.entropy(np.array([0])) == 0.0
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 0], [0, 1, 0]])
+def test_the_majority_of_next_sentences_may_be_either_class(labels):
+    assert "66.7% (majority class)" in pretraining._majority(np.array(labels))
+    assert pretraining._majority(np.array([])) == ""
+
+
+@pytest.mark.parametrize("is_chief", [False, True])
+def test_the_chief_alone_writes_results(tmp_path, monkeypatch, is_chief):
+    monkeypatch.setattr(pretraining.workers, "is_chief", lambda: is_chief)
+    results = pretraining.PretrainingExperiment.write_results(
+        types.SimpleNamespace(), str(tmp_path), 3, {"loss": 0.5}
+    )
+    assert results == {"loss": 0.5, "global_step": 3}
+    assert (tmp_path / "eval_results.txt").exists() == is_chief
+
+
+def _options(**changes):
+    return training_options.PretrainingOptions(
+        **{
+            "input_file": "records",
+            "bert_config_file": "config.json",
+            "output_dir": "out",
+            "do_train": True,
+            "num_train_steps": 9,
+            "max_seq_length": 10,
+            **changes,
+        }
+    )
+
+
+def test_the_length_of_a_run_is_that_of_its_flags():
+    options = _options(num_warmup_steps=3, stop_at_step=5, eval_every_steps=2)
+    length = pretraining.PretrainingExperiment.length(None, options)
+    assert length == experiment.Length(
+        num_train_steps=9,
+        num_warmup_steps=3,
+        stop_at_step=5,
+        eval_every_steps=2,
+    )
+
+
+def _experiment(monkeypatch, **changes):
+    """Makes an experiment of records that are never read."""
+    sources = [
+        types.SimpleNamespace(files=types.SimpleNamespace(paths=[name]))
+        for name in ("train", "held-out")
+    ]
+    monkeypatch.setattr(
+        pretraining.pretraining_data, "open_records", lambda *_: sources
+    )
+    monkeypatch.setattr(
+        pretraining, "describe", lambda options, config, file: file
+    )
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    monkeypatch.setattr(pretraining.devices, "prepare", lambda _: strategy)
+    start = folder_lib.ModelFolder.open("nowhere")
+    made = pretraining.PretrainingExperiment(_options(**changes), None, start)
+    assert made.start_model is start
+    return made
+
+
+def test_the_records_of_training_describe_the_model(monkeypatch):
+    made = _experiment(monkeypatch, do_eval=True)
+    assert made.model == made.records.files.paths[0] == "train"
+    assert (made.row_length, made.splits) == (10, ("eval",))
+    assert not _experiment(monkeypatch).splits
+    with pytest.raises(ValueError, match="got 7 and 1 times 2"):
+        _experiment(monkeypatch, train_batch_size=7, num_accumulation_steps=2)
+
+
+def test_held_out_records_are_evaluated_as_the_flags_say(monkeypatch):
+    made = _experiment(
+        monkeypatch, eval_batch_size=3, max_eval_steps=4, jit_compile="false"
+    )
+    made._objective = "objective"
+    modes = pretraining.devices
+    monkeypatch.setattr(modes, "execution_mode", lambda _, flag: flag)
+    monkeypatch.setattr(
+        pretraining.steps, "Evaluator", lambda *values: values[1:]
+    )
+    monkeypatch.setattr(
+        pretraining.evaluation,
+        "evaluate",
+        lambda evaluator, source, **sizes: (
+            evaluator,
+            source.files.paths,
+            sizes,
+        ),
+    )
+    assert made.evaluate() == (
+        ("objective", "false"),
+        ["held-out"],
+        {"batch_size": 3, "num_batches": 4},
+    )
+
+
+def test_baselines_count_the_predicted_words_alone(caplog):
+    caplog.set_level("INFO")
+    source = types.SimpleNamespace(
+        files=range(2),
+        vocab_size=31,
+        read=lambda _: {
+            "masked_lm_ids": np.array([[5, 6, 0], [5, 0, 0]]),
+            "masked_lm_weights": np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+            "next_sentence_labels": np.array([[1], [1]]),
+        },
+    )
+    pretraining.log_baselines(source)
+    # 5 twice and 6 once, with the correction for three draws.
+    frequencies = -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)) + 1 / 6
+    assert (
+        f"masked-LM loss {math.log(31):.2f} (uniform guess), "
+        f"{frequencies:.2f} (word-piece frequencies); "
+        "next-sentence accuracy 100.0% (majority class)."
+    ) in caplog.text
+
+
+def test_baselines_are_of_all_batches_of_a_sample(caplog):
+    caplog.set_level("INFO")
+
+    def read(numbers):
+        # A label and a word of the first 256 records, others of the rest.
+        is_later = (np.asarray(numbers) >= 256).astype(int)
+        return {
+            "masked_lm_ids": is_later[:, np.newaxis],
+            "masked_lm_weights": np.ones([len(numbers), 1]),
+            "next_sentence_labels": is_later[:, np.newaxis],
+        }
+
+    source = types.SimpleNamespace(files=range(600), vocab_size=31, read=read)
+    pretraining.log_baselines(source)
+    share = 256 / 600
+    frequencies = -(
+        share * math.log(share) + (1 - share) * math.log(1 - share)
+    ) + 1 / (2 * 600)
+    assert f"{frequencies:.2f} (word-piece frequencies)" in caplog.text
+    assert "57.3% (majority class)" in caplog.text
+
+
+@pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])
+def test_baselines_are_of_each_record_once_spread_over_all(total):
+    source = types.SimpleNamespace(files=range(total))
+    sample = pretraining._sample(source)
+    assert len({*sample.tolist()}) == len(sample) == min(total, 40 * 256)
+    assert (sample[0], sample[-1]) == (0, total - 1)
+
+
+def test_records_of_other_programs_name_no_vocabulary(tmp_path, caplog):
+    _describe(tmp_path)
+    assert "because no .meta.json file of the records names it" in caplog.text

@@ -1,0 +1,149 @@
+"""The record of the programs that ran in a folder."""
+
+import contextlib
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from bert.files import json_text
+from bert.training import run_record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    output_dir: str
+    learning_rate: float = 0.5
+
+
+def _lines(folder):
+    text = (folder / "run.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run_x.py", "--learning_rate=0.5"])
+    options = _Options(output_dir=str(tmp_path / "out"))
+    seen = []
+
+    def refuse(options):
+        raise ValueError("no such flag")
+
+    def run(options):
+        run_record.write_start(options)
+        seen.extend(_lines(tmp_path / "out"))
+
+    def fail(options):
+        run_record.write_start(options)
+        raise ValueError("no data")
+
+    def stop(options):
+        run_record.write_start(options)
+        sys.exit(143)
+
+    def interrupt(options):
+        run_record.write_start(options)
+        raise KeyboardInterrupt
+
+    with pytest.raises(ValueError, match="no such flag"):
+        run_record.recorded(refuse)(options)
+    assert not (tmp_path / "out").exists()
+    run_record.recorded(run)(options)
+    for action, error in (
+        (fail, ValueError),
+        (stop, SystemExit),
+        (interrupt, KeyboardInterrupt),
+    ):
+        with pytest.raises(error):
+            run_record.recorded(action)(options)
+    lines = _lines(tmp_path / "out")
+    assert lines[0] == seen[0]
+    assert lines[0]["command"] == ["run_x.py", "--learning_rate=0.5"]
+    assert lines[0]["flags"] == dataclasses.asdict(options)
+    assert lines[0]["packages"]["tensorflow"]
+    assert "commit" in lines[0]
+    assert [line["outcome"] for line in lines[1::2]] == [
+        "finished",
+        "ValueError: no data",
+        "interrupted",
+        "interrupted",
+    ]
+
+
+def test_only_the_chief_records_and_locks(tmp_path, monkeypatch):
+    options = _Options(output_dir=str(tmp_path))
+
+    def run(options):
+        run_record.write_start(options)
+        assert not list(tmp_path.iterdir())
+
+    monkeypatch.setattr(run_record.workers, "is_chief", lambda: False)
+    run_record.recorded(run)(options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
+    git = [
+        "git",
+        "-C",
+        str(tmp_path),
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=b",
+    ]
+    (tmp_path / "file").write_text("one")
+    for command in (["init", "-q"], ["add", "file"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(run_record, "_ROOT", str(tmp_path))
+    commit = run_record._commit()
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "file").write_text("two")
+    assert run_record._commit() == f"{commit}-dirty"
+
+
+def test_a_damaged_record_or_an_unknown_version_stops_no_run(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run_record, "_PACKAGES", ("numpy", "no-such-package"))
+    (tmp_path / "run.jsonl").write_bytes(b"\xff{")
+    options = _Options(output_dir=str(tmp_path))
+    run_record.recorded(run_record.write_start)(options)
+    last = (tmp_path / "run.jsonl").read_bytes().splitlines()[-1]
+    assert json.loads(last)["outcome"] == "finished"
+    # The damaged line stays a line of its own, and is skipped.
+    records = json_text.read_log(str(tmp_path / "run.jsonl"))
+    assert [sorted(record)[0] for record in records] == ["command", "ended"]
+
+
+def test_a_full_disk_does_not_hide_the_error_of_a_run(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError("disk full")
+
+    def fail(options):
+        run_record.write_start(options)
+        monkeypatch.setattr(run_record.writing, "append_json", fill)
+        raise ValueError("no data")
+
+    with pytest.raises(ValueError, match="no data"):
+        run_record.recorded(fail)(_Options(output_dir=str(tmp_path)))
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no data")])
+def test_a_run_ends_in_the_folder_in_which_it_started(tmp_path, error):
+    def predict(options):
+        # As `follow` replaces the folder of an experiment by its best trial.
+        trial = dataclasses.replace(options, output_dir=str(tmp_path / "trial"))
+        run_record.write_start(trial)
+        if error:
+            raise error
+
+    options = _Options(output_dir=str(tmp_path))
+    with pytest.raises(ValueError) if error else contextlib.nullcontext():
+        run_record.recorded(predict)(options)
+    outcome = "ValueError: no data" if error else "finished"
+    assert _lines(tmp_path / "trial")[-1]["outcome"] == outcome
+    assert not (tmp_path / "run.jsonl").exists()
