@@ -32,13 +32,13 @@ from bert.models import folder as folder_lib
 from bert.records import records
 from bert.tasks import task
 from bert.tasks.classification import sentence_pairs
-from bert.tasks.squad import options as squad_options
 from bert.tasks.squad import (
-    squad_answers,
-    squad_examples,
-    squad_features,
-    squad_results,
+    answer_files,
+    answer_ranking,
+    question_files,
+    window_features,
 )
+from bert.tasks.squad import options as squad_options
 from bert.training import fine_tuning
 from bert.training import options as training_options
 from modeling import config as config_lib
@@ -47,7 +47,7 @@ from vocab import tokenization
 if TYPE_CHECKING:
     from bert.training import objectives
 
-_Ranked = Sequence[squad_answers.RankedAnswers]
+_Ranked = Sequence[answer_ranking.RankedAnswers]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         if options.do_train:
             paths.check_readable(flags.needed(options.train_file, "train_file"))
         if {task.EVAL, task.PREDICT} & {*options.needed_splits}:
-            self._questions, self._gold = squad_examples.read_questions(
+            self._questions, self._gold = question_files.read_questions(
                 flags.needed(options.predict_file, "predict_file"),
                 version_2_with_negative=options.version_2_with_negative,
                 # The best threshold needs them too.
@@ -110,7 +110,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         )
 
     @functools.cached_property
-    def _features(self) -> list[list[squad_features.SquadFeatures]]:
+    def _features(self) -> list[list[window_features.SquadFeatures]]:
         """The windows of each question to answer."""
         features = list(self._windows(self._questions, "eval questions"))
         num_windows = sum(map(len, features))
@@ -118,14 +118,14 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         return features
 
     def _windows(
-        self, examples: Sequence[squad_examples.SquadExample], name: str
-    ) -> Iterator[list[squad_features.SquadFeatures]]:
+        self, examples: Sequence[question_files.SquadExample], name: str
+    ) -> Iterator[list[window_features.SquadFeatures]]:
         """Yields the windows of each question, and logs how many were cut."""
         windows, counts = (
             self.options.windows,
             sentence_pairs.TruncationCounts(),
         )
-        yield from squad_features.convert_examples_to_features(
+        yield from window_features.convert_examples_to_features(
             examples,
             self.tokenizer,
             windows,
@@ -143,7 +143,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         if is_training:
             path = flags.needed(options.train_file, "train_file")
             made_from["answer_alignment"] = options.answer_alignment
-            questions = squad_examples.read_training_examples(
+            questions = question_files.read_training_examples(
                 path,
                 version_2_with_negative=options.version_2_with_negative,
                 answer_alignment=options.answer_alignment,
@@ -198,7 +198,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
                 unique_id: np.stack(scores)
                 for unique_id, *scores in zip(unique_ids, *columns, strict=True)
             }
-        return squad_answers.rank_answers(
+        return answer_ranking.rank_answers(
             self._questions,
             self._features,
             logits,
@@ -210,7 +210,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     def metrics(
         self, data: task.Records[None], answers: _Ranked
     ) -> dict[str, float]:
-        return squad_results.score(
+        return answer_files.score(
             self._gold,
             self._decide(answers),
             version_2_with_negative=self.options.version_2_with_negative,
@@ -221,9 +221,9 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     ) -> dict[str, float]:
         return self.metrics(data, answers)
 
-    def _decide(self, answers: _Ranked) -> squad_results.Decisions:
+    def _decide(self, answers: _Ranked) -> answer_files.Decisions:
         threshold = self.options.null_score_diff_threshold
-        return squad_results.decide(answers, threshold, self._gold)
+        return answer_files.decide(answers, threshold, self._gold)
 
     def write_answers(
         self, data: task.Records[None], answers: _Ranked, output_dir: str
@@ -231,7 +231,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         if data.data_set.split != task.PREDICT:
             return
         decisions = self._decide(answers)
-        squad_results.write(output_dir, answers, decisions)
+        answer_files.write(output_dir, answers, decisions)
         if self.options.null_score_diff_threshold == squad_options.AUTO:
             if self.options.use_best_checkpoint:
                 output_dir = os.path.join(output_dir, run_files.BEST)

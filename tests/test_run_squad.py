@@ -220,7 +220,7 @@ def test_records_to_train_on_are_of_a_version_and_an_alignment(
 ):
     asked = []
     monkeypatch.setattr(
-        run_squad.squad_examples,
+        run_squad.question_files,
         "read_training_examples",
         lambda path, **named: asked.append((path, named)),
     )

@@ -20,8 +20,8 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import paths, run_files, writing
+from bert.tasks.squad import answer_files, ensembles, question_files
 from bert.tasks.squad import options as squad_options
-from bert.tasks.squad import squad_ensembles, squad_examples, squad_results
 from bert.training import run_record
 
 _Squad = squad_options.SquadOptions
@@ -77,7 +77,7 @@ def run(options: Options) -> None:
     folder = options.output_dir
     writing.check_folder(folder)
     systems = paths.expand(options.ensemble) if options.ensemble else []
-    outputs = [os.path.join(folder, name) for name in squad_results.FILES]
+    outputs = [os.path.join(folder, name) for name in answer_files.FILES]
     writing.check_files(outputs, systems)
     with run_record.locked(folder):
         _run(options, systems)
@@ -86,35 +86,35 @@ def run(options: Options) -> None:
 def _run(options: Options, systems: Sequence[str]) -> None:
     version_2, folder = options.version_2_with_negative, options.output_dir
     is_auto = options.null_score_diff_threshold == squad_options.AUTO
-    questions, gold = squad_examples.read_questions(
+    questions, gold = question_files.read_questions(
         options.predict_file,
         version_2_with_negative=version_2,
         with_gold=options.do_eval or is_auto,
     )
     if systems:
         logging.info("Combining %d systems: %s", len(systems), systems)
-        answers = squad_ensembles.combine_nbest(
-            [squad_ensembles.read_nbest(path) for path in systems],
+        answers = ensembles.combine_nbest(
+            [ensembles.read_nbest(path) for path in systems],
             [question.qas_id for question in questions],
             n_best_size=options.n_best_size,
             version_2_with_negative=version_2,
         )
-        decisions = squad_results.decide(
+        decisions = answer_files.decide(
             answers, options.null_score_diff_threshold, gold
         )
-        squad_results.write(folder, answers, decisions)
+        answer_files.write(folder, answers, decisions)
     else:
-        predictions = os.path.join(folder, squad_results.PREDICTIONS)
-        decisions = squad_results.read(
+        predictions = os.path.join(folder, answer_files.PREDICTIONS)
+        decisions = answer_files.read(
             options.predictions_file or predictions,
             version_2_with_negative=version_2,
         )
     if options.do_eval:
-        scores = squad_results.score(
+        scores = answer_files.score(
             gold, decisions, version_2_with_negative=version_2
         )
         run_files.write_results(
-            os.path.join(folder, squad_results.SCORES), scores
+            os.path.join(folder, answer_files.SCORES), scores
         )
 
 

@@ -19,7 +19,7 @@ from bert.serving import embeddings
 from bert.tasks import task as task_lib
 from bert.tasks import text_vectors
 from bert.tasks.classification import labels, sentence_pairs
-from bert.tasks.squad import squad_answers, squad_features
+from bert.tasks.squad import answer_ranking, window_features
 from modeling import bert, checkpoints, foreign_files, heads, huggingface
 from modeling import config as config_lib
 from vocab import tokenization
@@ -95,14 +95,14 @@ class Model:
         return self.description.problem_type or task_lib.SINGLE_LABEL
 
     @property
-    def windows(self) -> squad_features.WindowOptions:
+    def windows(self) -> window_features.WindowOptions:
         """How paragraphs are split."""
-        return self._filled(squad_features.WindowOptions)
+        return self._filled(window_features.WindowOptions)
 
     @property
-    def answers(self) -> squad_answers.AnswerOptions:
+    def answers(self) -> answer_ranking.AnswerOptions:
         """How answers are searched."""
-        return self._filled(squad_answers.AnswerOptions)
+        return self._filled(answer_ranking.AnswerOptions)
 
     @property
     def threshold(self) -> float:

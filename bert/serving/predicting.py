@@ -28,7 +28,7 @@ from bert.models import description as description_lib
 from bert.serving import embeddings, models
 from bert.tasks import swag, task
 from bert.tasks.classification import predictions, sentence_pairs
-from bert.tasks.squad import squad_answers, squad_examples, squad_features
+from bert.tasks.squad import answer_ranking, question_files, window_features
 from bert.tasks.tagging import conll, entities, labels, ner
 
 _MASK = "[MASK]"
@@ -41,7 +41,7 @@ _OF_ONE_TEXT_OR_TWO = (description_lib.CLASSIFICATION, models.EMBEDDING)
 
 Example: TypeAlias = json_text.Object
 Answer: TypeAlias = json_text.Object
-_Window: TypeAlias = squad_features.SquadFeatures | ner.Window
+_Window: TypeAlias = window_features.SquadFeatures | ner.Window
 _Outputs = Sequence[Mapping[str, np.ndarray]]
 
 
@@ -172,11 +172,11 @@ def _show_choice(example: Example, answer: Answer) -> list[str]:
     return _ranked(shares)
 
 
-def _squad_example(example: Example) -> squad_examples.SquadExample:
-    return squad_examples.SquadExample(
+def _squad_example(example: Example) -> question_files.SquadExample:
+    return question_files.SquadExample(
         qas_id="",
         question_text=example["question"],
-        doc_tokens=squad_examples.find_words(example["context"]),
+        doc_tokens=question_files.find_words(example["context"]),
     )
 
 
@@ -185,7 +185,7 @@ def _encode_question(
     model: models.Model,
     counts: sentence_pairs.TruncationCounts,
 ) -> list[Row]:
-    (windows,) = squad_features.convert_examples_to_features(
+    (windows,) = window_features.convert_examples_to_features(
         [_squad_example(example)],
         model.tokenizer,
         model.windows,
@@ -200,7 +200,7 @@ def _decode_answer(
     windows = [
         row.source
         for row in encoded.rows
-        if isinstance(row.source, squad_features.SquadFeatures)
+        if isinstance(row.source, window_features.SquadFeatures)
     ]
     logits = {
         window.unique_id: np.stack(
@@ -208,7 +208,7 @@ def _decode_answer(
         )
         for window, output in zip(windows, outputs, strict=True)
     }
-    (ranked,) = squad_answers.rank_answers(
+    (ranked,) = answer_ranking.rank_answers(
         [_squad_example(encoded.example)],
         [windows],
         logits,

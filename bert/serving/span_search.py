@@ -1,7 +1,7 @@
 """Span search for SQuAD in TensorFlow graphs: the best answer of a question.
 
-Paragraphs are split into windows as `bert.tasks.squad.squad_features` does. The
-answer is the best of all spans of at most `max_answer_length` pieces; the
+Paragraphs are split into windows as `bert.tasks.squad.window_features` does.
+The answer is the best of all spans of at most `max_answer_length` pieces; the
 original searches only among the `n_best_size` best starts and ends of a window.
 Its text is the part of the paragraph that the pieces cover.
 """
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert.tasks import task
-from bert.tasks.squad import squad_answers, squad_examples, squad_features
+from bert.tasks.squad import answer_ranking, question_files, window_features
 
 # The score of a question without a span; finite, for JSON.
 NO_SCORE = task.PADDING_LOGIT
-_SPACES = f"[{squad_examples.WHITE_SPACE}]+"
+_SPACES = f"[{question_files.WHITE_SPACE}]+"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Windows:
 def cut_windows(
     num_query_pieces: tf.Tensor,
     num_pieces: tf.Tensor,
-    options: squad_features.WindowOptions,
+    options: window_features.WindowOptions,
 ) -> Windows:
     """Splits paragraphs into windows; an empty one has none.
 
@@ -50,7 +50,7 @@ def cut_windows(
     """
     room = (
         options.max_seq_length
-        - squad_features.NUM_SPECIAL_TOKENS
+        - window_features.NUM_SPECIAL_TOKENS
         - num_query_pieces
     )  # [B]
     # As released: a stride past the end of a window becomes its length.
@@ -147,7 +147,7 @@ def best_spans(
         last=first + of_window(place % longest),
         score=tf.where(is_found, score, NO_SCORE),
         null_odds=tf.where(
-            is_found, null - score, squad_answers.NO_ANSWER_ODDS
+            is_found, null - score, answer_ranking.NO_ANSWER_ODDS
         ),
     )
 

@@ -6,9 +6,9 @@ import math
 import pytest
 
 from bert.tasks.squad import (
-    squad_ensembles,
-    squad_examples,
-    squad_results,
+    answer_files,
+    ensembles,
+    question_files,
 )
 from tests.fuzz import mutations
 from tests.support import toy_squad
@@ -68,7 +68,7 @@ def _parsed(content: bytes):
 
 def test_questions_are_those_of_the_file_or_an_error(check):
     def read(path):
-        return squad_examples.read_questions(
+        return question_files.read_questions(
             path, version_2_with_negative=True, with_gold=True
         )
 
@@ -116,7 +116,7 @@ def test_examples_point_into_their_words_or_an_error(check, is_training):
 
 def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
     def is_right(found, content):
-        (combined, *_) = squad_ensembles.combine_nbest(
+        (combined, *_) = ensembles.combine_nbest(
             [found, found],
             list(found),
             n_best_size=20,
@@ -131,7 +131,7 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
         }
 
     check(
-        squad_ensembles.read_nbest,
+        ensembles.read_nbest,
         "nbest_predictions.json",
         (c for c in mutations.of_json(3, _NBEST) if c.strip() != b"{}"),
         is_right,
@@ -148,7 +148,7 @@ def test_answers_are_those_of_the_file_or_an_error(check, tmp_path, name):
         (tmp_path / f"{other}.json").write_text(json.dumps(values))
 
     def read(_):
-        return squad_results.read(
+        return answer_files.read(
             str(tmp_path / "predictions.json"), version_2_with_negative=True
         )
 

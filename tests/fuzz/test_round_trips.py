@@ -16,7 +16,7 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import record_files, record_frames, record_index
 from bert.tasks import tables
-from bert.tasks.squad import squad_examples
+from bert.tasks.squad import question_files
 from bert.tasks.tagging import entities, labels, tag_schemes
 from modeling import checkpoints
 from tests.fuzz import harness
@@ -175,11 +175,11 @@ def test_squad_questions_and_answers_come_back(holds, tmp_path):
         ]
         if not questions:
             with pytest.raises(ValueError, match="at least one question"):
-                squad_examples.read_questions(
+                question_files.read_questions(
                     str(path), version_2_with_negative=False
                 )
             return
-        examples, gold = squad_examples.read_questions(
+        examples, gold = question_files.read_questions(
             str(path), version_2_with_negative=False, with_gold=True
         )
         assert [(e.qas_id, e.question_text) for e in examples] == [
@@ -189,7 +189,7 @@ def test_squad_questions_and_answers_come_back(holds, tmp_path):
             question["id"]: (question["answers"][0]["text"],)
             for _, question in questions
         }
-        trained = squad_examples.read_training_examples(
+        trained = question_files.read_training_examples(
             str(path), version_2_with_negative=False
         )
         places = {e.qas_id: (e.start_position, e.end_position) for e in trained}
@@ -210,7 +210,7 @@ def test_an_answer_that_is_not_at_its_offset_is_left_out(holds, tmp_path):
                 question["answers"][0]["text"] = "z"  # No word has it.
         path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
         with pytest.raises(ValueError, match=r"squad.json: .* question"):
-            squad_examples.read_training_examples(
+            question_files.read_training_examples(
                 str(path), version_2_with_negative=False
             )
 

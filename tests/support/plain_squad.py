@@ -6,14 +6,14 @@ One process, the whole paragraph tokenized again for every question: for tests.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from bert.tasks.squad import squad_examples, squad_features
+from bert.tasks.squad import question_files, window_features
 from vocab import tokenization
 
 
 def plain_features(
-    examples: Sequence[squad_examples.SquadExample],
+    examples: Sequence[question_files.SquadExample],
     tokenizer: tokenization.FullTokenizer,
-    options: squad_features.WindowOptions,
+    options: window_features.WindowOptions,
 ) -> Iterator[dict]:
     """Yields the windows to predict by the same rules, without any saving.
 
@@ -28,7 +28,7 @@ def plain_features(
             for piece in tokenizer.tokenize(word):
                 pieces.append(piece)
                 words.append(number)
-        spans = squad_features.document_spans(
+        spans = window_features.document_spans(
             len(pieces),
             options.max_seq_length - len(query) - 3,
             options.doc_stride,

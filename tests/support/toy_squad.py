@@ -4,7 +4,7 @@ import json
 import random
 
 import run_squad
-from bert.tasks.squad import squad_examples
+from bert.tasks.squad import question_files
 from tests.support import locations, programs, toy_config
 
 GOLDEN = locations.GOLDEN
@@ -56,11 +56,11 @@ def read_examples(path, *, is_training, version_2_with_negative):
     """Reads the examples of a file, in its order."""
     version = {"version_2_with_negative": version_2_with_negative}
     if is_training:
-        shuffled = squad_examples.read_training_examples(path, **version)
+        shuffled = question_files.read_training_examples(path, **version)
         order = list(range(len(shuffled)))
         random.Random(12345).shuffle(order)
         return [shuffled[order.index(place)] for place in range(len(order))]
-    return squad_examples.read_questions(path, **version)[0]
+    return question_files.read_questions(path, **version)[0]
 
 
 def write_json(path, value) -> str:

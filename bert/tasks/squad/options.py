@@ -6,7 +6,7 @@ from typing import Any
 from absl import flags as absl_flags
 
 from bert.commands import flags
-from bert.tasks.squad import squad_answers, squad_examples, squad_features
+from bert.tasks.squad import answer_ranking, question_files, window_features
 
 # Value of --null_score_diff_threshold that selects the best threshold.
 AUTO = "auto"
@@ -22,7 +22,7 @@ class _Threshold(absl_flags.FloatParser):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
+class SquadOptions(window_features.WindowOptions, answer_ranking.AnswerOptions):
     """Flags of run_squad.py for its questions and answers."""
 
     train_file: flags.Path | None = flags.Group.FILES.optional(
@@ -32,14 +32,14 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         "SQuAD file with the questions to answer."
     )
     answer_alignment: str = flags.Group.TRAINING.flag(
-        squad_examples.WORD,
+        question_files.WORD,
         "The label of an answer to train on: its first occurrence in the words "
         "at answer_start, as in the original; or that at answer_start, for "
         "text without spaces between words.",
-        choices=squad_examples.ALIGNMENTS,
+        choices=question_files.ALIGNMENTS,
         changes_result=True,
     )
-    null_score_diff_threshold: float | str = squad_answers.ANSWERS.flag(
+    null_score_diff_threshold: float | str = answer_ranking.ANSWERS.flag(
         0.0,
         'Difference of logits above which the answer is "no answer", or '
         f"{AUTO} for the value with the best F1 on --predict_file.",
@@ -51,6 +51,6 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     )
 
     @property
-    def windows(self) -> squad_features.WindowOptions:
+    def windows(self) -> window_features.WindowOptions:
         """Options for splitting paragraphs into windows."""
-        return flags.narrow(squad_features.WindowOptions, self)
+        return flags.narrow(window_features.WindowOptions, self)

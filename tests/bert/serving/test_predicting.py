@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert.serving import models, predicting
-from bert.tasks.squad import squad_answers, squad_examples, squad_features
+from bert.tasks.squad import answer_ranking, question_files, window_features
 from bert.tasks.tagging import ner
 from tests.support import serving_client
 
@@ -43,12 +43,12 @@ def _by_the_script(predictor, example, length):
         length: to which the only window is cut.
     """
     model = predictor._model
-    question = squad_examples.SquadExample(
+    question = question_files.SquadExample(
         qas_id="",
         question_text=example["question"],
-        doc_tokens=squad_examples.find_words(example["context"]),
+        doc_tokens=question_files.find_words(example["context"]),
     )
-    ((window,),) = squad_features.convert_examples_to_features(
+    ((window,),) = window_features.convert_examples_to_features(
         [question], model.tokenizer, model.windows
     )
     record = window.record()
@@ -58,7 +58,7 @@ def _by_the_script(predictor, example, length):
             for name in ("input_ids", "input_mask", "segment_ids")
         )
     )
-    (found,) = squad_answers.rank_answers(
+    (found,) = answer_ranking.rank_answers(
         [question],
         [[window]],
         {

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert.models import description as description_lib
 from bert.serving import models, signatures, span_search
-from bert.tasks.squad import squad_answers, squad_examples, squad_features
+from bert.tasks.squad import answer_ranking, question_files, window_features
 from modeling import config as config_lib
 from tests.support import locations, offsets
 from vocab import tokenization
@@ -146,10 +146,10 @@ def _by_definition(model, question, context):
     spans = offsets.spans_of(tokenizer, context)
     query = tokenizer.tokenize(question)[: model.windows.max_query_length]
     room = model.max_seq_length - len(query) - 3
-    parts = squad_features.document_spans(
+    parts = window_features.document_spans(
         len(spans), room, model.windows.doc_stride
     )
-    most = squad_features.max_context_spans(parts, len(spans))
+    most = window_features.max_context_spans(parts, len(spans))
     best, null = (-np.inf, None), np.inf
     for number, (first, length) in enumerate(parts):
         pieces = [span.piece for span in spans[first : first + length]]
@@ -200,7 +200,7 @@ def test_the_best_span_of_any_text_is_found(do_lower_case, num_questions):
             assert got["score"][row] == score
             assert got["null_odds"][row] == odds
             if odds <= -9000:
-                words = squad_examples.find_words(context[slice(*place)])
+                words = question_files.find_words(context[slice(*place)])
                 expected = " ".join(words), place
                 num_answers += 1
         assert got["answer"][row].decode().strip() == expected[0]
@@ -220,15 +220,15 @@ def test_answers_in_squad_are_those_of_the_script(casing):
     questions = random.Random(7).sample(questions, 200)
     got = _ask(model, GivenLogits(), [(q[1], q[2]) for q in questions])
     examples = [
-        squad_examples.SquadExample(
+        question_files.SquadExample(
             qas_id=name,
             question_text=question,
-            doc_tokens=squad_examples.find_words(context),
+            doc_tokens=question_files.find_words(context),
         )
         for name, question, context in questions
     ]
     windows = list(
-        squad_features.convert_examples_to_features(
+        window_features.convert_examples_to_features(
             examples, model.tokenizer, model.windows
         )
     )
@@ -236,7 +236,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
         each.unique_id: _drawn(each.input_ids[np.newaxis]).numpy()[0]
         for each in itertools.chain.from_iterable(windows)
     }
-    ranked = squad_answers.rank_answers(
+    ranked = answer_ranking.rank_answers(
         examples,
         windows,
         logits,
@@ -258,7 +258,7 @@ def _windows_of(*lengths):
     return span_search.cut_windows(
         tf.zeros([len(lengths)], tf.int64),
         tf.constant(lengths, tf.int64),
-        squad_features.WindowOptions(
+        window_features.WindowOptions(
             max_seq_length=8, doc_stride=2, max_query_length=1
         ),
     )
@@ -279,8 +279,8 @@ def _best_spans(start_logits, end_logits, *lengths, longest=3):
 
 def _plain_best_span(start, end, num_pieces, longest):
     """Tries every span of a paragraph in every window of it."""
-    spans = squad_features.document_spans(num_pieces, 5, 2)
-    most = squad_features.max_context_spans(spans, num_pieces)
+    spans = window_features.document_spans(num_pieces, 5, 2)
+    most = window_features.max_context_spans(spans, num_pieces)
     best, place = -np.inf, (None, None)
     for window, (first, length) in enumerate(spans):
         for i in range(length):
@@ -297,7 +297,7 @@ def _plain_best_span(start, end, num_pieces, longest):
 def test_the_best_span_is_that_of_trying_every_span(seed, longest):
     rng = np.random.default_rng(seed)
     lengths = [5, 0, 1, 4, 9, 0, 12, 2]
-    counts = [len(squad_features.document_spans(n, 5, 2)) for n in lengths]
+    counts = [len(window_features.document_spans(n, 5, 2)) for n in lengths]
     # Few values, so that many scores are equal.
     logits = rng.integers(-3, 3, [2, sum(counts), 8])
     spans = _best_spans(*logits, *lengths, longest=longest)
@@ -317,13 +317,13 @@ def test_a_much_longer_window_shows_more_than_a_piece_more_beside_it():
     """A hundredth of a window's length counts as a piece of context."""
     num_pieces, options = (
         240,
-        squad_features.WindowOptions(
+        window_features.WindowOptions(
             max_seq_length=203, doc_stride=150, max_query_length=1
         ),
     )
-    parts = squad_features.document_spans(num_pieces, 200, 150)
+    parts = window_features.document_spans(num_pieces, 200, 150)
     assert parts == [(0, 200), (150, 90)]
-    most = squad_features.max_context_spans(parts, num_pieces)
+    most = window_features.max_context_spans(parts, num_pieces)
     # Piece 175 has 24 pieces at its right in the first window, and 25 at its
     # left in the second, which is shorter by 110.
     assert [most[i] for i in (174, 175, 176)] == [0, 0, 1]
@@ -470,7 +470,7 @@ def test_unusual_requests_are_answered():
 @pytest.mark.parametrize("doc_stride", [1, 4, 50])
 @pytest.mark.parametrize("num_query", [0, 3, 5])
 def test_windows_are_those_of_the_script(num_query, doc_stride):
-    options = squad_features.WindowOptions(
+    options = window_features.WindowOptions(
         max_seq_length=14, doc_stride=doc_stride, max_query_length=5
     )
     num_pieces = [0, 1, 5, 6, 7, 8, 11, 12, 40]
@@ -480,8 +480,8 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         options,
     )
     for number, pieces in enumerate(num_pieces):
-        room = 14 - num_query - squad_features.NUM_SPECIAL_TOKENS
-        spans = squad_features.document_spans(pieces, room, doc_stride)
+        room = 14 - num_query - window_features.NUM_SPECIAL_TOKENS
+        spans = window_features.document_spans(pieces, room, doc_stride)
         here = got.question.numpy() == number
         starts, lengths = got.starts[here], got.lengths[here]
         pairs = zip(

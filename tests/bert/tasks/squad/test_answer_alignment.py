@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.tasks.squad import squad_examples, squad_features
+from bert.tasks.squad import question_files, window_features
 from tests.support import toy_vocabulary
 from vocab import tokenization
 
 _SPECIAL = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "?"
-_ALIGNMENTS = squad_examples.ALIGNMENTS
-_OPTIONS = squad_features.WindowOptions(max_seq_length=256, max_query_length=4)
+_ALIGNMENTS = question_files.ALIGNMENTS
+_OPTIONS = window_features.WindowOptions(max_seq_length=256, max_query_length=4)
 
 
 def _read(folder, questions, answer_alignment):
@@ -32,7 +32,7 @@ def _read(folder, questions, answer_alignment):
     ]
     path = folder / "train.json"
     path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    examples = squad_examples.read_training_examples(
+    examples = question_files.read_training_examples(
         str(path),
         version_2_with_negative=False,
         answer_alignment=answer_alignment,
@@ -43,7 +43,7 @@ def _read(folder, questions, answer_alignment):
 def _labels(examples, tokenizer):
     """Returns the number of characters before each label, and its text."""
     labels = []
-    for windows in squad_features.convert_examples_to_features(
+    for windows in window_features.convert_examples_to_features(
         examples, tokenizer, _OPTIONS
     ):
         if not windows:  # The paragraph has no pieces.

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.tasks.squad import (
-    squad_examples,
-    squad_features,
+    question_files,
+    window_features,
 )
 from tests.support import locations, plain_squad, toy_squad
 
@@ -35,7 +35,7 @@ def _examples(name):
 
 
 def _options(length, stride, query):
-    return squad_features.WindowOptions(
+    return window_features.WindowOptions(
         max_seq_length=length, doc_stride=stride, max_query_length=query
     )
 
@@ -77,7 +77,7 @@ def _plain_window(feature):
     "name", ["train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"]
 )
 def test_features_are_those_of_the_release(tokenizer, released, name, size):
-    features = squad_features.convert_examples_to_features(
+    features = window_features.convert_examples_to_features(
         _examples(name), tokenizer, _options(*_SIZES[size])
     )
     ours = json.loads(json.dumps(_plain(features)))
@@ -87,19 +87,19 @@ def test_features_are_those_of_the_release(tokenizer, released, name, size):
 def test_improved_spans_are_those_of_the_release(tokenizer):
     functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
     for case in functions["improve_answer_span"]:
-        ours = squad_features.improve_answer_span(
+        ours = window_features.improve_answer_span(
             case["tokens"],
             (case["start"], case["end"]),
             tokenizer.tokenize(case["answer"]),
         )
         assert list(ours) == case["result"]
     # The last pieces of the words are searched too.
-    span = squad_features.improve_answer_span(
+    span = window_features.improve_answer_span(
         ["a", "(", "18", "95"], (1, 3), ["18", "95"]
     )
     assert span == (2, 3)
     # An answer without pieces leaves its span.
-    span = squad_features.improve_answer_span(["a", "b", "c"], (1, 2), [])
+    span = window_features.improve_answer_span(["a", "b", "c"], (1, 2), [])
     assert span == (1, 2)
 
 
@@ -108,10 +108,10 @@ def test_improved_spans_are_those_of_the_release(tokenizer):
     [((), []), (("wind",), [("[CLS]", "[SEP]", "wind", "[SEP]")])],
 )
 def test_empty_question_and_paragraph(tokenizer, words, tokens):
-    example = squad_examples.SquadExample(
+    example = question_files.SquadExample(
         qas_id="q", question_text="", doc_tokens=words
     )
-    (features,) = squad_features.convert_examples_to_features(
+    (features,) = window_features.convert_examples_to_features(
         [example], tokenizer, _options(10, 3, 4)
     )
     assert [feature.tokens for feature in features] == tokens
@@ -133,7 +133,7 @@ def test_only_a_window_with_all_of_an_answer_is_labeled(
 ):
     words = ("the", "wind", "the", "water", "the", "sun")
     first, last = answer
-    example = squad_examples.SquadExample(
+    example = question_files.SquadExample(
         qas_id="q",
         question_text="wind",
         doc_tokens=words,
@@ -141,7 +141,7 @@ def test_only_a_window_with_all_of_an_answer_is_labeled(
         start_position=first,
         end_position=last,
     )
-    (windows,) = squad_features.convert_examples_to_features(
+    (windows,) = window_features.convert_examples_to_features(
         [example], tokenizer, _options(7, 3, 1)
     )
     assert [(w.start_position, w.end_position) for w in windows] == labels
@@ -150,7 +150,7 @@ def test_only_a_window_with_all_of_an_answer_is_labeled(
 def test_records_have_the_names_of_the_release(tokenizer):
     train, dev = (
         next(
-            squad_features.convert_examples_to_features(
+            window_features.convert_examples_to_features(
                 _examples(name), tokenizer, _options(96, 32, 16)
             )
         )[0].record()
@@ -166,7 +166,7 @@ def test_records_have_the_names_of_the_release(tokenizer):
 
 def test_progress_ends_with_all_windows(tokenizer):
     phases = {}
-    windows = squad_features.convert_examples_to_features(
+    windows = window_features.convert_examples_to_features(
         _examples("train-v1.1"),
         tokenizer,
         _options(96, 32, 16),
@@ -185,17 +185,17 @@ def test_progress_ends_with_all_windows(tokenizer):
 )
 def test_saving_changes_nothing(tokenizer, words, question, length, stride):
     examples = [
-        squad_examples.SquadExample(
+        question_files.SquadExample(
             qas_id=str(i),
             question_text=question[i:],
-            doc_tokens=squad_examples.find_words(
+            doc_tokens=question_files.find_words(
                 " ".join(words[: len(words) - i])
             ),
         )
         for i in range(3)
     ]
     options = _options(length, stride, 8)
-    ours = squad_features.convert_examples_to_features(
+    ours = window_features.convert_examples_to_features(
         examples, tokenizer, options
     )
     plain = plain_squad.plain_features(examples, tokenizer, options)
@@ -207,17 +207,17 @@ def test_max_context_is_that_of_the_release():
     functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
     for case in functions["check_is_max_context"]:
         num_pieces = max(map(sum, case["spans"]))
-        best = squad_features.max_context_spans(case["spans"], num_pieces)
+        best = window_features.max_context_spans(case["spans"], num_pieces)
         ours = [
             [span, position, bool(best[position] == span)]
             for span, position, _ in case["values"]
         ]
         assert ours == case["values"]
     # The first of equals: position 4 is an end of both parts.
-    best = squad_features.max_context_spans([(0, 5), (4, 5)], 9)
+    best = window_features.max_context_spans([(0, 5), (4, 5)], 9)
     np.testing.assert_array_equal(best, [0, 0, 0, 0, 0, 1, 1, 1, 1])
     # The longer part on equal sides.
-    best = squad_features.max_context_spans([(0, 3), (2, 4)], 6)
+    best = window_features.max_context_spans([(0, 3), (2, 4)], 6)
     np.testing.assert_array_equal(best, [0, 0, 1, 1, 1, 1])
 
 
@@ -234,11 +234,11 @@ def test_max_context_is_that_of_the_release():
     ],
 )
 def test_parts_cover_the_paragraph(num_pieces, max_pieces, stride, spans):
-    ours = squad_features.document_spans(num_pieces, max_pieces, stride)
+    ours = window_features.document_spans(num_pieces, max_pieces, stride)
     assert ours == spans
 
 
 def test_question_must_leave_room_for_the_paragraph():
-    squad_features.WindowOptions(max_seq_length=68, max_query_length=64)
+    window_features.WindowOptions(max_seq_length=68, max_query_length=64)
     with pytest.raises(ValueError, match=r"max_query_length \+ 3.*67 and 64"):
-        squad_features.WindowOptions(max_seq_length=67, max_query_length=64)
+        window_features.WindowOptions(max_seq_length=67, max_query_length=64)

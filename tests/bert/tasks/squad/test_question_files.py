@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert.tasks.squad import squad_examples
+from bert.tasks.squad import question_files
 from tests.support import locations, toy_squad
 
 _GOLDEN = locations.GOLDEN
@@ -67,8 +67,8 @@ def test_examples_are_those_of_the_release(name):
 def test_words_end_at_five_characters_only():
     text = "a\tb\r\nc\u202fd e\u00a0f\u3000g\u2028h\x0bi"
     words = ("a", "b", "c", "d", "e\u00a0f\u3000g\u2028h\x0bi")
-    assert squad_examples.find_words(text) == words
-    assert squad_examples.find_words(" \n") == ()
+    assert question_files.find_words(text) == words
+    assert question_files.find_words(" \n") == ()
 
 
 def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
@@ -137,7 +137,7 @@ def test_gold_answers_are_all_given_texts(tmp_path):
     path = _write(tmp_path, [_qa("q1", answers), _qa("q2")])
 
     def gold(path, version_2=True):
-        return squad_examples.read_questions(
+        return question_files.read_questions(
             path, version_2_with_negative=version_2, with_gold=True
         )[1]
 
@@ -177,7 +177,7 @@ def test_questions_on_one_paragraph_share_its_words(tmp_path):
 def test_a_training_file_is_shuffled_as_the_release_does(tmp_path):
     answers = [_answer("mill")]
     qas = [_qa(f"a{number}", answers) for number in range(5)]
-    examples = squad_examples.read_training_examples(
+    examples = question_files.read_training_examples(
         _write(tmp_path, qas), version_2_with_negative=False
     )
     assert [example.qas_id for example in examples] == [
@@ -188,7 +188,7 @@ def test_a_training_file_is_shuffled_as_the_release_does(tmp_path):
 def test_training_needs_an_example(tmp_path):
     path = _write(tmp_path, [_qa(answers=[_answer("weir", 0)])])
     with pytest.raises(ValueError, match="no question has its answer"):
-        squad_examples.read_training_examples(
+        question_files.read_training_examples(
             path, version_2_with_negative=False
         )
 
@@ -220,7 +220,7 @@ def test_wrong_file_is_named_with_the_place(tmp_path, content, message):
     path = tmp_path / "wrong.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
-        squad_examples.read_questions(str(path), version_2_with_negative=True)
+        question_files.read_questions(str(path), version_2_with_negative=True)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from bert.files import json_text, messages
-from bert.tasks.squad import squad_answers
+from bert.tasks.squad import answer_ranking
 
 
-def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
+def read_nbest(path: str) -> dict[str, tuple[answer_ranking.Candidate, ...]]:
     """Reads an nbest_predictions.json of this project or the release.
 
     Raises:
@@ -34,11 +34,11 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
     return nbest_of
 
 
-def _candidate(entry: object, where: str) -> squad_answers.Candidate:
+def _candidate(entry: object, where: str) -> answer_ranking.Candidate:
     def number(name: str) -> float:
         return json_text.field(entry, name, (float, int), where)
 
-    return squad_answers.Candidate(
+    return answer_ranking.Candidate(
         text=json_text.field(entry, "text", str, where),
         probability=number("probability"),
         start_logit=number("start_logit"),
@@ -47,12 +47,12 @@ def _candidate(entry: object, where: str) -> squad_answers.Candidate:
 
 
 def combine_nbest(
-    systems: Sequence[Mapping[str, Sequence[squad_answers.Candidate]]],
+    systems: Sequence[Mapping[str, Sequence[answer_ranking.Candidate]]],
     qas_ids: Sequence[str],
     *,
     n_best_size: int,
     version_2_with_negative: bool,
-) -> list[squad_answers.RankedAnswers]:
+) -> list[answer_ranking.RankedAnswers]:
     """Averages the probabilities of answers over systems.
 
     A text that a system does not list has probability 0 in that system. Logits
@@ -91,15 +91,15 @@ def combine_nbest(
 
 def _combine(
     qas_id: str,
-    systems: Sequence[Sequence[squad_answers.Candidate]],
+    systems: Sequence[Sequence[answer_ranking.Candidate]],
     n_best_size: int,
     version_2_with_negative: bool,
-) -> squad_answers.RankedAnswers:
+) -> answer_ranking.RankedAnswers:
     entries_of = collections.defaultdict(list)
     for entry in itertools.chain.from_iterable(systems):
         entries_of[entry.text].append(entry)
     combined = [
-        squad_answers.Candidate(
+        answer_ranking.Candidate(
             text=text,
             probability=sum(e.probability for e in entries) / len(systems),
             start_logit=sum(e.start_logit for e in entries) / len(entries),
@@ -117,13 +117,13 @@ def _combine(
             if not any(bool(entry.text) is has_text for entry in kept):
                 rest = (e for e in combined if bool(e.text) is has_text)
                 kept += itertools.islice(rest, 1)
-    return squad_answers.RankedAnswers(
+    return answer_ranking.RankedAnswers(
         qas_id=qas_id, nbest=tuple(kept), null_odds=null_odds
     )
 
 
 def _mean_null_odds(
-    qas_id: str, systems: Sequence[Sequence[squad_answers.Candidate]]
+    qas_id: str, systems: Sequence[Sequence[answer_ranking.Candidate]]
 ) -> float:
     odds = []
     for nbest in systems:
@@ -137,4 +137,4 @@ def _mean_null_odds(
         if best is not None:
             score = null.start_logit + null.end_logit
             odds.append(score - best.start_logit - best.end_logit)
-    return sum(odds) / len(odds) if odds else squad_answers.NO_ANSWER_ODDS
+    return sum(odds) / len(odds) if odds else answer_ranking.NO_ANSWER_ODDS

@@ -1,10 +1,10 @@
 import pytest
 
-from bert.tasks.squad import squad_answers, squad_ensembles, squad_results
+from bert.tasks.squad import answer_files, answer_ranking, ensembles
 
 
 def _entry(text, probability, start_logit=0.0, end_logit=0.0):
-    return squad_answers.Candidate(
+    return answer_ranking.Candidate(
         text=text,
         probability=probability,
         start_logit=start_logit,
@@ -14,7 +14,7 @@ def _entry(text, probability, start_logit=0.0, end_logit=0.0):
 
 def _combine(systems, qas_ids="q", **options):
     options = {"n_best_size": 20, "version_2_with_negative": False, **options}
-    return squad_ensembles.combine_nbest(systems, qas_ids, **options)
+    return ensembles.combine_nbest(systems, qas_ids, **options)
 
 
 def test_probabilities_are_averaged_over_all_systems():
@@ -75,12 +75,12 @@ def test_version_2_needs_no_answer_in_every_system():
 
 
 def test_nbest_comes_back_from_a_file(tmp_path):
-    answer = squad_answers.RankedAnswers(
+    answer = answer_ranking.RankedAnswers(
         qas_id="q", nbest=(_entry("né", 0.5, 1, 2),), null_odds=None
     )
-    decisions = squad_results.decide([answer])
-    squad_results.write(str(tmp_path), [answer], decisions)
-    nbest = squad_ensembles.read_nbest(str(tmp_path / "nbest_predictions.json"))
+    decisions = answer_files.decide([answer])
+    answer_files.write(str(tmp_path), [answer], decisions)
+    nbest = ensembles.read_nbest(str(tmp_path / "nbest_predictions.json"))
     assert nbest == {"q": answer.nbest}
 
 
@@ -104,4 +104,4 @@ def test_wrong_nbest_file_is_named(tmp_path, content, message):
     path = tmp_path / "nbest.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=rf"nbest\.json.*{message}"):
-        squad_ensembles.read_nbest(str(path))
+        ensembles.read_nbest(str(path))

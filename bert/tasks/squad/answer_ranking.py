@@ -15,7 +15,7 @@ from absl import logging
 
 from bert.commands import flags
 from bert.tasks import task
-from bert.tasks.squad import squad_examples, squad_features
+from bert.tasks.squad import question_files, window_features
 from vocab import tokenization
 
 ANSWERS = flags.Heading("Answers")
@@ -51,7 +51,7 @@ class AnswerOptions:
 
 
 def window_logits(
-    windows: Sequence[squad_features.SquadFeatures],
+    windows: Sequence[window_features.SquadFeatures],
     logits: Mapping[int, np.ndarray],
     *,
     without_padding: bool = False,
@@ -94,7 +94,7 @@ def null_window(logits: np.ndarray) -> int:
 
 
 def ranked_spans(
-    features: Sequence[squad_features.SquadFeatures],
+    features: Sequence[window_features.SquadFeatures],
     logits: np.ndarray,
     options: AnswerOptions,
 ) -> Iterator[tuple[int, int, int]]:
@@ -216,8 +216,8 @@ class RankedAnswers:
 
 
 def rank_answers(
-    examples: Sequence[squad_examples.SquadExample],
-    features: Iterable[Sequence[squad_features.SquadFeatures]],
+    examples: Sequence[question_files.SquadExample],
+    features: Iterable[Sequence[window_features.SquadFeatures]],
     logits: Mapping[int, np.ndarray],
     options: AnswerOptions,
     basic_tokenizer: tokenization.BasicTokenizer,
@@ -251,8 +251,8 @@ def rank_answers(
 
 
 def _rank(
-    example: squad_examples.SquadExample,
-    windows: Sequence[squad_features.SquadFeatures],
+    example: question_files.SquadExample,
+    windows: Sequence[window_features.SquadFeatures],
     logits: np.ndarray,
     options: AnswerOptions,
     basic_tokenizer: tokenization.BasicTokenizer,
@@ -314,8 +314,8 @@ def _ranked(
 
 
 def _text(
-    example: squad_examples.SquadExample,
-    feature: squad_features.SquadFeatures,
+    example: question_files.SquadExample,
+    feature: window_features.SquadFeatures,
     start: int,
     end: int,
     basic_tokenizer: tokenization.BasicTokenizer,

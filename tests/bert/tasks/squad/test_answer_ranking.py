@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.tasks.squad import (
-    squad_answers,
-    squad_examples,
-    squad_features,
-    squad_results,
+    answer_files,
+    answer_ranking,
+    question_files,
+    window_features,
 )
 from tests.support import locations, toy_squad
 from vocab import tokenization
@@ -46,10 +46,10 @@ def _rank_case(case, tokenizer, logits):
         int("".join(filter(str.isdigit, part)))
         for part in case["features"].split("/")[1].split("_")
     )
-    features = squad_features.convert_examples_to_features(
+    features = window_features.convert_examples_to_features(
         examples,
         tokenizer,
-        squad_features.WindowOptions(
+        window_features.WindowOptions(
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
     )
@@ -57,12 +57,12 @@ def _rank_case(case, tokenizer, logits):
     results = dict(
         zip(unique_ids, logits[f"{case['name']}/logits"], strict=True)
     )
-    options = squad_answers.AnswerOptions(
+    options = answer_ranking.AnswerOptions(
         n_best_size=case["n_best_size"],
         max_answer_length=case["max_answer_length"],
         version_2_with_negative=version_2,
     )
-    return squad_answers.rank_answers(
+    return answer_ranking.rank_answers(
         examples,
         features,
         results,
@@ -90,8 +90,8 @@ def _numbers(value):
 def test_files_are_those_of_the_release(case, tokenizer, logits, tmp_path):
     answers = _rank_case(case, tokenizer, logits)
     threshold = case["null_score_diff_threshold"]
-    decisions = squad_results.decide(answers, threshold)
-    squad_results.write(str(tmp_path), answers, decisions)
+    decisions = answer_files.decide(answers, threshold)
+    answer_files.write(str(tmp_path), answers, decisions)
     released = {
         name: case[key] for key, name in _FILES.items() if case[key] is not None
     }
@@ -120,25 +120,25 @@ def test_no_answer_wins_where_the_release_crashes(
         assert (only.text, only.probability) == ("", 1.0)
         assert answer.null_odds == 1e6
         assert answer.prediction(100.0) == ""
-    decisions = squad_results.decide(answers)
-    squad_results.write(str(tmp_path), answers, decisions)
+    decisions = answer_files.decide(answers)
+    answer_files.write(str(tmp_path), answers, decisions)
     for name in _FILES.values():
         content = json.loads((tmp_path / name).read_text())
         assert list(content) == [answer.qas_id for answer in answers]
 
 
 def _example(words=("The", "mill's", "weir.")):
-    return squad_examples.SquadExample(
+    return question_files.SquadExample(
         qas_id="q", question_text="wind", doc_tokens=tuple(words)
     )
 
 
 def _rank(example, tokenizer, make_logits=None, **options):
     features = list(
-        squad_features.convert_examples_to_features(
+        window_features.convert_examples_to_features(
             [example],
             tokenizer,
-            squad_features.WindowOptions(
+            window_features.WindowOptions(
                 max_seq_length=16, doc_stride=4, max_query_length=3
             ),
         )
@@ -149,11 +149,11 @@ def _rank(example, tokenizer, make_logits=None, **options):
         )
         for feature in itertools.chain.from_iterable(features)
     }
-    (answer,) = squad_answers.rank_answers(
+    (answer,) = answer_ranking.rank_answers(
         [example],
         features,
         results,
-        squad_answers.AnswerOptions(**options),
+        answer_ranking.AnswerOptions(**options),
         tokenizer.basic_tokenizer,
     )
     return answer
@@ -191,7 +191,7 @@ def test_threshold_decides_between_null_and_the_best_text(tokenizer):
     # The odds must be above the threshold, not at it.
     assert answer.prediction(-2.0) == "sun"
     assert answer.prediction(-2.5) == ""
-    assert squad_results.decide([answer], -2.5).texts == {"q": ""}
+    assert answer_files.decide([answer], -2.5).texts == {"q": ""}
     # Null is added to the best where it is not among them.
     answer = _rank(*given, version_2_with_negative=True, n_best_size=1)
     assert [entry.text for entry in answer.nbest] == ["sun", ""]
@@ -213,14 +213,14 @@ def test_wrong_file_is_named(tmp_path, name, content, message):
     (tmp_path / "predictions.json").write_text("{}")
     (tmp_path / f"{name}.json").write_text(content)
     with pytest.raises(ValueError, match=rf"{name}\.json.*{message}"):
-        squad_results.read(
+        answer_files.read(
             str(tmp_path / "predictions.json"), version_2_with_negative=True
         )
 
 
 def _feature(unique_id, token_to_orig_map, is_max_context, *, length=None):
     num_tokens = len(token_to_orig_map)
-    return squad_features.SquadFeatures(
+    return window_features.SquadFeatures(
         unique_id=unique_id,
         tokens=("x",) * num_tokens,
         num_query_tokens=0,
@@ -285,12 +285,12 @@ def test_search_finds_what_trying_every_pair_finds(data):
         )
     )
     logits = np.array(values).reshape(num_windows, 2, length)
-    options = squad_answers.AnswerOptions(
+    options = answer_ranking.AnswerOptions(
         n_best_size=data.draw(st.integers(1, 10)),
         max_answer_length=data.draw(st.integers(1, 5)),
         version_2_with_negative=data.draw(st.booleans()),
     )
-    spans = list(squad_answers.ranked_spans(features, logits, options))
+    spans = list(answer_ranking.ranked_spans(features, logits, options))
     assert spans == _plain_spans(features, logits, options)
 
 
@@ -298,23 +298,23 @@ def test_null_is_in_the_lowest_and_of_equals_the_first_window():
     logits = np.zeros((4, 2, 3))
     logits[:, 0, 0] = [3, 1, 0, 1]
     logits[:, 1, 0] = [0, 1, 2, 0.5]
-    assert squad_answers.null_window(logits) == 3
+    assert answer_ranking.null_window(logits) == 3
     logits[3, 1, 0] = 1
-    assert squad_answers.null_window(logits) == 1
+    assert answer_ranking.null_window(logits) == 1
 
 
 def test_removed_padding_scores_below_any_token():
     windows = [_feature(7, [-1, 0, -1], [0, 1, 0], length=5)]
     logits = {7: np.array([[1, -2, 5, 6], [3, 4, 5, 6]], np.float32)}
     low = -1e9
-    values = squad_answers.window_logits(windows, logits)
+    values = answer_ranking.window_logits(windows, logits)
     assert values.tolist() == [[[1, -2, 5, 6, low], [3, 4, 5, 6, low]]]
-    values = squad_answers.window_logits(windows, logits, without_padding=True)
+    values = answer_ranking.window_logits(windows, logits, without_padding=True)
     assert values.tolist() == [[[1, -2, 5, low, low], [3, 4, 5, low, low]]]
     for wrong in (np.nan, np.inf):
         logits[7][1, 2] = wrong
         with pytest.raises(ValueError, match="finite; those of window 7"):
-            squad_answers.window_logits(windows, logits)
+            answer_ranking.window_logits(windows, logits)
 
 
 _FUNCTIONS = locations.GOLDEN / "squad" / "functions.json"
@@ -327,7 +327,7 @@ def _text_cases():
 def _final_text(pred_text, orig_text, do_lower_case=True):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     tok_text = " ".join(tokenizer.tokenize(orig_text))
-    return squad_answers.final_text(pred_text, orig_text, tok_text)
+    return answer_ranking.final_text(pred_text, orig_text, tok_text)
 
 
 @pytest.mark.parametrize("case", _text_cases())
@@ -340,17 +340,17 @@ def test_final_text_is_that_of_the_release(case):
 
 def test_a_place_that_begins_or_ends_with_a_space_gives_all_words():
     for pred_text in (" b", "a ", "b "):
-        text = squad_answers.final_text(pred_text, "a b c", "a b c")
+        text = answer_ranking.final_text(pred_text, "a b c", "a b c")
         assert text == "a b c"
 
 
 @pytest.mark.parametrize("words", ["", "a b"])
 def test_no_pieces_give_all_words(words):
-    assert squad_answers.final_text("", words, words) == words
+    assert answer_ranking.final_text("", words, words) == words
 
 
 def test_pieces_join_to_words():
     pieces = ["un", "##aff", "##able", ",", "#", "[UNK]", "##s"]
-    assert squad_answers.join_pieces(pieces) == "unaffable , # [UNK]s"
-    assert squad_answers.join_pieces(["##able", "."]) == "able ."
-    assert squad_answers.join_pieces([]) == ""
+    assert answer_ranking.join_pieces(pieces) == "unaffable , # [UNK]s"
+    assert answer_ranking.join_pieces(["##able", "."]) == "able ."
+    assert answer_ranking.join_pieces([]) == ""

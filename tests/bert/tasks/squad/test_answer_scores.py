@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.files import run_files
-from bert.tasks.squad import squad_answers, squad_metrics
+from bert.tasks.squad import answer_ranking, answer_scores
 from tests.support import programs
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
@@ -45,15 +45,15 @@ _HAND_WORKED = [
     ("gold", "prediction", "exact", "f1_v1", "f1_v2"), _HAND_WORKED
 )
 def test_hand_worked_pairs(gold, prediction, exact, f1_v1, f1_v2):
-    assert squad_metrics.exact_match(gold, prediction) == exact
-    assert squad_metrics.f1_v1(gold, prediction) == pytest.approx(f1_v1)
-    assert squad_metrics.f1_v2(gold, prediction) == pytest.approx(f1_v2)
+    assert answer_scores.exact_match(gold, prediction) == exact
+    assert answer_scores.f1_v1(gold, prediction) == pytest.approx(f1_v1)
+    assert answer_scores.f1_v2(gold, prediction) == pytest.approx(f1_v2)
 
 
 def test_version_1_takes_the_best_of_several_answers(caplog):
     gold = {"q1": ("red house", "house"), "q2": ("1895",), "q3": ("cat",)}
     predictions = {"q1": "the house", "q2": "in 1895", "other": "x"}
-    scores = squad_metrics.evaluate_v1(gold, predictions)
+    scores = answer_scores.evaluate_v1(gold, predictions)
     # 1, 0 and missing; 1, 2/3 and missing.
     assert scores == {
         "exact_match": pytest.approx(100 / 3),
@@ -70,7 +70,7 @@ _ODDS = {"q1": -2.0, "q2": -1.0, "q3": 0.5, "q4": 3.0}
 
 
 def test_version_2_scores_both_kinds_apart():
-    scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS)
+    scores = answer_scores.evaluate_v2(_GOLD, _PREDICTIONS)
     assert scores == {
         "exact": 50,
         "f1": pytest.approx(100 * (2 + 2 / 3) / 4),
@@ -85,7 +85,7 @@ def test_version_2_scores_both_kinds_apart():
 
 
 def test_version_2_finds_the_best_thresholds():
-    scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, _ODDS)
+    scores = answer_scores.evaluate_v2(_GOLD, _PREDICTIONS, _ODDS)
     assert list(scores)[-4:] == [
         "best_exact",
         "best_exact_thresh",
@@ -101,7 +101,7 @@ def test_version_2_finds_the_best_thresholds():
 
 def test_version_2_leaves_out_a_kind_that_is_not_there():
     only_answers = {"q1": ("cat",)}
-    scores = squad_metrics.evaluate_v2(only_answers, {"q1": "cat"})
+    scores = answer_scores.evaluate_v2(only_answers, {"q1": "cat"})
     assert list(scores) == [
         "exact",
         "f1",
@@ -113,9 +113,9 @@ def test_version_2_leaves_out_a_kind_that_is_not_there():
 
 
 def test_answers_of_articles_alone_do_not_count_but_are_answers():
-    exact, _ = squad_metrics.score_v2({"q1": ("the", "cat")}, {"q1": "a"})
+    exact, _ = answer_scores.score_v2({"q1": ("the", "cat")}, {"q1": "a"})
     assert exact == {"q1": 0}
-    scores = squad_metrics.evaluate_v2({"q1": ("the",)}, {"q1": ""})
+    scores = answer_scores.evaluate_v2({"q1": ("the",)}, {"q1": ""})
     assert scores["exact"] == scores["HasAns_exact"] == 100
 
 
@@ -149,8 +149,8 @@ def test_best_exact_is_that_of_trying_every_place(questions):
     gold = {str(i): answers for i, (answers, _, _) in enumerate(questions)}
     texts = {str(i): text for i, (_, text, _) in enumerate(questions)}
     odds = {str(i): value for i, (_, _, value) in enumerate(questions)}
-    exact, _ = squad_metrics.score_v2(gold, texts)
-    scores = squad_metrics.evaluate_v2(gold, texts, odds)
+    exact, _ = answer_scores.score_v2(gold, texts)
+    scores = answer_scores.evaluate_v2(gold, texts, odds)
     assert (scores["best_exact"], scores["best_exact_thresh"]) == (
         _plain_official_best(exact, gold, texts, odds)
     )
@@ -161,7 +161,7 @@ def _f1_at(threshold, gold, texts, odds):
         qas_id: "" if odds[qas_id] > threshold else text
         for qas_id, text in texts.items()
     }
-    return squad_metrics.evaluate_v2(gold, predictions)["f1"]
+    return answer_scores.evaluate_v2(gold, predictions)["f1"]
 
 
 @given(st.lists(_QUESTION, min_size=1, max_size=8))
@@ -169,7 +169,7 @@ def test_no_threshold_is_better_than_the_best(questions):
     gold = {str(i): answers for i, (answers, _, _) in enumerate(questions)}
     texts = {str(i): text for i, (_, text, _) in enumerate(questions)}
     odds = {str(i): value for i, (_, _, value) in enumerate(questions)}
-    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    best = answer_scores.best_null_threshold(gold, texts, odds)
     best_f1 = _f1_at(best, gold, texts, odds)
     for threshold in (-math.inf, *odds.values()):
         assert _f1_at(threshold, gold, texts, odds) <= best_f1 + 1e-9
@@ -180,8 +180,8 @@ def test_equal_odds_are_answered_all_or_none():
     texts = {"q1": "cat", "q2": "dog", "q3": "dog"}
     odds = dict.fromkeys(gold, 0.25)
     # The official search stops after q1, where no threshold can stop.
-    assert squad_metrics.evaluate_v2(gold, texts, odds)["best_f1"] == 100
-    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    assert answer_scores.evaluate_v2(gold, texts, odds)["best_f1"] == 100
+    best = answer_scores.best_null_threshold(gold, texts, odds)
     assert best < 0.25
     assert _f1_at(best, gold, texts, odds) == pytest.approx(200 / 3)
 
@@ -189,8 +189,8 @@ def test_equal_odds_are_answered_all_or_none():
 def test_the_best_threshold_is_halfway_between_two_questions():
     gold = {"q1": ("cat",), "q2": (), "q3": ()}
     texts = {"q1": "cat", "q2": "dog", "q3": ""}
-    odds = {"q1": 1.0, "q2": 4.0, "q3": squad_answers.NO_ANSWER_ODDS}
-    best = squad_metrics.best_null_threshold
+    odds = {"q1": 1.0, "q2": 4.0, "q3": answer_ranking.NO_ANSWER_ODDS}
+    best = answer_scores.best_null_threshold
     assert best(gold, texts, odds) == 2.5
     assert best({**gold, "q1": ()}, texts, odds) == 0.0  # Below q1.
     # "the" is no text once it is normalized, so "no answer" is right.
@@ -225,7 +225,7 @@ def test_the_reported_threshold_gives_the_same_answers(
     gold = {str(i): answers for i, (answers, _) in enumerate(questions)}
     odds = {str(i): value for i, (_, value) in enumerate(questions)}
     texts = dict.fromkeys(gold, "cat")
-    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    best = answer_scores.best_null_threshold(gold, texts, odds)
     assert _reported(best, folder) == best
     below = max((v for v in odds.values() if v <= best), default=-math.inf)
     above = min((v for v in odds.values() if v > best), default=math.inf)

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from bert.tasks.squad import squad_answers, squad_results
+from bert.tasks.squad import answer_files, answer_ranking
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
 
 def _answer(qas_id, text, null_odds):
-    entry = squad_answers.Candidate(
+    entry = answer_ranking.Candidate(
         text=text, probability=1.0, start_logit=1.0, end_logit=2.0
     )
-    return squad_answers.RankedAnswers(
+    return answer_ranking.RankedAnswers(
         qas_id=qas_id, nbest=(entry,), null_odds=null_odds
     )
 
@@ -27,14 +27,14 @@ def _version_2():
 
 
 def test_a_threshold_decides():
-    decisions = squad_results.decide(_version_2(), 0.3)
+    decisions = answer_files.decide(_version_2(), 0.3)
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
     assert decisions.null_odds == {"a": -3.0, "b": 0.5, "c": 0.25}
     assert decisions.threshold == 0.3
 
 
 def test_the_best_threshold_is_found():
-    decisions = squad_results.decide(_version_2(), "auto", _GOLD)
+    decisions = answer_files.decide(_version_2(), "auto", _GOLD)
     # Halfway between "c" and "b".
     assert decisions.threshold == 0.375
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
@@ -42,43 +42,43 @@ def test_the_best_threshold_is_found():
 
 def test_texts_are_scored_as_they_are():
     # The official script at its default, 1.0, would blank "a".
-    decisions = squad_results.Decisions(
+    decisions = answer_files.Decisions(
         texts={"a": "oslo", "b": "", "c": "lima"},
         null_odds={"a": 2.0, "b": 3.0, "c": -1.0},
         threshold=2.5,
     )
-    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+    scores = answer_files.score(_GOLD, decisions, version_2_with_negative=True)
     assert scores["exact"] == scores["f1"] == 100
     assert scores["best_f1"] == 100
     assert scores["null_score_diff_threshold"] == 2.5
-    scores = squad_results.score(
+    scores = answer_files.score(
         {"a": ("oslo",)},
-        squad_results.Decisions(texts={"a": "x"}),
+        answer_files.Decisions(texts={"a": "x"}),
         version_2_with_negative=False,
     )
     assert scores == {"exact_match": 0, "f1": 0}
 
 
 def test_answers_are_read_as_they_are_written(tmp_path):
-    decisions = squad_results.decide(_version_2(), "auto", _GOLD)
-    squad_results.write(str(tmp_path), _version_2(), decisions)
+    decisions = answer_files.decide(_version_2(), "auto", _GOLD)
+    answer_files.write(str(tmp_path), _version_2(), decisions)
     path = str(tmp_path / "predictions.json")
-    given = squad_results.read(path, version_2_with_negative=True)
+    given = answer_files.read(path, version_2_with_negative=True)
     assert given.texts == decisions.texts
     assert given.null_odds == decisions.null_odds
     (tmp_path / "null_odds.json").unlink()
-    given = squad_results.read(path, version_2_with_negative=True)
+    given = answer_files.read(path, version_2_with_negative=True)
     assert given.null_odds is None
     # Version 1 has none, whatever is in the folder.
     (tmp_path / "null_odds.json").write_text("{}")
-    given = squad_results.read(path, version_2_with_negative=False)
+    given = answer_files.read(path, version_2_with_negative=False)
     assert given.null_odds is None
 
 
 def test_files_have_the_order_of_the_questions_and_of_the_release(tmp_path):
     answers = [_answer("b", "é", -1.0), _answer("a", "oslo", 2.0)]
-    decisions = squad_results.decide(answers, 0.0)
-    squad_results.write(str(tmp_path), answers, decisions)
+    decisions = answer_files.decide(answers, 0.0)
+    answer_files.write(str(tmp_path), answers, decisions)
     text = (tmp_path / "predictions.json").read_text()
     assert text == '{\n    "b": "\\u00e9",\n    "a": ""\n}\n'
     text = (tmp_path / "null_odds.json").read_text()
@@ -89,20 +89,20 @@ def test_files_have_the_order_of_the_questions_and_of_the_release(tmp_path):
 
 
 def test_a_threshold_of_zero_is_reported():
-    decisions = squad_results.decide(_version_2(), 0.0)
-    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+    decisions = answer_files.decide(_version_2(), 0.0)
+    scores = answer_files.score(_GOLD, decisions, version_2_with_negative=True)
     assert scores["null_score_diff_threshold"] == 0
 
 
 def test_a_threshold_that_is_not_known_is_not_reported():
-    decisions = squad_results.Decisions(texts=dict.fromkeys(_GOLD, ""))
-    scores = squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+    decisions = answer_files.Decisions(texts=dict.fromkeys(_GOLD, ""))
+    scores = answer_files.score(_GOLD, decisions, version_2_with_negative=True)
     assert "null_score_diff_threshold" not in scores
 
 
 def test_every_question_needs_null_odds():
-    decisions = squad_results.Decisions(
+    decisions = answer_files.Decisions(
         texts=dict.fromkeys(_GOLD, ""), null_odds={"a": 1.0, "c": 2.0}
     )
     with pytest.raises(ValueError, match="must have null odds; 'b' have none"):
-        squad_results.score(_GOLD, decisions, version_2_with_negative=True)
+        answer_files.score(_GOLD, decisions, version_2_with_negative=True)

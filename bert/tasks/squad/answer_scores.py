@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from bert.tasks.squad import squad_examples
+from bert.tasks.squad import question_files
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
@@ -174,7 +174,7 @@ def _score(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns exact match and F1 by id, each against the best gold answer."""
     missing = [qas_id for qas_id in gold if qas_id not in predictions]
-    squad_examples.warn(
+    question_files.warn(
         "Scores", missing, "questions have no prediction and score 0"
     )
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from bert.files import json_text, messages, paths, writing
-from bert.tasks.squad import squad_answers, squad_metrics
+from bert.tasks.squad import answer_ranking, answer_scores
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
@@ -32,7 +32,7 @@ class Decisions:
 
 
 def decide(
-    answers: Sequence[squad_answers.RankedAnswers],
+    answers: Sequence[answer_ranking.RankedAnswers],
     threshold: float | str = 0.0,
     gold: Mapping[str, Sequence[str]] | None = None,
 ) -> Decisions:
@@ -56,7 +56,7 @@ def decide(
         return Decisions(texts={a.qas_id: a.prediction() for a in answers})
     if isinstance(threshold, str):  # AUTO.
         texts = {answer.qas_id: answer.best_text() for answer in answers}
-        threshold = squad_metrics.best_null_threshold(
+        threshold = answer_scores.best_null_threshold(
             gold or {}, texts, null_odds
         )
     decided = {a.qas_id: a.prediction(threshold) for a in answers}
@@ -65,7 +65,7 @@ def decide(
 
 def write(
     output_dir: str,
-    answers: Sequence[squad_answers.RankedAnswers],
+    answers: Sequence[answer_ranking.RankedAnswers],
     decisions: Decisions,
 ) -> None:
     """Writes predictions.json, nbest_predictions.json and null_odds.json.
@@ -122,21 +122,21 @@ def score(
     are known, the best scores and their thresholds are added.
 
     Returns:
-        The result of `squad_metrics.evaluate_v1` or `evaluate_v2`; in version 2
+        The result of `answer_scores.evaluate_v1` or `evaluate_v2`; in version 2
         also `null_score_diff_threshold`, if known.
 
     Raises:
         ValueError: a question has no null odds.
     """
     if not version_2_with_negative:
-        return squad_metrics.evaluate_v1(gold, decisions.texts)
+        return answer_scores.evaluate_v1(gold, decisions.texts)
     odds = decisions.null_odds
     if odds is not None and (missing := [i for i in gold if i not in odds]):
         raise ValueError(
             f"Every question must have null odds; {messages.listed(missing)} "
             f"have none. Is {_NULL_ODDS} that of other predictions?"
         )
-    results = squad_metrics.evaluate_v2(gold, decisions.texts, odds)
+    results = answer_scores.evaluate_v2(gold, decisions.texts, odds)
     if decisions.threshold is not None:
         results["null_score_diff_threshold"] = decisions.threshold
     return results

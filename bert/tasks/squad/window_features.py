@@ -13,7 +13,7 @@ import numpy as np
 
 from bert.commands import flags
 from bert.tasks.classification import sentence_pairs
-from bert.tasks.squad import squad_examples
+from bert.tasks.squad import question_files
 from vocab import tokenization
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] question [SEP] part [SEP]
@@ -130,7 +130,7 @@ class _Question:
 
 
 def convert_examples_to_features(
-    examples: Sequence[squad_examples.SquadExample],
+    examples: Sequence[question_files.SquadExample],
     tokenizer: tokenization.FullTokenizer,
     options: WindowOptions,
     *,
@@ -291,7 +291,7 @@ def _windows(
 
 
 def _answer_span(
-    example: squad_examples.SquadExample,
+    example: question_files.SquadExample,
     paragraph: _Paragraph,
     tokenizer: tokenization.FullTokenizer,
 ) -> tuple[int, int] | None:
@@ -303,7 +303,7 @@ def _answer_span(
     words = paragraph.word_of_piece
     start = int(np.searchsorted(words, example.start_position))
     end = int(np.searchsorted(words, example.end_position, "right")) - 1
-    if isinstance(example, squad_examples.AlignedExample):
+    if isinstance(example, question_files.AlignedExample):
         first, last = example.start_position, example.end_position
         text = " ".join(example.doc_tokens[first : last + 1])
         if span := pieces_of(text, example.answer_characters, tokenizer):
