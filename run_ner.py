@@ -27,7 +27,13 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import records
 from bert.tasks import task
-from bert.tasks.tagging import conll, entities, labels, ner, tag_schemes
+from bert.tasks.tagging import (
+    conll,
+    entities,
+    ner,
+    tag_schemes,
+    tagger_labels,
+)
 from bert.training import fine_tuning
 from bert.training import options as training_options
 from modeling import config as config_lib
@@ -242,17 +248,17 @@ def _find_scheme(
 
 def _find_labels(
     trained: folder_lib.ModelFolder | None, train: conll.ColumnFile | None
-) -> labels.TaggerLabels:
+) -> tagger_labels.TaggerLabels:
     """Returns the labels of the model, or those of the training file."""
     if trained is not None and trained.description.labels:
-        return labels.of_model(trained.description.labels, trained.path)
+        return tagger_labels.of_model(trained.description.labels, trained.path)
     if train is None:
         folder = trained.path if trained else "No folder"
         raise ValueError(
             f"{folder} does not say the labels of its model. Add them to its "
             'task.json: {"labels": ["O", ...]}.'
         )
-    names = labels.of_tags(train.tags)
+    names = tagger_labels.of_tags(train.tags)
     if names.names == (tag_schemes.OUTSIDE,):
         raise ValueError(
             f"{train.path}: expected at least one entity; every tag is O. "
@@ -262,7 +268,7 @@ def _find_labels(
 
 
 def _warn_of_unknown_types(
-    file: conll.ColumnFile, model_labels: labels.TaggerLabels
+    file: conll.ColumnFile, model_labels: tagger_labels.TaggerLabels
 ) -> None:
     types = collections.Counter(
         kind

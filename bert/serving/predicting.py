@@ -29,7 +29,7 @@ from bert.serving import embeddings, models
 from bert.tasks import swag, task
 from bert.tasks.classification import predictions, sentence_pairs
 from bert.tasks.squad import answer_ranking, question_files, window_features
-from bert.tasks.tagging import conll, entities, labels, ner
+from bert.tasks.tagging import conll, entities, ner, tagger_labels
 
 _MASK = "[MASK]"
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # Exported models split at it.
@@ -273,7 +273,7 @@ def _decode_tags(
             list(row.source.positions)
         ].argmax(axis=-1)
     ]
-    scheme = labels.of_model(names, os.path.dirname(model.checkpoint))
+    scheme = tagger_labels.of_model(names, os.path.dirname(model.checkpoint))
     marked = [
         {
             "type": entity.kind,

@@ -17,7 +17,7 @@ from bert.models import folder as folder_lib
 from bert.records import record_files, record_frames, record_index
 from bert.tasks import tables
 from bert.tasks.squad import question_files
-from bert.tasks.tagging import entities, labels, tag_schemes
+from bert.tasks.tagging import entities, tag_schemes, tagger_labels
 from modeling import checkpoints
 from tests.fuzz import harness
 from vocab import huggingface_tokenizer, tokenization
@@ -344,7 +344,7 @@ def test_tags_that_a_model_learns_are_those_it_answers(holds):
             for kind in ("X", "Y")
             if letter != "O" or kind == "X"
         )
-        model = labels.of_model(names, form)
+        model = tagger_labels.of_model(names, form)
         ids = model.encode(iob2)
         assert model.decode([names[number] for number in ids]) == iob2
 

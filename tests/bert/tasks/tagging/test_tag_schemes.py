@@ -5,7 +5,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from bert.tasks.tagging import conll, entities, labels, tag_schemes
+from bert.tasks.tagging import conll, entities, tag_schemes, tagger_labels
 
 
 def _decide(tags, scheme="auto"):
@@ -295,7 +295,9 @@ def test_iobes_comes_back(tags):
     )
 )
 def test_labels_of_our_models_are_iob2_without_a_doubt(types):
-    names = labels.of_tags([[tag_schemes.join("B", kind)] for kind in types])
+    names = tagger_labels.of_tags(
+        [[tag_schemes.join("B", kind)] for kind in types]
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tag_schemes.logging, "warning", pytest.fail)
         scheme = tag_schemes.decide(names.names, source="f.txt")

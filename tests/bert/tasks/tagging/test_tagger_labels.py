@@ -2,13 +2,13 @@ import logging
 
 import pytest
 
-from bert.tasks.tagging import labels
+from bert.tasks.tagging import tagger_labels
 
 _IOB2 = "O B-A I-A B-B I-B"
 
 
 def _model(names):
-    return labels.of_model(tuple(names.split()), "folder")
+    return tagger_labels.of_model(tuple(names.split()), "folder")
 
 
 def _encoded(names, tags):
@@ -17,12 +17,12 @@ def _encoded(names, tags):
 
 
 def test_labels_have_both_letters_of_every_type():
-    model = labels.of_tags([("O", "B-Z"), ("B-A", "I-A")])
+    model = tagger_labels.of_tags([("O", "B-Z"), ("B-A", "I-A")])
     assert model.names == ("O", "B-A", "I-A", "B-Z", "I-Z")
     assert model.types == {"A", "Z"}
-    many = labels.of_tags([[f"B-{kind}" for kind in "GCEADFB"]])
+    many = tagger_labels.of_tags([[f"B-{kind}" for kind in "GCEADFB"]])
     assert "".join(name[2:] for name in many.names) == "AABBCCDDEEFFGG"
-    untyped = labels.of_tags([("O", "B"), ("O",)])
+    untyped = tagger_labels.of_tags([("O", "B"), ("O",)])
     assert untyped.names == ("O", "B", "I")
     assert untyped.types == {""}
 
