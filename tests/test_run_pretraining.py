@@ -491,3 +491,42 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
     assert check(eval_input_file=records, **evaluating) == []
     with pytest.raises(ValueError, match=r"No file matches .*missing"):
         check(eval_input_file=str(tmp_path / "missing"))
+
+
+def test_a_run_that_is_set_back_to_step_0_makes_the_same_steps(
+    tmp_path, caplog
+):
+    keep = _FLAGS | {
+        "keep_checkpoint_every_n_steps": 6,
+        "keep_checkpoint_max": 1,
+    }
+    out = toy.run(tmp_path, **keep)
+    found = toy.weights(tmp_path, 13)
+    names = {path.name for path in out.glob("model.ckpt-*.index")}
+    assert names == {f"model.ckpt-{step}.index" for step in (0, 6, 12, 13)}
+    (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-0"\n')
+    for path in out.glob("model.ckpt-1*"):
+        path.unlink()
+    toy.run(tmp_path, **keep)
+    assert "model.ckpt-0 at step 0" in caplog.text
+    np.testing.assert_equal(toy.weights(tmp_path, 13), found)
+
+
+def test_masked_lm_starts_from_a_left_to_right_model(tmp_path, caplog):
+    causal = {"objective": "ltr", "num_train_steps": 3, "num_warmup_steps": 1}
+    toy.run(tmp_path / "ltr", **causal)
+    start = toy.weights(tmp_path / "ltr", 3)
+    toy.run(
+        tmp_path / "mlm",
+        **{**causal, "objective": "mlm"},
+        init_checkpoint=str(tmp_path / "ltr/out"),
+        keep_checkpoint_every_n_steps=3,
+    )
+    changed = "attention is 'causal' there and 'bidirectional' here"
+    assert changed in caplog.text
+    loaded = toy.weights(tmp_path / "mlm", 0)
+    weights = [name for name in start if "adam" not in name]
+    for name in set(weights) - {"global_step"}:
+        np.testing.assert_array_equal(loaded[name], start[name], err_msg=name)
+    described = json.loads((tmp_path / "mlm/out/task.json").read_text())
+    assert described["attention"] == "bidirectional"

@@ -201,7 +201,9 @@ class TrainingOptions(TpuOptions):
         5, "Number of checkpoints to keep; 0 for all."
     )
     keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.whole(
-        0, "Steps between checkpoints that are never deleted; 0 for none."
+        0,
+        "Steps between checkpoints that are never deleted, of which the first "
+        "is of step 0; 0 for none.",
     )
     eval_every_steps: int = flags.Group.EVALUATION.whole(
         0,

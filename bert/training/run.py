@@ -188,6 +188,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
 
     # ------------- Start: the folder's checkpoint, other weights, or new ones
     step = _start(trainer, experiment, folder, state)
+    is_new = not folder.is_latest
     if step > length.num_train_steps:
         logging.warning(
             "The results are those of step %d, which an earlier run in this "
@@ -260,6 +261,8 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         ) as profile,
         interruption.Interruption() as stop,
     ):
+        if is_new and options.keep_checkpoint_every_n_steps:
+            save()
         metrics = evaluate() if repeats_evaluation else None
         ends = is_over()
         stopped_by = communicator.all_reduce_max(stop.requested)
