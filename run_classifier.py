@@ -29,13 +29,13 @@ from bert.models import folder as folder_lib
 from bert.records import records
 from bert.tasks import task
 from bert.tasks.classification import (
+    class_labels,
     custom,
     dataset_choice,
     datasets,
     first_rows,
     glue,
     labeled_task,
-    labels,
     predictions,
     report,
     sentence_pairs,
@@ -106,7 +106,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
                 for file in self._files[task.TRAIN]
                 for example in file.examples(with_labels=True)
             )
-            self._class_weights = labels.class_weights(
+            self._class_weights = class_labels.class_weights(
                 options.class_weights, self.label_set, train_labels
             )
 
@@ -209,7 +209,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
 
 def _stated_labels(
     options: Options, trained: folder_lib.ModelFolder | None
-) -> labels.LabelSet | None:
+) -> class_labels.LabelSet | None:
     """Returns what the folder of a trained model says about its outputs.
 
     Args:
@@ -231,7 +231,7 @@ def _stated_labels(
         return None
     description = trained.description
     if description.labels or description.problem_type == task.REGRESSION:
-        return labels.LabelSet(
+        return class_labels.LabelSet(
             problem_type=description.problem_type or task.SINGLE_LABEL,
             names=description.labels or (),
         )

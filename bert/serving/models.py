@@ -18,7 +18,7 @@ from bert.models import sentence_encoder as sentence_encoder_lib
 from bert.serving import embeddings
 from bert.tasks import task as task_lib
 from bert.tasks import text_vectors
-from bert.tasks.classification import labels, sentence_pairs
+from bert.tasks.classification import class_labels, sentence_pairs
 from bert.tasks.squad import answer_ranking, window_features
 from modeling import bert, checkpoints, foreign_files, heads, huggingface
 from modeling import config as config_lib
@@ -82,9 +82,9 @@ class Model:
         return self._filled(sentence_pairs.Truncation)
 
     @property
-    def label_set(self) -> labels.LabelSet:
+    def label_set(self) -> class_labels.LabelSet:
         """The labels of a classifier or a tagger."""
-        return labels.LabelSet(
+        return class_labels.LabelSet(
             problem_type=self.problem_type, names=self.description.labels or ()
         )
 

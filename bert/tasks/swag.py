@@ -12,7 +12,7 @@ import numpy as np
 
 from bert.commands import flags
 from bert.tasks import tables, task
-from bert.tasks.classification import labels, predictions, sentence_pairs
+from bert.tasks.classification import class_labels, predictions, sentence_pairs
 from vocab import tokenization
 
 
@@ -28,10 +28,10 @@ class Columns:
         of_model=True,
     )
 
-    def label_set(self) -> labels.LabelSet:
+    def label_set(self) -> class_labels.LabelSet:
         """Returns the labels, the numbers of the endings from 0."""
         places = map(str, range(len(self.ending_columns)))
-        return labels.LabelSet(names=tuple(places))
+        return class_labels.LabelSet(names=tuple(places))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def records(
 
 
 def prediction_lines(
-    label_set: labels.LabelSet, outputs: np.ndarray
+    label_set: class_labels.LabelSet, outputs: np.ndarray
 ) -> Iterator[str]:
     """Yields the lines of predictions.csv.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from bert.tasks import swag, tables, task
-from bert.tasks.classification import datasets, labels
+from bert.tasks.classification import class_labels, datasets
 from tests.fuzz import harness, mutations
 
 _ROWS = (
@@ -18,8 +18,8 @@ _ROWS = (
     {"text": "東京", "other": "it's 1, 2", "label": "yes", "score": -3},
 )
 _COLUMNS = ("text", "other", "label", "score")
-_SINGLE = labels.LabelSet(names=("yes", "no"))
-_SCORE = labels.LabelSet(problem_type=task.REGRESSION)
+_SINGLE = class_labels.LabelSet(names=("yes", "no"))
+_SCORE = class_labels.LabelSet(problem_type=task.REGRESSION)
 
 
 def _csv_text() -> bytes:

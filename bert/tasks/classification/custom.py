@@ -1,7 +1,7 @@
 """The user's own files as a data set."""
 
 from bert.tasks import tables, task
-from bert.tasks.classification import datasets, labels, metrics
+from bert.tasks.classification import class_labels, datasets, metrics
 
 NAME = "custom"
 
@@ -44,7 +44,7 @@ def dataset(
         _split(data_dir, layout, name) for name in ("train", "dev", "test")
     )
     if label_names or problem_type == task.REGRESSION:
-        label_set = labels.LabelSet(
+        label_set = class_labels.LabelSet(
             problem_type=problem_type, names=label_names
         )
     else:

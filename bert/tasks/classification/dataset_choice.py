@@ -4,12 +4,13 @@ import dataclasses
 
 from bert.files import messages
 from bert.tasks import task
-from bert.tasks.classification import custom, datasets, glue, labels
+from bert.tasks.classification import class_labels, custom, datasets, glue
 from bert.tasks.classification import options as options_lib
 
 
 def find_dataset(
-    options: options_lib.SentenceOptions, stated: labels.LabelSet | None = None
+    options: options_lib.SentenceOptions,
+    stated: class_labels.LabelSet | None = None,
 ) -> datasets.DatasetInfo:
     """Returns the data set given by the flags.
 
@@ -42,10 +43,10 @@ def find_dataset(
 
 
 def _in_order(
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
     label_names: tuple[str, ...],
-    stated: labels.LabelSet | None,
-) -> labels.LabelSet:
+    stated: class_labels.LabelSet | None,
+) -> class_labels.LabelSet:
     """Orders the labels of a task as the flag or the model's folder does."""
     if label_names and sorted(label_names) != sorted(label_set.names):
         allowed = messages.listed(label_set.names) or "none: it has scores"

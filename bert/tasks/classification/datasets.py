@@ -11,7 +11,7 @@ from absl import logging
 
 from bert.files import messages, paths
 from bert.tasks import tables, task
-from bert.tasks.classification import labels, sentence_pairs
+from bert.tasks.classification import class_labels, sentence_pairs
 
 _HELD_OUT = (
     " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
@@ -72,7 +72,7 @@ class DatasetInfo:
     """
 
     name: str
-    label_set: labels.LabelSet
+    label_set: class_labels.LabelSet
     metrics: tuple[str, ...]
     splits: Mapping[str, tuple[SplitInfo, ...]]
 
@@ -91,7 +91,7 @@ class TextFile:
 
     split: SplitInfo
     path: str
-    label_set: labels.LabelSet
+    label_set: class_labels.LabelSet
     dev_fraction: float = 0.0
     is_held_out: bool = False
 
@@ -130,7 +130,9 @@ class TextFile:
         return examples
 
 
-def held_out(label_of: Sequence[labels.Label], fraction: float) -> set[int]:
+def held_out(
+    label_of: Sequence[class_labels.Label], fraction: float
+) -> set[int]:
     """Draws a share of examples, stratified by label; returns their places.
 
     Raises:
@@ -153,7 +155,7 @@ def held_out(label_of: Sequence[labels.Label], fraction: float) -> set[int]:
     return drawn
 
 
-def _sort_key(label: labels.Label) -> tuple[str | float, ...]:
+def _sort_key(label: class_labels.Label) -> tuple[str | float, ...]:
     return tuple(sorted(label)) if isinstance(label, tuple) else (label,)
 
 
@@ -235,7 +237,7 @@ def _joined(folder: str, file_name: str) -> str:
 def read_examples(
     path: str,
     layout: Layout,
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
     *,
     with_labels: bool = True,
 ) -> list[sentence_pairs.InputExample]:
@@ -287,7 +289,7 @@ def read_examples(
 
 def discover_labels(
     path: str, layout: Layout, problem_type: str
-) -> labels.LabelSet:
+) -> class_labels.LabelSet:
     """Creates a label set from the labels of a training file.
 
     Raises:
@@ -295,7 +297,9 @@ def discover_labels(
         ValueError: there is no label column, a row is invalid, or there are
             too few classes; names the file.
     """
-    names_of = functools.partial(labels.class_names, problem_type=problem_type)
+    names_of = functools.partial(
+        class_labels.class_names, problem_type=problem_type
+    )
     counts: collections.Counter[str] = collections.Counter()
     num_rows = 0
     for _, row in _rows(path, layout, with_labels=True):
@@ -303,12 +307,14 @@ def discover_labels(
             counts.update(row.read(layout.label, names_of))
         num_rows += 1
     try:
-        names = labels.in_order(counts)
-        label_set = labels.LabelSet(problem_type=problem_type, names=names)
+        names = class_labels.in_order(counts)
+        label_set = class_labels.LabelSet(
+            problem_type=problem_type, names=names
+        )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     logging.info("%s: labels %s", path, messages.listed(names))
-    suspicious = labels.suspicious_names(names)
+    suspicious = class_labels.suspicious_names(names)
     for name in suspicious:
         others = ",".join(other for other in names if other not in suspicious)
         logging.warning(

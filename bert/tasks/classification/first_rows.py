@@ -12,7 +12,7 @@ from absl import logging
 
 from bert.files import messages
 from bert.tasks import tables, task
-from bert.tasks.classification import datasets, labels
+from bert.tasks.classification import class_labels, datasets
 
 _NUM_ROWS = 1000  # Number of rows that are compared with the first.
 # Names of columns are short: "#1 String", "Review text".
@@ -73,7 +73,7 @@ def is_header(
     rows: Sequence[Sequence[str]],
     layout: datasets.Layout,
     label: tables.Column | None,
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
 ) -> bool:
     """Returns whether the first row is unlike the others, as a header is."""
     first, *others = rows
@@ -98,7 +98,7 @@ def is_example(
     header: Sequence[str],
     layout: datasets.Layout,
     label: tables.Column | None,
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
 ) -> bool:
     """Returns whether the names of columns that have numbers are an example."""
     if not isinstance(layout.text_a, int):
@@ -128,13 +128,13 @@ def _are_names(row: Sequence[str]) -> bool:
     )
 
 
-def _names(cell: str, label_set: labels.LabelSet) -> set[str]:
+def _names(cell: str, label_set: class_labels.LabelSet) -> set[str]:
     if label_set.problem_type == task.MULTI_LABEL:
         return {part.strip() for part in cell.split(",")} - {""}
     return {cell.strip()} - {""}
 
 
-def _is_label(cell: str, label_set: labels.LabelSet) -> bool:
+def _is_label(cell: str, label_set: class_labels.LabelSet) -> bool:
     try:
         label_set.parse(cell)
     except ValueError:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert.files import messages
 from bert.tasks import task
-from bert.tasks.classification import datasets, labels, metrics
+from bert.tasks.classification import class_labels, datasets, metrics
 
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
 
@@ -26,8 +26,8 @@ _Layout = datasets.Layout
 _Info = datasets.DatasetInfo
 _Split = datasets.SplitInfo
 
-_BINARY = labels.LabelSet(names=("0", "1"))
-_ENTAILMENT = labels.LabelSet(names=("entailment", "not_entailment"))
+_BINARY = class_labels.LabelSet(names=("0", "1"))
+_ENTAILMENT = class_labels.LabelSet(names=("entailment", "not_entailment"))
 # As released: alphabetic, unlike the order in the paper of MNLI.
 _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
@@ -38,7 +38,7 @@ def _split(name: str, layout: _Layout, **others: str) -> _Split:
 
 def _simple(
     name: str,
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
     scored_by: tuple[str, ...],
     layout: _Layout,
     **different: _Layout,
@@ -70,7 +70,7 @@ def _mnli() -> _Info:
     diagnostic = _Layout(text_a="sentence1", text_b="sentence2")
     return _Info(
         name="MNLI",
-        label_set=labels.LabelSet(names=_NLI_NAMES),
+        label_set=class_labels.LabelSet(names=_NLI_NAMES),
         metrics=(metrics.ACCURACY,),
         splits={
             task.TRAIN: (_split("train", layout),),
@@ -132,7 +132,7 @@ def _glue() -> tuple[_Info, ...]:
         ),
         _simple(
             "STS-B",
-            labels.LabelSet(problem_type=task.REGRESSION),
+            class_labels.LabelSet(problem_type=task.REGRESSION),
             (metrics.PEARSON, metrics.SPEARMAN),
             dataclasses.replace(pair, label="score"),
         ),
@@ -183,7 +183,7 @@ def xnli(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Info:
     return _Info(
         name=XNLI,
         # As released: the translations spell one label differently.
-        label_set=labels.LabelSet(
+        label_set=class_labels.LabelSet(
             names=_NLI_NAMES, aliases={"contradictory": "contradiction"}
         ),
         metrics=(metrics.ACCURACY,),
@@ -241,7 +241,7 @@ def _key(name: str) -> str:
     return name.lower().replace("-", "")
 
 
-def submission_lines(answers: Iterable[labels.Label]) -> Iterator[str]:
+def submission_lines(answers: Iterable[class_labels.Label]) -> Iterator[str]:
     """Yields the lines of a file for the GLUE server.
 
     They are a header, then index and label or score. The index counts from 0;

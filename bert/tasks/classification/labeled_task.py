@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert.tasks import task
-from bert.tasks.classification import labels, metrics, predictions
+from bert.tasks.classification import class_labels, metrics, predictions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class LabeledTask(task.Task[task.Content, Answers]):
         metric_names: the metrics; the first one selects checkpoints.
     """
 
-    label_set: labels.LabelSet
+    label_set: class_labels.LabelSet
     metric_names: tuple[str, ...]
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bert.tasks import task
-from bert.tasks.classification import labels
+from bert.tasks.classification import class_labels
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
 
@@ -33,7 +33,7 @@ def pool_windows(
     return sums / counts[:, None].astype(outputs.dtype)
 
 
-def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
+def decide(label_set: class_labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
     """Chooses an answer for each example.
 
     Args:
@@ -51,8 +51,8 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
 
 
 def predicted_labels(
-    label_set: labels.LabelSet, outputs: np.ndarray
-) -> list[labels.Label]:
+    label_set: class_labels.LabelSet, outputs: np.ndarray
+) -> list[class_labels.Label]:
     """Returns the label of each example: a class, several, or a score.
 
     Args:
@@ -79,7 +79,7 @@ def result_lines(outputs: np.ndarray) -> Iterator[str]:
 
 
 def prediction_lines(
-    label_set: labels.LabelSet, outputs: np.ndarray
+    label_set: class_labels.LabelSet, outputs: np.ndarray
 ) -> Iterator[str]:
     """Yields the lines of predictions.jsonl.
 
@@ -96,7 +96,7 @@ def prediction_lines(
 
 
 def named_answers(
-    label_set: labels.LabelSet, outputs: np.ndarray
+    label_set: class_labels.LabelSet, outputs: np.ndarray
 ) -> Iterator[dict[str, object]]:
     """Yields the answer for each example as JSON.
 

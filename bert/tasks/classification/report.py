@@ -9,9 +9,9 @@ import numpy as np
 from bert.files import writing
 from bert.tasks import task
 from bert.tasks.classification import (
+    class_labels,
     datasets,
     labeled_task,
-    labels,
     metrics,
     predictions,
 )
@@ -81,7 +81,7 @@ def _highest_losses(
 
 
 def scores_by_label(
-    label_set: labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
+    label_set: class_labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
 ) -> str:
     """Formats scikit-learn's scores by label, and the commonest confusions.
 

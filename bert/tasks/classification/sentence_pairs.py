@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from absl import logging
 
-from bert.tasks.classification import labels
+from bert.tasks.classification import class_labels
 from vocab import tokenization
 
 HEAD, HEAD_TAIL, WINDOWS = "head", "head_tail", "windows"
@@ -34,7 +34,7 @@ class InputExample:
 
     text_a: str
     text_b: str | None = None
-    label: labels.Label = ""
+    label: class_labels.Label = ""
     row: int = 0
 
 
@@ -261,7 +261,7 @@ def _num_dropped(
 
 def records(
     examples: Iterable[InputExample],
-    label_set: labels.LabelSet,
+    label_set: class_labels.LabelSet,
     truncation: Truncation,
     tokenizer: tokenization.FullTokenizer,
     name: str,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert.tasks.classification import dataset_choice, labels, options
+from bert.tasks.classification import class_labels, dataset_choice, options
 from tests.bert.tasks.classification import reading
 
 
@@ -88,7 +88,7 @@ def test_scores_need_no_labels_and_several_have_a_cell_or_a_list(tmp_path):
 @pytest.mark.parametrize("problem_type", ["regression", "multi_label"])
 def test_a_trained_model_knows_its_labels(tmp_path, problem_type):
     names = () if problem_type == "regression" else ("x", "y")
-    known = labels.LabelSet(problem_type=problem_type, names=names)
+    known = class_labels.LabelSet(problem_type=problem_type, names=names)
     _write(tmp_path, "test.tsv", "text\nc\n")
     data = _data(tmp_path, label_column="")
     assert _found(data, known) == known
@@ -101,11 +101,13 @@ def test_a_trained_model_knows_its_labels(tmp_path, problem_type):
 
 
 def test_flags_come_before_the_labels_of_a_trained_model(tmp_path):
-    known = labels.LabelSet(names=("x", "y"))
+    known = class_labels.LabelSet(names=("x", "y"))
     assert _found(_data(tmp_path, label_names=("y", "x")), known).names == (
         *("y", "x"),
     )
-    several = labels.LabelSet(problem_type="multi_label", names=("x", "y"))
+    several = class_labels.LabelSet(
+        problem_type="multi_label", names=("x", "y")
+    )
     data = _data(tmp_path, problem_type="multi_label")
     assert _found(data, known) == several
 

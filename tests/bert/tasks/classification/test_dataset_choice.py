@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from bert.tasks.classification import dataset_choice, labels, options
+from bert.tasks.classification import class_labels, dataset_choice, options
 
 _ALPHABETIC = ("contradiction", "entailment", "neutral")
 _OTHER = ("neutral", "entailment", "contradiction")
 
 
 def _names(task_name="MNLI", stated=None, **flags):
-    stated = labels.LabelSet(names=stated) if stated else None
+    stated = class_labels.LabelSet(names=stated) if stated else None
     data = options.SentenceOptions(task_name=task_name, data_dir=".", **flags)
     return dataset_choice.find_dataset(data, stated).label_set.names
 

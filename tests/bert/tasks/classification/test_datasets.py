@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bert.tasks import task
-from bert.tasks.classification import datasets, glue, labels
+from bert.tasks.classification import class_labels, datasets, glue
 
-_BINARY = labels.LabelSet(names=("0", "1"))
+_BINARY = class_labels.LabelSet(names=("0", "1"))
 
 
 def _write(tmp_path, text, name="d.tsv"):
@@ -177,7 +177,7 @@ def test_origin_changes_with_each_part_that_examples_depend_on(tmp_path):
         dataclasses.replace(file, **changes).origin()
         for changes in (
             {},
-            {"label_set": labels.LabelSet(names=("1", "0"))},
+            {"label_set": class_labels.LabelSet(names=("1", "0"))},
             {"split": dataclasses.replace(file.split, layout=changed)},
             {"dev_fraction": 0.2},
             {"dev_fraction": 0.5},
@@ -277,5 +277,5 @@ def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
     (train,) = datasets.find_files(info, task.TRAIN, str(tmp_path), 0.25)
     found = [example.label for example in train.examples(with_labels=True)]
     counts = _counts(range(15), found)
-    weights = labels.class_weights(["balanced"], info.label_set, found)
+    weights = class_labels.class_weights(["balanced"], info.label_set, found)
     assert weights == (15 / 2 / counts["0"], 15 / 2 / counts["1"])

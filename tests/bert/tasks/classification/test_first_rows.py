@@ -3,7 +3,7 @@
 import pytest
 
 from bert.tasks import task
-from bert.tasks.classification import datasets, first_rows, glue, labels
+from bert.tasks.classification import class_labels, datasets, first_rows, glue
 
 _NLI = ("contradiction", "entailment", "neutral")
 
@@ -23,7 +23,7 @@ def _warnings(tmp_path, caplog, rows, names=("a", "b"), name="d.tsv", **others):
     layout = {"text_a": 0, "label": 1, "has_header": False} | others
     with_labels = layout.pop("with_labels", True)
     kind = layout.pop("problem_type", task.SINGLE_LABEL)
-    label_set = labels.LabelSet(names=names, problem_type=kind)
+    label_set = class_labels.LabelSet(names=names, problem_type=kind)
     caplog.clear()
     file = _file(path, label_set, **layout)
     first_rows.check(file, with_labels=with_labels)
@@ -106,7 +106,9 @@ def test_a_row_without_a_header_above_it_is_no_warning(
 def test_a_header_is_looked_for_in_tables_alone(tmp_path, caplog):
     path = tmp_path / "d.jsonl"
     path.write_text('["text", "label"]\n' + '["a b", "x"]\n' * 3)
-    file = _file(path, labels.LabelSet(names=("x", "y")), text_a=0, label=1)
+    file = _file(
+        path, class_labels.LabelSet(names=("x", "y")), text_a=0, label=1
+    )
     first_rows.check(file, with_labels=True)
     assert not caplog.messages
 

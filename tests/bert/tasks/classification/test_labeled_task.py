@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from bert.tasks.classification import labeled_task, labels
+from bert.tasks.classification import class_labels, labeled_task
 
 
 def test_each_example_has_the_mean_loss_of_its_windows():
@@ -29,7 +29,7 @@ def test_batches_weigh_the_same_whatever_their_size():
 
 @pytest.mark.parametrize("names", [("0", "1"), ("1", "0")])
 def test_f1_is_that_of_the_label_1_in_any_order_of_outputs(names):
-    label_set = labels.LabelSet(names=names)
+    label_set = class_labels.LabelSet(names=names)
     gold, answers = ["1", "1", "1", "0", "0"], ["1", "1", "0", "1", "0"]
     outputs = np.eye(2, dtype=np.float32)[[label_set.ids[a] for a in answers]]
     data = types.SimpleNamespace(
@@ -51,7 +51,7 @@ def test_f1_is_that_of_the_label_1_in_any_order_of_outputs(names):
 
 class _Toy(labeled_task.LabeledTask):
     kind, metric_names = "toy", ("accuracy",)
-    label_set = labels.LabelSet(names=("0", "1"))
+    label_set = class_labels.LabelSet(names=("0", "1"))
     data_sets = make_objective = write_answers = None
 
 

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from bert.tasks.classification import labels, predictions
+from bert.tasks.classification import class_labels, predictions
 from tests.support import locations
 
 _GOLDEN = locations.GOLDEN / "classifier"
-_CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
-_SEVERAL = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
-_SCORE = labels.LabelSet(problem_type="regression")
+_CLASSES = class_labels.LabelSet(names=("no", "so-so", "yes"))
+_SEVERAL = class_labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+_SCORE = class_labels.LabelSet(problem_type="regression")
 
 
 def _float32(*rows):
@@ -80,7 +80,7 @@ def test_predictions_name_row_answer_and_probabilities(
 
 
 def test_lines_are_numbered_and_names_stay_readable():
-    label_set = labels.LabelSet(names=("né", "中"))
+    label_set = class_labels.LabelSet(names=("né", "中"))
     lines = predictions.prediction_lines(
         label_set, _float32([0.75, 0.25], [0.25, 0.75])
     )

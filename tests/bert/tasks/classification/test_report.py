@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from bert.tasks.classification import datasets, labeled_task, labels, report
+from bert.tasks.classification import (
+    class_labels,
+    datasets,
+    labeled_task,
+    report,
+)
 
 
 def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
@@ -32,7 +37,7 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("text\tlabel\nzero\tb\none\ta\ntwo\tb\nthree\ta\n")
     # Half of each label is held out: the first two rows.
-    label_set = labels.LabelSet(names=("a", "b"))
+    label_set = class_labels.LabelSet(names=("a", "b"))
     _write(
         path,
         label_set,
@@ -61,7 +66,7 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
     path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
     _write(
         path,
-        labels.LabelSet(problem_type="regression"),
+        class_labels.LabelSet(problem_type="regression"),
         label_ids=np.array([0.5, 2.0]),
         outputs=np.array([[0.5], [2.4]], np.float32),
         losses=np.array([0.0, 1.0], np.float32),
@@ -76,7 +81,7 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
     assert '"prediction": 2.4,' in lines[0]
 
 
-_ONE = labels.LabelSet(names=("a", "b", "c", "d"))
+_ONE = class_labels.LabelSet(names=("a", "b", "c", "d"))
 _CONFUSED = np.array([0, 0, 0, 1, 1, 2])
 _DECISIONS = np.array([0, 1, 1, 1, 2, 2])
 
@@ -100,7 +105,9 @@ def test_scores_worked_by_hand():
 
 
 def test_several_labels_have_no_confusions():
-    several = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+    several = class_labels.LabelSet(
+        names=("p", "q"), problem_type="multi_label"
+    )
     targets = np.array([[1, 0], [1, 1], [0, 0]])
     decisions = np.array([[1, 0], [0, 1], [1, 1]])
     text = report.scores_by_label(several, targets, decisions)
@@ -109,7 +116,7 @@ def test_several_labels_have_no_confusions():
     assert f"{expected:.4f}" in line
     assert "confused" not in text
     # A label alone is that of its column.
-    alone = labels.LabelSet(names=("q",), problem_type="multi_label")
+    alone = class_labels.LabelSet(names=("q",), problem_type="multi_label")
     only = report.scores_by_label(alone, targets[:, 1:], decisions[:, 1:])
     assert only.splitlines()[2].split() == text.splitlines()[3].split()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from bert.tasks import task
-from bert.tasks.classification import glue, labels, sentence_pairs
+from bert.tasks.classification import class_labels, glue, sentence_pairs
 from tests.bert.tasks.classification import reading
 from tests.support import locations
 from vocab import tokenization
@@ -193,7 +193,7 @@ def test_each_window_carries_the_label_of_its_text():
     rows = list(
         sentence_pairs.records(
             examples,
-            labels.LabelSet(names=("no", "yes")),
+            class_labels.LabelSet(names=("no", "yes")),
             truncation,
             _Words(),
             "train.tsv",
@@ -219,7 +219,7 @@ def test_cut_texts_are_counted_with_what_they_lose(caplog, long_text):
     ]
     rows = sentence_pairs.records(
         [dataclasses.replace(example, label="no") for example in examples],
-        labels.LabelSet(names=("no", "yes")),
+        class_labels.LabelSet(names=("no", "yes")),
         _truncation(6, long_text=long_text),
         _Words(),
         "dev.tsv",
@@ -255,7 +255,7 @@ def test_more_padding_changes_nothing_before_it():
 )
 def test_record_has_the_names_of_the_release(problem_type, label, expected):
     names = () if problem_type == "regression" else ("x", "y", "z")
-    label_set = labels.LabelSet(problem_type=problem_type, names=names)
+    label_set = class_labels.LabelSet(problem_type=problem_type, names=names)
     example = sentence_pairs.InputExample(text_a="u", label=label)
     ((record,),) = sentence_pairs.records(
         [example], label_set, _truncation(4), _Words(), "train.tsv"

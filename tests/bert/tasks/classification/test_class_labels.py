@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.utils import class_weight
 
-from bert.tasks.classification import datasets, labels
+from bert.tasks.classification import class_labels, datasets
 
 
 def _set(*names, **options):
-    return labels.LabelSet(names=names, **options)
+    return class_labels.LabelSet(names=names, **options)
 
 
 def test_class_is_numbered_by_its_place():
@@ -33,7 +33,7 @@ def test_several_labels_become_a_row_of_zeros_and_ones():
 
 @pytest.mark.parametrize("cell", ["3.25", 3.25, " 3.25 "])
 def test_score_is_a_number(cell):
-    label_set = labels.LabelSet(problem_type="regression")
+    label_set = class_labels.LabelSet(problem_type="regression")
     assert label_set.encode(label_set.parse(cell)) == 3.25
     assert (label_set.num_outputs, label_set.placeholder) == (1, 0.0)
 
@@ -47,11 +47,27 @@ def test_score_is_a_number(cell):
         (_set("0", "1"), None, "a label must be text; got None"),
         (_set("0", "1"), ["0"], "a label must be text; got"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
-        (labels.LabelSet(problem_type="regression"), "good", "finite number"),
-        (labels.LabelSet(problem_type="regression"), "nan", "finite number"),
-        (labels.LabelSet(problem_type="regression"), "", "finite number"),
-        (labels.LabelSet(problem_type="regression"), "1e39", "float32; got"),
-        (labels.LabelSet(problem_type="regression"), "1_0", "finite number"),
+        (
+            class_labels.LabelSet(problem_type="regression"),
+            "good",
+            "finite number",
+        ),
+        (
+            class_labels.LabelSet(problem_type="regression"),
+            "nan",
+            "finite number",
+        ),
+        (class_labels.LabelSet(problem_type="regression"), "", "finite number"),
+        (
+            class_labels.LabelSet(problem_type="regression"),
+            "1e39",
+            "float32; got",
+        ),
+        (
+            class_labels.LabelSet(problem_type="regression"),
+            "1_0",
+            "finite number",
+        ),
     ],
 )
 def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
@@ -69,7 +85,7 @@ def test_signs_of_other_programs_mean_no_label(cell):
     # No label is a label of several; a score is a number.
     several = _set("x", problem_type="multi_label")
     assert several.is_missing(cell) == (cell not in ("", None))
-    assert not labels.LabelSet(problem_type="regression").is_missing(cell)
+    assert not class_labels.LabelSet(problem_type="regression").is_missing(cell)
 
 
 def test_a_label_or_an_unknown_word_is_not_missing():
@@ -94,7 +110,7 @@ def test_a_label_or_an_unknown_word_is_not_missing():
     ],
 )
 def test_labels_beside_others_that_may_mean_none(names, expected):
-    assert labels.suspicious_names(names) == expected
+    assert class_labels.suspicious_names(names) == expected
 
 
 def test_labels_that_may_mean_none_are_counted(tmp_path, caplog):
@@ -143,16 +159,16 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
 )
 def test_names_must_fit_the_problem(values, message):
     with pytest.raises(ValueError, match=message):
-        labels.LabelSet(**values)
+        class_labels.LabelSet(**values)
 
 
-_CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
-_SEVERAL = labels.LabelSet(names=("p", "q"), problem_type="multi_label")
+_CLASSES = class_labels.LabelSet(names=("no", "so-so", "yes"))
+_SEVERAL = class_labels.LabelSet(names=("p", "q"), problem_type="multi_label")
 
 
 def test_there_is_a_positive_number_for_each_label_in_their_order():
     def parse(given, label_set):
-        return labels.class_weights(given, label_set, [])
+        return class_labels.class_weights(given, label_set, [])
 
     assert parse(["1", "2.5", "1e1"], _CLASSES) == (1.0, 2.5, 10.0)
     for wrong in ("1 2", "1 x 2", "1 0 2", "1 inf 2"):
@@ -161,7 +177,7 @@ def test_there_is_a_positive_number_for_each_label_in_their_order():
 
 
 def _balanced(found, label_set):
-    return labels.class_weights(["balanced"], label_set, found)
+    return class_labels.class_weights(["balanced"], label_set, found)
 
 
 def test_balanced_weights_are_those_of_scikit_learn():
