@@ -15,24 +15,35 @@ from bert.training import reporting
 # As each program does.
 program.prepare_imports()
 
-# The time of a case depends on the load of the machine.
-hypothesis.settings.register_profile("any_load", deadline=None)
-hypothesis.settings.load_profile("any_load")
+# Every run tries the same random inputs, whatever the load of the machine and
+# earlier runs: those of one seed, which `--hypothesis-seed` changes.
+hypothesis.settings.register_profile("same", deadline=None, database=None)
+hypothesis.settings.load_profile("same")
+_SEED = "0"
 
 _TESTS = pathlib.Path(__file__).parent
+# Of a test, on a machine that others use as well.
+_MOST_SECONDS = {"slow": 10_800, "integration": 900}
 
 
 def pytest_addoption(parser):
-    """Adds the option that leaves out end-to-end tests."""
+    """Adds the options that leave out tests, and that let none be left out."""
     parser.addoption(
         "--fast",
         action="store_true",
         help="leave out the tests that are marked integration",
     )
+    parser.addoption(
+        "--no-skips",
+        action="store_true",
+        help="fail if a test is skipped, as where a package is missing",
+    )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Hides GPUs, also from programs that tests start, unless `-m gpu`."""
+    config.option.hypothesis_seed = config.option.hypothesis_seed or _SEED
     if not re.search(r"(?<!not )\bgpu\b", config.option.markexpr):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         return
@@ -47,10 +58,30 @@ def pytest_collection_modifyitems(config, items):
     Their files take longest: the last file decides when all processes end.
     """
     items.sort(key=lambda item: item.path.parent != _TESTS)
+    for item in items:
+        groups = [g for g in _MOST_SECONDS if item.get_closest_marker(g)]
+        if groups and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_MOST_SECONDS[groups[0]]))
     if config.option.fast:
         slower = [i for i in items if i.get_closest_marker("integration")]
         config.hook.pytest_deselected(items=slower)
         items[:] = [i for i in items if not i.get_closest_marker("integration")]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Fails with `--no-skips` where a test was skipped."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.option.no_skips and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Names the seed, and what `--no-skips` holds against a run."""
+    seed = config.option.hypothesis_seed
+    terminalreporter.write_line(f"random inputs: --hypothesis-seed={seed}")
+    if config.option.no_skips and terminalreporter.stats.get("skipped"):
+        terminalreporter.write_line("--no-skips: tests were skipped", red=True)
 
 
 @pytest.fixture(autouse=True)

@@ -131,10 +131,8 @@ def _bounded_memory() -> Iterator[None]:
 
 
 def examples(num_cases: int) -> hypothesis.settings:
-    """Asks hypothesis for so many examples, the same ones every time."""
+    """Asks hypothesis for so many examples."""
     return hypothesis.settings(
         max_examples=num_cases,
-        database=None,
-        derandomize=True,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
