@@ -42,6 +42,7 @@ _SMALL = {
     "tools.plot_attention": "",
     "tools.predict": "",
     "tools.prepare_corpus": "",
+    "tools.score_text": "",
 }
 # Commands with these words are not run, and why.
 _NOT_RUN = {
