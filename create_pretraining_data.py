@@ -29,7 +29,7 @@ from bert.corpus import (
 )
 from bert.files import locks, paths, processes, progress, writing
 from bert.models import following
-from bert.records import pretraining_records, sidecars
+from bert.records import shard_files, sidecars
 from bert.tasks.pretraining import instance_options
 from bert.training import options as training_options
 from vocab import casing, tokenization
@@ -186,7 +186,7 @@ def _record_files(options, tokenizer, record_paths):
     made_with = options.made_with()
     if options.dynamic_masking:
         made_with[sidecars.MASK_ID] = tokenizer.vocab["[MASK]"]
-    return pretraining_records.PretrainingRecords(
+    return shard_files.ShardFiles(
         record_paths=record_paths,
         made_with=sidecars.Metadata(
             kind="pretraining",

@@ -26,7 +26,7 @@ from bert.commands import flags
 from bert.files import writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import records
+from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import (
     class_labels,
@@ -148,10 +148,11 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             suffix=suffix,
             kind="classification",
             made_from=file.origin() | dataclasses.asdict(self._truncation),
-            features=records.classification_features(
+            features=schema.classification_features(
                 self.options.max_seq_length,
-                self.label_set.problem_type,
-                self.label_set.num_outputs,
+                task.label_feature(
+                    self.label_set.problem_type, self.label_set.num_outputs
+                ),
             ),
             examples=lambda: sentence_pairs.records(
                 file.examples(with_labels=has_labels),

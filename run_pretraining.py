@@ -22,6 +22,7 @@ from absl import logging
 from bert.commands import flags, program
 from bert.files import paths, writing
 from bert.models import command_models, following
+from bert.tasks.pretraining import record_sources
 from bert.training import options as training_options
 from bert.training import run_record
 from modeling import config as config_lib
@@ -49,8 +50,9 @@ def run(options: Options) -> None:
     from bert.training import pretraining
     from bert.training import run as run_lib
 
+    sources = record_sources.open_records(options, config)
     experiment = pretraining.PretrainingExperiment(
-        options, config, models.start
+        options, config, *sources, models.start
     )
     models.check_start(experiment.model, is_training=options.do_train)
     if options.do_train:

@@ -22,7 +22,7 @@ from bert.commands import flags
 from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import records
+from bert.records import schema
 from bert.tasks import swag, task
 from bert.tasks.classification import labeled_task, predictions, sentence_pairs
 from bert.training import fine_tuning
@@ -102,7 +102,7 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
                     "data_sha256": paths.sha256(path),
                     "layout": dataclasses.asdict(self._columns),
                 },
-                features=records.choice_features(
+                features=schema.choice_features(
                     length, len(self._columns.ending_columns)
                 ),
                 examples=lambda: swag.records(

@@ -185,7 +185,7 @@ def _differing_weights(
 
 
 def _write_records(path: str) -> None:
-    from bert.records import records
+    from bert.records import schema, tfrecords
 
     job = contenders.Job(
         kind="pretraining",
@@ -194,10 +194,10 @@ def _write_records(path: str) -> None:
         max_seq_length=_SMALL_LENGTH,
     )
     rows = job.rows()
-    features = records.pretraining_features(
+    features = schema.pretraining_features(
         _SMALL_LENGTH, job.max_predictions_per_seq
     )
-    records.write_records(
+    tfrecords.write_rows(
         path,
         (
             {feature.name: rows[feature.name][row] for feature in features}

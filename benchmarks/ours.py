@@ -10,12 +10,11 @@ import numpy as np
 
 from benchmarks import contenders
 from bert.files import lines
-from bert.records import record_files, records
+from bert.records import reading, schema, tfrecords
 from bert.tasks import task
 from bert.training import (
     checkpointing,
     devices,
-    input_pipeline,
     objectives,
     optimization,
     prediction,
@@ -90,13 +89,13 @@ def _start(job):
 
 def _prediction(job, jit_compile):
     strategy, objective = _start(job)
-    features = records.classification_features(job.max_seq_length)
+    features = schema.classification_features(job.max_seq_length)
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "texts.tfrecord")
     texts = (_text(length, job.max_seq_length) for length in job.lengths)
-    records.write_records(path, texts, features)
-    source: input_pipeline.RecordSource = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    tfrecords.write_rows(path, texts, features)
+    source: reading.RecordSource = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=features,
         vocab_size=job.sizes["vocab_size"],
     )

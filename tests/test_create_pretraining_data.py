@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from bert.records import record_files, records, sidecars
+from bert.records import encoding, schema, sidecars, tfrecords
 from tests.support import locations, programs
 from vocab import tokenization
 
@@ -64,14 +64,14 @@ def test_records_are_the_release_s(tmp_path, case):
     length = values["max_seq_length"]
     predictions = values["max_predictions_per_seq"]
     for number, path in enumerate(output):
-        files = record_files.RecordFiles([path])
+        files = tfrecords.RecordFiles([path])
         stored = files.read(range(len(files)))
         assert len(stored) == expected["records"][number]
         digest = hashlib.sha256(b"".join(map(_hash, stored))).hexdigest()
         assert digest == expected["sha256_of_records"][number]
-        parsed = records.parse(
+        parsed = encoding.parse(
             tf.constant(stored),
-            records.pretraining_features(length, predictions),
+            schema.pretraining_features(length, predictions),
         )
         with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
             prefix = f"file{number}/" if num_files > 1 else ""
@@ -127,10 +127,10 @@ def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
         max_seq_length=32,
         max_predictions_per_seq=5,
     )
-    files = record_files.RecordFiles([str(tmp_path / "x")])
-    parsed = records.parse(
+    files = tfrecords.RecordFiles([str(tmp_path / "x")])
+    parsed = encoding.parse(
         tf.constant(files.read(range(len(files)))),
-        records.pretraining_features(32, 5),
+        schema.pretraining_features(32, 5),
     )
     share = 100 * parsed["next_sentence_labels"].numpy().mean()
     assert (
@@ -293,14 +293,14 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
         do_whole_word_mask=do_whole_word_mask,
         dynamic_masking=True,
     )
-    features = records.unmasked_features(
+    features = schema.unmasked_features(
         16, do_whole_word_mask=do_whole_word_mask
     )
-    files = record_files.RecordFiles([str(tmp_path / "x")])
+    files = tfrecords.RecordFiles([str(tmp_path / "x")])
     stored = files.read(range(len(files)))
     names = {feature.name for feature in features}
     assert set(tf.train.Example.FromString(stored[0]).features.feature) == names
-    parsed = records.parse(tf.constant(stored), features)
+    parsed = encoding.parse(tf.constant(stored), features)
     vocab = tokenization.FullTokenizer(_VOCAB).vocab
     assert not np.any(parsed["input_ids"] == vocab["[MASK]"])
     if do_whole_word_mask:
@@ -329,7 +329,7 @@ def test_unmasked_pairs_may_be_made_several_times(tmp_path):
             dupe_factor=count,
         )
     once, thrice = (
-        record_files.RecordFiles([str(tmp_path / name)]) for name in "ab"
+        tfrecords.RecordFiles([str(tmp_path / name)]) for name in "ab"
     )
     assert 2.5 * len(once) < len(thrice) < 3.5 * len(once)
     different = set(thrice.read(range(len(thrice))))
@@ -345,9 +345,9 @@ def test_sidecars_of_masked_records_stay_as_they_were(tmp_path, text):
 def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
     # In this vocabulary [PAD] has id 2.
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    stored = record_files.RecordFiles([str(tmp_path / "x")]).read([0])
-    parsed = records.parse(
-        tf.constant(stored), records.pretraining_features(128, 20)
+    stored = tfrecords.RecordFiles([str(tmp_path / "x")]).read([0])
+    parsed = encoding.parse(
+        tf.constant(stored), schema.pretraining_features(128, 20)
     )
     length = int(np.sum(parsed["input_mask"]))
     assert length < 128
@@ -370,9 +370,9 @@ def test_accents_are_kept_in_records_if_wanted(tmp_path, strip_accents, token):
         dynamic_masking=True,
         strip_accents=strip_accents,
     )
-    files = record_files.RecordFiles([str(tmp_path / "x")])
-    features = records.unmasked_features(16, do_whole_word_mask=False)
-    parsed = records.parse(tf.constant(files.read([0])), features)
+    files = tfrecords.RecordFiles([str(tmp_path / "x")])
+    features = schema.unmasked_features(16, do_whole_word_mask=False)
+    parsed = encoding.parse(tf.constant(files.read([0])), features)
     shown = {entries[i] for i in parsed["input_ids"].numpy().ravel()}
     assert shown - {*entries[:5]} == {token}
     metadata = sidecars.read_metadata(str(tmp_path / "x"))
@@ -393,7 +393,7 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
     )
     assert done.returncode == 0, done.stderr
     assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
-    files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
+    files = [tfrecords.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
     count = len(files[0]) + len(files[1])
     assert f"Created {count} instances" in done.stderr
     for name, file in zip("ab", files, strict=True):

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import record_files, records
+from bert.records import reading, schema, tfrecords
 from bert.tasks import task
 from bert.training import (
     checkpointing,
     devices,
-    input_pipeline,
     objectives,
     optimization,
     prediction,
@@ -211,7 +210,7 @@ def test_a_deterministic_run_resumes_with_the_same_bits(tmp_path):
 
 def test_predictions_are_those_of_the_cpu(tmp_path):
     config, length = toy_config.config(), 16
-    features = records.classification_features(length)
+    features = schema.classification_features(length)
     path = str(tmp_path / "texts.tfrecord")
     rng = np.random.default_rng(1)
     masks = [[1] * n + [0] * (length - n) for n in rng.integers(2, length, 13)]
@@ -225,9 +224,9 @@ def test_predictions_are_those_of_the_cpu(tmp_path):
         }
         for mask in masks
     )
-    records.write_records(path, rows, features)
-    source = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    tfrecords.write_rows(path, rows, features)
+    source = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=features,
         vocab_size=config.vocab_size,
     )

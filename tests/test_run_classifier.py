@@ -11,7 +11,7 @@ import pytest
 import run_classifier
 from bert.models import folder as folder_lib
 from bert.models import following
-from bert.records import record_files
+from bert.records import tfrecords
 from modeling import checkpoints
 from tests.support import programs
 from tests.support import toy_sentences as toy
@@ -150,7 +150,7 @@ def test_windows_answer_once_for_a_text(trained, tmp_path):
     out = tmp_path / "windows"
     windows = {"max_seq_length": 6, "long_text": "windows", "output_dir": out}
     toy.run(trained, **windows, **programs.STAGES, num_train_epochs=0.2)
-    files = record_files.RecordFiles([str(out / "predict.tf_record")])
+    files = tfrecords.RecordFiles([str(out / "predict.tf_record")])
     assert len(files) > 11
     assert len((out / "test_results.tsv").read_text().splitlines()) == 11
     # A second run finds the records, and how many each text has.

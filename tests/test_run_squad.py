@@ -11,7 +11,7 @@ import pytest
 from absl import logging
 
 import run_squad
-from bert.records import record_files, records
+from bert.records import encoding, schema, tfrecords
 from bert.tasks import task
 from modeling import checkpoints
 from tests.support import locations, programs, toy_squad
@@ -69,11 +69,11 @@ def test_answers_are_the_release_s(golden):
 
 def test_records_to_predict_are_those_of_the_release(golden):
     case, folder = golden
-    files = record_files.RecordFiles([str(folder / "eval.tf_record")])
-    features = records.squad_features(
+    files = tfrecords.RecordFiles([str(folder / "eval.tf_record")])
+    features = schema.squad_features(
         case["flags"]["max_seq_length"], is_training=False
     )
-    batch = records.parse(files.read(range(len(files))), features)
+    batch = encoding.parse(files.read(range(len(files))), features)
     assert batch["unique_ids"][:, 0].numpy().tolist() == list(
         range(1000000000, 1000000000 + len(files))
     )
@@ -168,7 +168,7 @@ def test_windows_of_other_lengths_are_made_again(trained, tmp_path):
 
     def count(**changes):
         toy_squad.run(trained, do_predict=True, output_dir=out, **changes)
-        return len(record_files.RecordFiles([str(out / "eval.tf_record")]))
+        return len(tfrecords.RecordFiles([str(out / "eval.tf_record")]))
 
     assert count(doc_stride=1) > count(doc_stride=3)
 

@@ -22,7 +22,7 @@ import numpy as np
 from bert.commands import flags, program
 from bert.files import messages, paths
 from bert.models import following
-from bert.records import record_files
+from bert.records import tfrecords
 from bert.tasks.pretraining import encoded_corpus
 from bert.training import options as training_options
 from vocab import casing, tokenization
@@ -203,7 +203,7 @@ def _lengths(values: Sequence[int]) -> str:
 def _read_records(names: Sequence[str], most: int) -> tuple[list[_Record], int]:
     import tensorflow as tf
 
-    files = record_files.RecordFiles(names)
+    files = tfrecords.RecordFiles(names)
     count = min(most, len(files))
     places = np.linspace(0, len(files) - 1, count, dtype=np.int64).tolist()
     records: list[_Record] = []

@@ -48,7 +48,7 @@ class Text:
 
 
 class Store(Protocol):
-    """The record files of shards, see `bert.records.pretraining_records`."""
+    """The record files of shards, see `bert.records.shard_files`."""
 
     def holds(self, shard: int, text_sha256: str) -> bool:
         """Returns whether this shard was already created from this text."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.records import schema
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class DataSet(Generic[Content]):
         kind: of the records, for their sidecar.
         made_from: what the records depend on, besides vocabulary, casing and
             length, as JSON. Records with equal values are reused.
-        features: schema of a record, `bert.records.records.Feature` each.
+        features: the schema of a record.
         examples: yields the records of each example, any number of them; called
             only if the records are created.
         has_labels: whether the ground truth is known.
@@ -61,7 +62,7 @@ class DataSet(Generic[Content]):
     name: str = ""
     kind: str
     made_from: Mapping[str, object]
-    features: Sequence[Any]
+    features: Sequence[schema.Feature]
     examples: Callable[[], Iterable[Sequence[Record]]]
     has_labels: bool = True
     content: Content = None  # type: ignore[assignment]
@@ -93,6 +94,20 @@ class Records(Generic[Content]):
 
         first = np.cumsum(self.rows_per_example) - self.rows_per_example
         return self.source.values("label_ids")[first]
+
+
+def label_feature(problem_type: str, num_outputs: int) -> schema.Feature:
+    """Returns the feature of an example's labels.
+
+    Args:
+        problem_type: one of `PROBLEM_TYPES`.
+        num_outputs: K, the width of the output layer.
+    """
+    return schema.Feature(
+        name="label_ids",
+        shape=(num_outputs if problem_type == MULTI_LABEL else 1,),
+        dtype="int64" if problem_type == SINGLE_LABEL else "float32",
+    )
 
 
 # `Any` stands for what `training` defines, which this package cannot import.

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from bert.records import reading
 from bert.training import input_pipeline, steps
 
 
 def evaluate(
     evaluator: steps.Evaluator,
-    source: input_pipeline.RecordSource,
+    source: reading.RecordSource,
     *,
     batch_size: int,
     num_batches: int,

@@ -13,7 +13,8 @@ from absl import logging
 from bert.commands import flags
 from bert.models import describing
 from bert.models import folder as folder_lib
-from bert.training import input_pipeline, objectives, steps, workers
+from bert.records import reading
+from bert.training import objectives, steps, workers
 from bert.training import options as training_options
 
 Options = TypeVar("Options", bound=training_options.TrainingOptions)
@@ -82,7 +83,7 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
         uses_best: whether `best/` is evaluated instead of the latest weights.
     """
 
-    records: input_pipeline.RecordSource
+    records: reading.RecordSource
     row_length: int = 0
     num_frozen_layers: int = 0
     new_variables: Sequence[str]

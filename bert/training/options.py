@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 from bert.commands import flags
+from bert.records import schema
 from bert.tasks import task
-from bert.tasks.pretraining import instance_options
 
 DISTRIBUTION_STRATEGIES = (
     "auto",
@@ -304,7 +304,7 @@ class TrainingOptions(TpuOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingOptions(TrainingOptions):
+class PretrainingOptions(TrainingOptions, schema.PairSizes):
     """The flags of run_pretraining.py."""
 
     input_file: flags.Path = flags.Group.FILES.required(
@@ -333,12 +333,6 @@ class PretrainingOptions(TrainingOptions):
         "masked LM alone; ltr: a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
         changes_result=True,
-    )
-    max_seq_length: int = flags.redeclare(
-        instance_options.InstanceOptions, "max_seq_length"
-    )
-    max_predictions_per_seq: int = flags.redeclare(
-        instance_options.InstanceOptions, "max_predictions_per_seq"
     )
     eval_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in an evaluation batch, over all devices together."

@@ -1,24 +1,53 @@
-"""Padding of batches: removed where all rows have it, or by shared rows.
+"""Padding of batches: trimmed where all rows have it, or packed away.
 
 Each shape of a batch is compiled, so the lengths and the numbers of rows are
 few.
 """
 
+import dataclasses
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from bert.records import records
+from bert.records import schema
 from bert.training import objectives
 
 _MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
-# The largest number of rows is so many standard deviations above the mean.
+# Standard deviations of the largest number of rows above the mean.
 _DEVIATIONS = 4
 
 
-def without_shared(
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowPacking:
+    """The packing of the texts of a batch into shared rows.
+
+    Attributes:
+        row_length, num_parts, row_counts: see `pack`.
+    """
+
+    row_length: int
+    num_parts: int = 1
+    row_counts: Sequence[int] = ()
+
+    def apply(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Truncates `[B, ..., T]` features; adds the rows that pack them."""
+        batch = _truncated(batch, self.row_length)
+        mask = batch["input_mask"]
+        length = mask.shape[-1]
+        rows = tf.numpy_function(
+            lambda lengths: pack(
+                lengths, length, self.num_parts, self.row_counts
+            ),
+            [tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])],
+            tf.int32,
+        )
+        rows = tf.ensure_shape(rows, [None, length])
+        return {**batch, objectives.PACKED: rows}
+
+
+def trim_to_bucket(
     batch: Mapping[str, tf.Tensor], lengths: Sequence[int]
 ) -> dict[str, tf.Tensor]:
     """Truncates `[B, ..., T]` features to the longest row.
@@ -32,35 +61,11 @@ def without_shared(
     return _truncated(batch, tf.constant(lengths)[place])
 
 
-def in_shared_rows(
-    batch: Mapping[str, tf.Tensor],
-    row_length: int,
-    num_parts: int,
-    row_counts: Collection[int],
-) -> dict[str, tf.Tensor]:
-    """Truncates `[B, ..., T]` features; adds the rows that pack them.
-
-    Args:
-        batch: the features of records.
-        row_length, num_parts, row_counts: see `pack`.
-    """
-    batch = _truncated(batch, row_length)
-    mask = batch["input_mask"]
-    lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
-    rows = tf.numpy_function(
-        lambda lengths: pack(lengths, mask.shape[-1], num_parts, row_counts),
-        [lengths],
-        tf.int32,
-    )
-    rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
-    return {**batch, objectives.PACKED: rows}
-
-
 def _truncated(
     batch: Mapping[str, tf.Tensor], length: tf.Tensor | int
 ) -> dict[str, tf.Tensor]:
     return {
-        name: value[..., :length] if name in records.SEQUENCES else value
+        name: value[..., :length] if name in schema.SEQUENCES else value
         for name, value in batch.items()
     }
 

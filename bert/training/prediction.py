@@ -1,7 +1,6 @@
 """Prediction: scores of records, and hidden layers of texts."""
 
 import contextlib
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert.files import processes, progress
+from bert.records import reading
 from bert.tasks import task
 from bert.training import devices, input_pipeline, objectives, padding
 from modeling import bert, compilation
@@ -103,7 +103,7 @@ class Predictor:
 
     def predict(
         self,
-        source: input_pipeline.RecordSource,
+        source: reading.RecordSource,
         *,
         batch_size: int,
         by_length: bool = False,
@@ -122,11 +122,17 @@ class Predictor:
             order. The scores of removed positions are `task.PADDING_LOGIT`.
         """
         self._kernels.refresh()
-        order = np.arange(len(source.files))
+        order, lengths = np.arange(len(source.files)), list[int]()
         if by_length:
-            source, order = longest_first(source, batch_size, self._mode)
+            order, lengths = longest_first(
+                source.lengths(), batch_size, self._mode
+            )
         batches = input_pipeline.evaluation_batches(
-            self._strategy, source, batch_size=batch_size, order=order
+            self._strategy,
+            source,
+            batch_size=batch_size,
+            order=order,
+            lengths=lengths,
         )
         # Traced here, for batches of all lengths.
         step = self._compiled.get_concrete_function(batches.element_spec)
@@ -134,7 +140,7 @@ class Predictor:
             logging.info(
                 "Predicting: XLA compiles the model at the first batch of each "
                 "of %d lengths.",
-                len(source.lengths_to_pad_to) or 1,
+                len(lengths) or 1,
             )
 
         def score(batch: objectives.Tensors) -> _Scores:
@@ -210,22 +216,21 @@ class Predictor:
 
 
 def longest_first(
-    source: input_pipeline.RecordSource,
+    lengths: np.ndarray,
     batch_size: int,
     mode: compilation.ExecutionMode,
-) -> tuple[input_pipeline.RecordSource, np.ndarray]:
+) -> tuple[np.ndarray, list[int]]:
     """Sorts records by length, so that batches need little padding.
 
     Args:
-        source: the N records.
+        lengths: `[N]`, the tokens of each record.
         batch_size: of the batches of sorted records.
         mode: of the forward passes.
 
     Returns:
-        The source, whose batches are truncated to few lengths, and `[N]`, the
-        order in which to read its records.
+        `[N]`, the order in which to read the records, and the few lengths to
+        which their batches are truncated.
     """
-    lengths = source.lengths()
     order = np.argsort(-lengths, kind="stable")
     longest = lengths[order][::batch_size]
     chosen = np.unique(longest).tolist()
@@ -234,7 +239,7 @@ def longest_first(
         # together cost least near the root of the number of batches.
         most = math.ceil(min(len(longest) ** 0.5, _MAX_LENGTHS))
         chosen = padding.padded_sizes(longest, most)
-    return dataclasses.replace(source, lengths_to_pad_to=chosen), order
+    return order, chosen
 
 
 def _padded(scores: tf.Tensor) -> tf.Tensor:

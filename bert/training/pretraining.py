@@ -12,7 +12,7 @@ from bert.files import paths, run_files
 from bert.models import describing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import sidecars
+from bert.records import reading, sidecars
 from bert.tasks import task as task_lib
 from bert.training import (
     devices,
@@ -20,7 +20,6 @@ from bert.training import (
     experiment,
     input_pipeline,
     objectives,
-    pretraining_data,
     steps,
     workers,
 )
@@ -42,11 +41,13 @@ class PretrainingExperiment(
     Args:
         options: the flags of the run.
         config: the configuration of the model.
+        records: to train on; the first file describes the model.
+        held_out: to evaluate on.
         start_model: the weights of `--init_checkpoint`, if it is given.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the records do not fit the flags, the model or each other.
+        ValueError: the batch size does not suit the number of devices.
     """
 
     # Many published encoders lack the heads.
@@ -58,12 +59,12 @@ class PretrainingExperiment(
         self,
         options: _Options,
         config: config_lib.BertConfig,
+        records: reading.RecordSource,
+        held_out: reading.RecordSource,
         start_model: folder_lib.ModelFolder | None = None,
     ):
         strategy = devices.prepare(options)
-        self.records, self._held_out = pretraining_data.open_records(
-            options, config
-        )
+        self.records, self._held_out = records, held_out
         model = describe(options, config, self.records.files.paths[0])
         super().__init__(strategy, model, start_model)
         input_pipeline.check_batch_size(
@@ -168,7 +169,7 @@ def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
     return path, ""
 
 
-def _sample(source: input_pipeline.RecordSource) -> np.ndarray:
+def _sample(source: reading.RecordSource) -> np.ndarray:
     """Samples up to 10,240 records, in blocks spread over the files."""
     total = len(source.files)
     starts = np.linspace(
@@ -179,7 +180,7 @@ def _sample(source: input_pipeline.RecordSource) -> np.ndarray:
     return sample[sample < total]
 
 
-def log_baselines(source: input_pipeline.RecordSource) -> None:
+def log_baselines(source: reading.RecordSource) -> None:
     """Logs the losses of models that do not read the text, from a sample."""
     sample = _sample(source)
     masked_ids, random_next = [], []

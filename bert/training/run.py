@@ -10,6 +10,7 @@ from absl import logging
 from bert.commands import flags
 from bert.models import describing
 from bert.models import folder as folder_lib
+from bert.records import reading
 from bert.training import (
     checkpointing,
     devices,
@@ -34,7 +35,7 @@ _EVALUATION = (
 )
 
 
-@input_pipeline.reading_errors()
+@reading.errors()
 def run(
     experiment: Experiment[Options, Objective],
     options: Options,
@@ -70,7 +71,7 @@ def run(
     return evaluate(experiment, folder) if experiment.splits else {}
 
 
-@input_pipeline.reading_errors()
+@reading.errors()
 def evaluate(
     experiment: Experiment[Options, Objective], folder: folder_lib.ModelFolder
 ) -> Mapping[str, float]:

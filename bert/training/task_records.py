@@ -8,9 +8,9 @@ import numpy as np
 from absl import logging
 
 from bert.files import paths
-from bert.records import record_files, records, sidecars
+from bert.records import reading, sidecars, tfrecords
 from bert.tasks import task as task_lib
-from bert.training import input_pipeline, workers
+from bert.training import workers
 
 
 def make(
@@ -33,7 +33,7 @@ def make(
     if workers.is_chief() and not _is_up_to_date(path, made_from):
         _write_records(path, made_from, data_set)
     communicator.barrier()
-    files = record_files.RecordFiles([path], may_be_empty=True)
+    files = tfrecords.RecordFiles([path], may_be_empty=True)
     metadata = sidecars.read_metadata(path)
     flags = metadata.flags if metadata else {}
     counts = flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
@@ -45,7 +45,7 @@ def make(
         )
     return task_lib.Records(
         data_set=data_set,
-        source=input_pipeline.RecordSource(
+        source=reading.RecordSource(
             files=files,
             features=data_set.features,
             vocab_size=task.tokenizer.vocab_size,
@@ -77,7 +77,7 @@ def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
         stored = sidecars.read_metadata(path)
         if stored is None or not paths.exists(path):
             return False
-        files = record_files.RecordFiles([path], may_be_empty=True)
+        files = tfrecords.RecordFiles([path], may_be_empty=True)
     except (OSError, ValueError) as error:
         logging.warning("%s is damaged, and is made again: %s", path, error)
         return False
@@ -103,7 +103,7 @@ def _write_records(
             yield from example
 
     sidecars.remove_metadata(path)
-    records.write_records(path, rows(), data_set.features)
+    tfrecords.write_rows(path, rows(), data_set.features)
     flags = dict(made_from.flags)
     if any(count != 1 for count in counts):
         flags[sidecars.ROWS_PER_EXAMPLE] = counts

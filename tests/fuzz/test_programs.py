@@ -20,7 +20,7 @@ import create_pretraining_data
 import run_classifier
 import run_ner
 import run_squad
-from bert.records import record_files, records
+from bert.records import encoding, schema, tfrecords
 from bert.tasks.pretraining import encoded_corpus
 from bert.training import run
 from modeling import checkpoints
@@ -115,13 +115,13 @@ def test_create_pretraining_data(check, tmp_path, name):
         vocab_file=str(vocab),
         **_INSTANCES,
     )
-    features = records.pretraining_features(16, 3)
+    features = schema.pretraining_features(16, 3)
 
     def run():
         _fresh(tmp_path / "out")
         create_pretraining_data.run(options)
-        files = record_files.RecordFiles(options.output_files)
-        return records.parse(
+        files = tfrecords.RecordFiles(options.output_files)
+        return encoding.parse(
             tf.constant(files.read(range(len(files)))), features
         )
 

@@ -6,22 +6,22 @@ import struct
 
 import pytest
 
-from bert.records import record_files, record_frames
+from bert.records import framing, tfrecords
 from tests.fuzz import harness, mutations
 
 _RNG = random.Random(7)
 _RECORDS = [_RNG.randbytes(n) for n in (0, 1, 17, 40, 40, 3)]
-_FRAMES = [record_frames.frame(record) for record in _RECORDS]
+_FRAMES = [framing.frame(record) for record in _RECORDS]
 _GOOD = b"".join(_FRAMES)
 
 
 def _read(path):
-    files = record_files.RecordFiles([path])
+    files = tfrecords.RecordFiles([path])
     return files.read(range(len(files)))
 
 
 def _is_right(found, content):
-    return b"".join(map(record_frames.frame, found)) == content
+    return b"".join(map(framing.frame, found)) == content
 
 
 def test_records_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
@@ -51,7 +51,7 @@ def test_every_cut_inside_a_record_is_found(tmp_path):
 @pytest.mark.parametrize("length", [2**31, 2**60, 2**63 - 1, 2**64 - 1])
 def test_an_absurd_length_is_an_error_even_with_its_checksum(tmp_path, length):
     header = struct.pack("<Q", length)
-    frame = record_frames.frame(header)
+    frame = framing.frame(header)
     # A checksum of eight bytes stands at the end of their frame.
     content = header + frame[-4:] + b"x" * 50
     outcome = harness.read_all(_read, tmp_path / "x", [content], _is_right)

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as numpy_strategies
 
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import record_files, record_frames, record_index
+from bert.records import framing, offsets, tfrecords
 from bert.tasks import tables
 from bert.tasks.squad import question_files
 from bert.tasks.tagging import entities, tag_schemes, tagger_labels
@@ -41,14 +41,14 @@ def test_records_of_several_files_are_read_in_any_order(holds, tmp_path):
         paths = []
         for number, records in enumerate(files):
             path = tmp_path / f"{number}.tfrecord"
-            path.write_bytes(b"".join(map(record_frames.frame, records)))
+            path.write_bytes(b"".join(map(framing.frame, records)))
             paths.append(str(path))
         records = [record for records in files for record in records]
-        opened = record_files.RecordFiles(paths, may_be_empty=True)
+        opened = tfrecords.RecordFiles(paths, may_be_empty=True)
         assert len(opened) == len(records)
         if not records:
             with pytest.raises(ValueError, match="There are no records"):
-                record_files.RecordFiles(paths)
+                tfrecords.RecordFiles(paths)
             return
         places = strategies.integers(0, len(records) - 1)
         order = data.draw(strategies.lists(places, max_size=20))
@@ -64,23 +64,23 @@ def test_records_of_several_files_are_read_in_any_order(holds, tmp_path):
 def test_an_index_says_what_a_scan_finds_or_is_not_used(
     holds, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(record_index, "LEAST_RECORDS", 1)
+    monkeypatch.setattr(offsets, "LEAST_RECORDS", 1)
     path = str(tmp_path / "x.tfrecord")
-    scan = record_index._scan
+    scan = offsets._scan
 
     def claim(records, others):
-        frames = [*map(record_frames.frame, records)]
+        frames = [*map(framing.frame, records)]
         pathlib.Path(path).write_bytes(b"".join(frames))
         expected = scan(path).tolist()
         assert expected == [0, *itertools.accumulate(map(len, frames))]
-        record_index.write(path, [*map(len, frames)])
+        offsets.write(path, [*map(len, frames)])
         with monkeypatch.context() as patch:
-            patch.setattr(record_index, "_scan", _no_scan)
-            assert record_index.read(path).tolist() == expected
+            patch.setattr(offsets, "_scan", _no_scan)
+            assert offsets.read(path).tolist() == expected
         # The index of other records, of which the lengths say which they are.
-        record_index.write(path, [*map(len, map(record_frames.frame, others))])
+        offsets.write(path, [*map(len, map(framing.frame, others))])
         if sum(map(len, others)) != sum(map(len, records)):
-            assert record_index.read(path).tolist() == expected
+            assert offsets.read(path).tolist() == expected
 
     records = strategies.lists(strategies.binary(max_size=9), min_size=1)
     holds(claim, records=records, others=records)

@@ -86,7 +86,7 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
     """Creates the records of a text, as the program does by default."""
     import tensorflow as tf
 
-    from bert.records import record_frames
+    from bert.records import framing
 
     options = instance_options.InstanceOptions()
     vocab = tokenization.load_vocab(vocab_file)
@@ -112,7 +112,7 @@ def create_records(text_file: str, vocab_file: str, output_file: str) -> None:
                 is_float = isinstance(values[0], float)
                 numbers = stored.float_list if is_float else stored.int64_list
                 numbers.value.extend(values)
-            file.write(record_frames.frame(message.SerializeToString()))
+            file.write(framing.frame(message.SerializeToString()))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from bert.tasks.pretraining.instance_options import (
-    NUM_SPECIAL_TOKENS,
-    InstanceOptions,
-)
+from bert.records import schema
+from bert.tasks.pretraining.instance_options import InstanceOptions
 
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
@@ -94,7 +92,7 @@ def _create_instances_from_document(
 ) -> list[TrainingInstance]:
     """Splits one document into pairs, about half with a random second part."""
     document = documents[document_index]
-    max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
+    max_num_tokens = options.max_seq_length - schema.NUM_SPECIAL_TOKENS
     # Some pairs are shorter, like inputs in fine-tuning.
     target_length = max_num_tokens
     if rng.random() < options.short_seq_prob:

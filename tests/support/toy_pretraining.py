@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import run_pretraining
-from bert.records import records, sidecars
+from bert.records import schema, sidecars, tfrecords
 from bert.training import reporting
 from modeling import checkpoints
 from tests.support import locations, programs, toy_config
@@ -44,14 +44,14 @@ def random_examples(num_examples=50, seq_length=10, seed=1):
 
 def write_records(path, examples) -> str:
     """Writes examples, a dict of arrays, as one file without a sidecar."""
-    features = records.pretraining_features(
+    features = schema.pretraining_features(
         examples["input_ids"].shape[1], examples["masked_lm_ids"].shape[1]
     )
     rows = (
         {feature.name: examples[feature.name][row] for feature in features}
         for row in range(len(examples["input_ids"]))
     )
-    records.write_records(str(path), rows, features)
+    tfrecords.write_rows(str(path), rows, features)
     return str(path)
 
 
@@ -73,12 +73,12 @@ def metadata_of(**changes) -> sidecars.Metadata:
 def write_unmasked_records(path, num_examples=50, **flags) -> str:
     """Writes records to be masked in training, with the sidecar they need."""
     examples = random_examples(num_examples)
-    features = records.unmasked_features(10, do_whole_word_mask=False)
+    features = schema.unmasked_features(10, do_whole_word_mask=False)
     rows = (
         {feature.name: examples[feature.name][row] for feature in features}
         for row in range(num_examples)
     )
-    records.write_records(str(path), rows, features)
+    tfrecords.write_rows(str(path), rows, features)
     metadata = metadata_of(
         num_records=num_examples,
         flags={

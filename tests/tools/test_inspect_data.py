@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert.records import records
+from bert.records import schema, tfrecords
 from tests.support import toy_pretraining
 from tools import inspect_data
 
@@ -97,12 +97,12 @@ def test_records_are_read_from_the_first_to_the_last(
 ):
     monkeypatch.setattr(inspect_data, "_MAX_RECORDS", 3)
     features = [
-        records.Feature(name=name, shape=(2,))
+        schema.Feature(name=name, shape=(2,))
         for name in ("input_ids", "input_mask")
     ]
     rows = [{"input_ids": [2, n], "input_mask": [1, 1]} for n in range(9, 16)]
     for name, part in (("a", rows[:3]), ("b", rows[3:])):
-        records.write_records(str(tmp_path / name), part, features)
+        tfrecords.write_rows(str(tmp_path / name), part, features)
     shown = look(record_file=f"{tmp_path}/a,{tmp_path}/b")
     assert "(3 of 7)" in shown
     assert "1. [CLS] w0 2. [CLS] w3 3. [CLS] w6" in shown
@@ -175,9 +175,9 @@ def test_records_of_fine_tuning_are_shown(look, tmp_path):
         "input_ids": np.array([2, 5, 6, 3, 0, 0]),
         "input_mask": np.array([1, 1, 1, 1, 0, 0]),
     }
-    features = [records.Feature(name=name, shape=(6,)) for name in row]
+    features = [schema.Feature(name=name, shape=(6,)) for name in row]
     path = str(tmp_path / "train.tf_record")
-    records.write_records(path, [row] * 3, features)
+    tfrecords.write_rows(path, [row] * 3, features)
     shown = look(record_file=path)
     assert "records 3 of 6 tokens tokens 12 mean 4.0, longest 4" in shown
     assert "1. [CLS] cats [SEP]" in shown
@@ -187,8 +187,8 @@ def test_what_cannot_be_inspected_is_refused(look, tmp_path):
     with pytest.raises(ValueError, match="Pass one of --input_file"):
         look()
     path = str(tmp_path / "other")
-    feature = records.Feature(name="x", shape=(2,))
-    records.write_records(path, [{"x": [1, 2]}], [feature])
+    feature = schema.Feature(name="x", shape=(2,))
+    tfrecords.write_rows(path, [{"x": [1, 2]}], [feature])
     with pytest.raises(ValueError, match="it lacks input_ids, input_mask"):
         look(record_file=path)
     with pytest.raises(ValueError, match="There must be text with words"):

@@ -4,31 +4,19 @@ import dataclasses
 import functools
 import math
 
-from bert.commands import flags
+from bert.records import schema
 
-_PAIRS = flags.Heading("Masked pairs")
-NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
+_PAIRS = schema.PAIR_FLAGS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class InstanceOptions:
+class InstanceOptions(schema.PairSizes):
     """Options for creating instances; defaults as released.
 
     Raises:
         ValueError: `masking` is malformed.
     """
 
-    # [CLS], two [SEP] and a token of each sentence.
-    max_seq_length: int = _PAIRS.flag(
-        128,
-        "Tokens per pair.",
-        lower_bound=NUM_SPECIAL_TOKENS + 2,
-        changes_result=True,
-        of_model=True,
-    )
-    max_predictions_per_seq: int = _PAIRS.count(
-        20, "Maximum number of predicted tokens per pair.", changes_result=True
-    )
     masked_lm_prob: float = _PAIRS.flag(
         0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1
     )

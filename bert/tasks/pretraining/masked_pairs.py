@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bert.records import schema
 from bert.tasks.pretraining import encoded_corpus, fast_random, instance_options
 
 # A sentence, or part of a text: its first token in the corpus and one past its
@@ -242,12 +243,12 @@ class _Creator:
         self._ids = list(vocab.values())
         self._mask_id = vocab["[MASK]"]
         self._max_num_tokens = (
-            options.max_seq_length - instance_options.NUM_SPECIAL_TOKENS
+            options.max_seq_length - schema.NUM_SPECIAL_TOKENS
         )
         # The index of the second list is the number of tokens of A and B.
         self._places = list(range(self._max_num_tokens))
         self._num_predictions = [
-            options.num_predictions(count + instance_options.NUM_SPECIAL_TOKENS)
+            options.num_predictions(count + schema.NUM_SPECIAL_TOKENS)
             for count in range(self._max_num_tokens + 1)
         ]
         self._continues = b""

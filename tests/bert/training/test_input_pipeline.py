@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import record_files, record_order, records
+from bert.records import reading, schema, shuffling, tfrecords
 from bert.training import input_pipeline, padding
 from bert.training import options as training_options
 from tests.support import toy_pretraining as toy
 
-_FEATURES = records.pretraining_features(10, 2)
+_FEATURES = schema.pretraining_features(10, 2)
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,10 @@ def source(tmp_path_factory):
     for name, part in (("a", slice(0, 4)), ("b", slice(4, 11))):
         paths.append(str(folder / name))
         rows = {key: values[part] for key, values in examples.items()}
-        record_files.write_batches(paths[-1:], [rows])
-    return input_pipeline.RecordSource(
-        files=record_files.RecordFiles(paths),
-        features=(*_FEATURES, records.Feature(name="number", shape=(1,))),
+        tfrecords.write_batches(paths[-1:], [rows])
+    return reading.RecordSource(
+        files=tfrecords.RecordFiles(paths),
+        features=(*_FEATURES, schema.Feature(name="number", shape=(1,))),
         vocab_size=31,
     )
 
@@ -66,7 +66,7 @@ def _rows_of_steps(batches, steps, context):
 
 
 def test_step_takes_the_records_of_its_order_wherever_a_run_starts(source):
-    order = record_order.RecordOrder(11, 5)
+    order = shuffling.RecordOrder(11, 5)
     for first, end in ((0, 7), (3, 7), (7, 7)):
         rows = _training_rows(source, 4, (first, end))
         steps = range(first, end)
@@ -136,8 +136,9 @@ def _evaluation(source, context=None, **options):
     ]
 
 
-def _first_batch(source, batch_size):
-    return next(iter(_batches(source, batch_size=batch_size)))
+def _first_batch(source, batch_size, lengths):
+    batches = _batches(source, batch_size=batch_size, lengths=lengths)
+    return next(iter(batches))
 
 
 def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
@@ -177,9 +178,9 @@ def test_evaluation_rows_are_dealt_to_replicas(source):
 def _source_with(folder, **changes):
     """Writes four records, of which some features differ."""
     path = str(folder / "records")
-    record_files.write_batches([path], [toy.random_examples(4) | changes])
-    return input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    tfrecords.write_batches([path], [toy.random_examples(4) | changes])
+    return reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=_FEATURES,
         vocab_size=31,
         type_vocab_size=2,
@@ -207,7 +208,7 @@ def test_id_out_of_range_names_its_record(tmp_path, name, bad, limit):
     )
     with (
         pytest.raises(ValueError, match=message),
-        input_pipeline.reading_errors(),
+        reading.errors(),
     ):
         for _ in _batches(source, batch_size=4):
             pass
@@ -228,16 +229,16 @@ def test_record_of_another_form_is_named(tmp_path, wrong, problem):
     path = source.files.paths[0]
     record = toy.random_examples(1) | wrong
     other = str(tmp_path / "other")
-    record_files.write_batches(
+    tfrecords.write_batches(
         [other],
         [{name: value for name, value in record.items() if value is not None}],
     )
-    files = record_files.RecordFiles([path, other])
+    files = tfrecords.RecordFiles([path, other])
     source = dataclasses.replace(source, files=files)
     message = f"^{other} record 0 does not fit this run: (Key|Feature): "
     with (
         pytest.raises(ValueError, match=message + problem),
-        input_pipeline.reading_errors(),
+        reading.errors(),
     ):
         for _ in _batches(source, batch_size=5):
             pass
@@ -245,13 +246,7 @@ def test_record_of_another_form_is_named(tmp_path, wrong, problem):
         source.read(range(5))
 
 
-def test_seeds_of_evaluation_are_none_of_training():
-    # Those of training are the run's seed and a number from 0.
-    seeds = input_pipeline.evaluation_seeds(np.array([0, 5]))
-    assert seeds.tolist() == [[0, -1], [0, -6]]
-
-
-class _Seeds(input_pipeline.RecordSource):
+class _Seeds(reading.RecordSource):
     """Records of which only the seeds are read."""
 
     def parse(self, serialized, names, seeds=None):
@@ -276,36 +271,18 @@ def test_each_row_of_a_training_has_its_own_seed(source):
     assert seeds == [[[5, row], [5, row + 1]] for row in (4, 6, 8, 10)]
 
 
-def test_each_kind_of_id_has_its_limit(source):
-    limits = {
-        "input_ids": 31,
-        "masked_lm_positions": 10,
-        "masked_lm_ids": 31,
-        "next_sentence_labels": 2,
-    }
-    assert source.limits() == limits
-    source = dataclasses.replace(source, type_vocab_size=3)
-    assert source.limits() == limits | {"segment_ids": 3}
-
-
-def test_lengths_are_those_of_the_masks(source):
-    masks = toy.random_examples(11)["input_mask"]
-    np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))
-
-
 def test_shared_padding_is_cut_to_the_next_of_the_lengths(tmp_path):
     examples = toy.random_examples(3, seq_length=10)
     examples["input_mask"] = (np.arange(10) < [[2], [4], [5]]).astype(int)
     path = toy.write_records(tmp_path / "records", examples)
-    source = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    source = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=_FEATURES,
         vocab_size=31,
-        lengths_to_pad_to=[4, 7, 10],
     )
     lengths = {}
     for size in (2, 3):
-        batch = _first_batch(source, size)
+        batch = _first_batch(source, size, [4, 7, 10])
         lengths[size] = batch["input_ids"].shape[1]
         np.testing.assert_array_equal(
             batch["input_ids"],
@@ -315,21 +292,20 @@ def test_shared_padding_is_cut_to_the_next_of_the_lengths(tmp_path):
     assert lengths == {2: 4, 3: 7}
 
 
-def _source_of_texts(folder, lengths, most=10, **options):
+def _source_of_texts(folder, lengths, most=10):
     """Writes records of texts of `most` tokens; returns also their masks."""
     masks = (np.arange(most) < lengths[..., np.newaxis]).astype(int)
     features = [
-        records.Feature(name=name, shape=masks.shape[1:])
+        schema.Feature(name=name, shape=masks.shape[1:])
         for name in ("input_ids", "input_mask")
     ]
     path = str(folder / "records")
     rows = [{"input_ids": 7 * mask, "input_mask": mask} for mask in masks]
-    records.write_records(path, rows, features)
-    source = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    tfrecords.write_rows(path, rows, features)
+    source = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=features,
         vocab_size=31,
-        **options,
     )
     return source, masks
 
@@ -341,14 +317,17 @@ def test_packed_batches_are_truncated_and_have_their_rows(
     lengths = np.array([[2, 1, 3], [1, 5, 2], [6, 4, 1], [3, 3, 4]])
     if num_choices is None:
         lengths = lengths[:, 0]
-    source, mask = _source_of_texts(
-        tmp_path, lengths, packed_length=8, num_parts=2
-    )
-    batch = source.read(np.arange(4))
+    source, mask = _source_of_texts(tmp_path, lengths)
+    packing = padding.RowPacking(row_length=8, num_parts=2)
+    batch = packing.apply(_tensors(source, np.arange(4)))
     np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
     np.testing.assert_array_equal(
         batch["packed"], padding.pack(lengths.ravel(), 8, num_parts=2)
     )
+
+
+def _tensors(source, indices):
+    return {k: tf.constant(v) for k, v in source.read(indices).items()}
 
 
 def _training_batches(source, num_replicas=1, **flags):
@@ -374,41 +353,62 @@ def test_training_batches_have_few_numbers_of_packed_rows(
     batches = _training_batches(
         source, num_replicas, num_accumulation_steps=num_parts
     )
-    source = batches.source
-    assert source.packed_length == 48
-    assert len(source.packed_rows) <= 3
+    packing = batches.packing
+    assert packing.row_length == 48
+    assert len(packing.row_counts) <= 3
     needed = set()
     for step in range(50):
         rows = batches.order.batch(step, 16)[: 16 // num_replicas]
-        packed = source.read(rows)["packed"]
-        assert len(packed) / num_parts in source.packed_rows
+        packed = packing.apply(_tensors(source, rows))["packed"]
+        assert len(packed) / num_parts in packing.row_counts
         needed.add(len(padding.pack(lengths[rows], 48, num_parts)) / num_parts)
-    assert len(needed) > len(source.packed_rows)
+    assert len(needed) > len(packing.row_counts)
 
 
 def test_packed_rows_are_those_of_a_micro_batch_of_a_replica(tmp_path):
     # Each text fills a row.
     source, _ = _source_of_texts(tmp_path, np.full(40, 48), most=48)
     batches = _training_batches(source, 2, num_accumulation_steps=4)
-    assert batches.source.packed_rows == [16 // 2 // 4]
+    assert batches.packing.row_counts == [16 // 2 // 4]
+
+
+def test_packing_of_a_length_that_is_no_multiple_of_16_compiles_few_shapes(
+    tmp_path,
+):
+    lengths = np.random.default_rng(1).integers(1, 41, 300)
+    source, _ = _source_of_texts(tmp_path, lengths, most=40)
+    batches = _training_batches(source, train_batch_size=32)
+    iterator = batches.iterator(toy.OneWorker(_context()), 0, 60)
+    shapes = {next(iterator)["packed"].shape for _ in range(60)}
+    assert len(shapes) <= 3
+
+
+def test_the_runs_of_a_grid_read_the_lengths_of_their_texts_once(tmp_path):
+    source, _ = _source_of_texts(tmp_path, np.arange(1, 11).repeat(10))
+    first = _training_batches(source, random_seed=3)
+    _damage(source.files.paths[0])
+    assert _training_batches(source, random_seed=3).packing == first.packing
+    other = _training_batches(source, random_seed=4, train_batch_size=8)
+    assert other.packing.row_length == 10
+
+
+def _damage(path):
+    with open(path, "r+b") as file:
+        file.truncate(0)
 
 
 def test_training_batches_are_not_packed_unless_asked_for(tmp_path):
     source, _ = _source_of_texts(tmp_path, np.array([4, 3]))
     batches = _training_batches(source, packing=False)
-    assert batches.source == source
+    assert batches.packing is None
     assert batches.batch_size == 16
 
 
 def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
-    source, masks = _source_of_texts(
-        tmp_path,
-        np.array([[2, 1, 3], [1, 5, 2]]),
-        lengths_to_pad_to=[4, 8],
-    )
+    source, masks = _source_of_texts(tmp_path, np.array([[2, 1, 3], [1, 5, 2]]))
     assert source.lengths().tolist() == [3, 5]
     for size, length in ((1, 4), (2, 8)):
-        batch = _first_batch(source, size)
+        batch = _first_batch(source, size, [4, 8])
         np.testing.assert_array_equal(
             batch["input_ids"], 7 * masks[:size, :, :length]
         )
@@ -417,12 +417,12 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
 _TAKE_FOR_THREE_SECONDS = """
 import sys, time
 import tensorflow as tf
-from bert.records import (record_files, records)
+from bert.records import reading, schema, tfrecords
 from bert.training import input_pipeline
 
-source = input_pipeline.RecordSource(
-    files=record_files.RecordFiles(sys.argv[1:]),
-    features=records.pretraining_features(10, 2),
+source = reading.RecordSource(
+    files=tfrecords.RecordFiles(sys.argv[1:]),
+    features=schema.pretraining_features(10, 2),
     vocab_size=31,
 )
 batches = input_pipeline.TrainingBatches(source=source, batch_size=4, seed=5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import records
+from bert.records import schema
 from bert.tasks import task as task_lib
 from bert.training import objectives, padding
 from modeling import checkpoints, heads
@@ -314,7 +314,7 @@ class TaggingTest(tf.test.TestCase):
 
 
 def test_records_hold_five_rows_of_a_length():
-    features = records.tagging_features(7)
+    features = schema.tagging_features(7)
     assert {f.name: f.shape for f in features} == dict.fromkeys(
         ["input_ids", "input_mask", "segment_ids", "label_ids", "label_mask"],
         (7,),

@@ -99,8 +99,8 @@ def test_predictions_are_not_cut_with_the_padding_of_texts():
         name: tf.constant(value, tf.int32) for name, value in batch.items()
     }
     for cut in (
-        padding.without_shared(tensors, [2, 4]),
-        padding.in_shared_rows(tensors, 2, 1, ()),
+        padding.trim_to_bucket(tensors, [2, 4]),
+        padding.RowPacking(row_length=2).apply(tensors),
     ):
         assert cut["input_ids"].numpy().tolist() == [[7, 8], [9, 0]]
         assert cut["masked_lm_ids"].shape == (2, 3)

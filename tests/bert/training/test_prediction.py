@@ -1,6 +1,5 @@
 """Scores in file order, and hidden layers of ragged batches."""
 
-import dataclasses
 import threading
 import time
 import types
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import record_files, records
+from bert.records import reading, schema, tfrecords
 from bert.tasks import task
-from bert.training import input_pipeline, objectives, prediction
+from bert.training import objectives, prediction
 from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
 from tests.support import locations, programs, toy_config
@@ -70,7 +69,7 @@ def _bfloat16():
 
 def _source(folder, lengths):
     """Records of the given lengths, in one file."""
-    features = records.classification_features(_MAX_LENGTH)
+    features = schema.classification_features(_MAX_LENGTH)
     path = str(folder / "texts.tfrecord")
     masks = [[1] * n + [0] * (_MAX_LENGTH - n) for n in lengths]
     texts = (
@@ -83,9 +82,9 @@ def _source(folder, lengths):
         }
         for mask in masks
     )
-    records.write_records(path, texts, features)
-    return input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    tfrecords.write_rows(path, texts, features)
+    return reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=features,
         vocab_size=_CONFIG.vocab_size,
     )
@@ -224,21 +223,12 @@ def test_the_first_batch_of_a_length_is_computed_alone(tmp_path):
     assert [9, 9] in pairs and [30, 30] in pairs
 
 
-@dataclasses.dataclass(frozen=True)
-class _Records:
-    values: tuple[int, ...]
-    lengths_to_pad_to: tuple[int, ...] = ()
-
-    def lengths(self):
-        return np.array(self.values)
-
-
 def test_batches_by_length_are_padded_to_the_longest_text():
-    source, order = prediction.longest_first(
-        _Records((3, 5, 9, 7, 4, 8)), 2, compilation.ExecutionMode.PLAIN
+    order, chosen = prediction.longest_first(
+        np.array([3, 5, 9, 7, 4, 8]), 2, compilation.ExecutionMode.PLAIN
     )
     assert order.tolist() == [2, 5, 3, 1, 4, 0]
-    assert list(source.lengths_to_pad_to) == [4, 7, 9]
+    assert chosen == [4, 7, 9]
 
 
 @pytest.mark.parametrize("mode", ["fused", "xla"])
@@ -248,9 +238,9 @@ def test_batches_by_length_are_padded_to_the_longest_text():
 def test_where_lengths_are_compiled_there_are_few(
     num_batches, num_lengths, mode
 ):
-    texts = _Records(tuple(range(500, 500 - num_batches, -1)))
-    source, _ = prediction.longest_first(texts, 1, mode)
-    assert len(source.lengths_to_pad_to) == num_lengths
+    lengths = np.arange(500, 500 - num_batches, -1)
+    _, chosen = prediction.longest_first(lengths, 1, mode)
+    assert len(chosen) == num_lengths
 
 
 _GOLDEN = _ROOT / "tests/golden"

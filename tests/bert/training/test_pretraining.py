@@ -157,15 +157,14 @@ def _experiment(monkeypatch, **changes):
         for name in ("train", "held-out")
     ]
     monkeypatch.setattr(
-        pretraining.pretraining_data, "open_records", lambda *_: sources
-    )
-    monkeypatch.setattr(
         pretraining, "describe", lambda options, config, file: file
     )
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     monkeypatch.setattr(pretraining.devices, "prepare", lambda _: strategy)
     start = folder_lib.ModelFolder.open("nowhere")
-    made = pretraining.PretrainingExperiment(_options(**changes), None, start)
+    made = pretraining.PretrainingExperiment(
+        _options(**changes), None, *sources, start
+    )
     assert made.start_model is start
     return made
 

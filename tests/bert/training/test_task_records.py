@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from bert.records import record_files, record_frames, records, sidecars
+from bert.records import framing, schema, sidecars, tfrecords
 from bert.tasks import task
 from bert.training import options as training_options
 from bert.training import task_records, workers
@@ -13,7 +13,7 @@ from bert.training import task_records, workers
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
 )
-_FEATURES = records.squad_features(5, is_training=True)
+_FEATURES = schema.squad_features(5, is_training=True)
 _MADE_FROM = {"data_sha256": "aa", "doc_stride": 3}
 
 
@@ -112,9 +112,9 @@ def test_damaged_records_are_made_again(tmp_path, caplog):
     path = tmp_path / "train.tf_record"
     _make(tmp_path)
     whole = path.read_bytes()
-    kept = record_files.RecordFiles([str(path)]).read([0])
+    kept = tfrecords.RecordFiles([str(path)]).read([0])
     # A record is missing, the end is cut off, the lengths are damaged.
-    fewer = b"".join(map(record_frames.frame, kept))
+    fewer = b"".join(map(framing.frame, kept))
     for content in (fewer, whole[:-5], b"\xff" * len(whole)):
         path.write_bytes(content)
         assert len(_make(tmp_path).source.files) == 3
@@ -134,8 +134,8 @@ def test_records_that_a_file_lost_at_its_end_are_made_again(tmp_path):
     windows = [next(_windows())[:1]] * 3
     path = tmp_path / "train.tf_record"
     _make(tmp_path, lambda: windows)
-    kept = record_files.RecordFiles([str(path)]).read([0, 1])
-    path.write_bytes(b"".join(map(record_frames.frame, kept)))
+    kept = tfrecords.RecordFiles([str(path)]).read([0, 1])
+    path.write_bytes(b"".join(map(framing.frame, kept)))
     assert len(_make(tmp_path, lambda: windows).source.files) == 3
 
 

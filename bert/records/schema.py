@@ -1,28 +1,34 @@
-"""Record schemas: features, writing and parsing.
+"""Record schemas: the features of each kind of record.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
 and types of the original, so that either program reads the other's files.
-
-Importing this module does not import TensorFlow.
 """
 
 import dataclasses
-import itertools
-import typing
-from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
-from bert.records import record_files
-from bert.tasks import task
-
-if typing.TYPE_CHECKING:
-    import tensorflow as tf
+from bert.commands import flags
 
 # The names of the encoder's inputs, `[T]` or `[C, T]` each.
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
-_EXAMPLES_PER_BATCH = 256
-_RECORDS_PER_SCAN = 1024
+NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
+PAIR_FLAGS = flags.Heading("Masked pairs")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairSizes:
+    """The sizes of a masked pair, flags of the programs that write and read."""
+
+    # [CLS], two [SEP] and a token of each sentence.
+    max_seq_length: int = PAIR_FLAGS.flag(
+        128,
+        "Tokens per pair.",
+        lower_bound=NUM_SPECIAL_TOKENS + 2,
+        changes_result=True,
+        of_model=True,
+    )
+    max_predictions_per_seq: int = PAIR_FLAGS.count(
+        20, "Maximum number of predicted tokens per pair.", changes_result=True
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,6 +49,9 @@ class Feature:
     dtype: str = "int64"
     stored_name: str | None = None
     stored_dtype: str | None = None
+
+
+LABEL = Feature(name="label_ids", shape=(1,))
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
@@ -84,28 +93,19 @@ def unmasked_features(
 
 def labeled_features(
     max_seq_length: int,
-    problem_type: str = task.SINGLE_LABEL,
-    num_outputs: int = 1,
+    label: Feature = LABEL,
 ) -> tuple[Feature, ...]:
     """Returns the features of texts, or pairs, with labels.
 
     Args:
         max_seq_length: T, tokens of a record.
-        problem_type: one of `task.PROBLEM_TYPES`.
-        num_outputs: K, the width of the output layer.
+        label: the feature of the labels, by default one class.
     """
-    num_labels = num_outputs if problem_type == task.MULTI_LABEL else 1
-    dtype = "int64" if problem_type == task.SINGLE_LABEL else "float32"
-    return (
-        *_sequence_features((max_seq_length,)),
-        Feature(name="label_ids", shape=(num_labels,), dtype=dtype),
-    )
+    return (*_sequence_features((max_seq_length,)), label)
 
 
 def classification_features(
-    max_seq_length: int,
-    problem_type: str = task.SINGLE_LABEL,
-    num_outputs: int = 1,
+    max_seq_length: int, label: Feature = LABEL
 ) -> tuple[Feature, ...]:
     """Returns the features of run_classifier.py.
 
@@ -114,7 +114,7 @@ def classification_features(
     Args: as for `labeled_features`.
     """
     return (
-        *labeled_features(max_seq_length, problem_type, num_outputs),
+        *labeled_features(max_seq_length, label),
         Feature(name="is_real_example", shape=(1,)),
     )
 
@@ -130,7 +130,7 @@ def choice_features(
     """
     return (
         *_sequence_features((num_choices, max_seq_length)),
-        Feature(name="label_ids", shape=(1,)),
+        LABEL,
     )
 
 
@@ -170,101 +170,3 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
         Feature(name="label_ids", shape=sequence),
         Feature(name="label_mask", shape=sequence),
     )
-
-
-def write_records(
-    path: str,
-    examples: Iterable[task.Record],
-    features: Sequence[Feature],
-) -> None:
-    """Writes examples to a TFRecord file.
-
-    The file appears under its name once it is complete; a few hundred examples
-    are kept in memory.
-    """
-    record_files.write_batches([path], _batches(examples, features))
-
-
-def _batches(
-    examples: Iterable[task.Record], features: Sequence[Feature]
-) -> Iterator[dict[str, np.ndarray]]:
-    remaining = iter(examples)
-    while rows := list(itertools.islice(remaining, _EXAMPLES_PER_BATCH)):
-        yield {
-            feature.name: np.array(
-                [row[feature.name] for row in rows], feature.dtype
-            )
-            for feature in features
-        }
-
-
-def parse(
-    serialized: "tf.Tensor",
-    features: Sequence[Feature],
-    names: "tf.Tensor | None" = None,
-) -> dict[str, "tf.Tensor"]:
-    """Parses a batch of records.
-
-    Args:
-        serialized: `[B]` string.
-        features: the features of each record.
-        names: `[B]` string, of the records, for error messages.
-
-    Returns:
-        For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
-        (as the release casts them), else float32.
-
-    Raises:
-        tf.errors.InvalidArgumentError: a record lacks a feature, or its number
-            of values differs.
-    """
-    import tensorflow as tf  # Late: writing records does not need it.
-
-    parsed = tf.io.parse_example(
-        serialized,
-        {
-            feature.stored_name or feature.name: tf.io.FixedLenFeature(
-                feature.shape, feature.stored_dtype or feature.dtype
-            )
-            for feature in features
-        },
-        example_names=names,
-    )
-    return {
-        feature.name: tf.cast(
-            parsed[feature.stored_name or feature.name],
-            tf.int32 if feature.dtype == "int64" else tf.float32,
-        )
-        for feature in features
-    }
-
-
-def scan(
-    files: record_files.RecordFiles,
-    features: Sequence[Feature],
-    indices: np.ndarray | None = None,
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features of records in batches.
-
-    Args:
-        files: the record files.
-        features: the features to read.
-        indices: the records; None for all, in file order.
-
-    Yields:
-        For each feature its name and a `[B, *shape]` array; B differs.
-    """
-    import tensorflow as tf
-
-    if indices is None:
-        indices = np.arange(len(files))
-    for start in range(0, len(indices), _RECORDS_PER_SCAN):
-        chosen = indices[start : start + _RECORDS_PER_SCAN]
-        # Otherwise a GPU would receive each feature and send it back.
-        with tf.device("CPU:0"):
-            parsed = parse(
-                tf.constant(files.read(chosen)),
-                features,
-                tf.constant(files.names(chosen)),
-            )
-        yield {name: value.numpy() for name, value in parsed.items()}

@@ -11,17 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import (
-    example_encoder,
-    record_files,
-    record_frames,
-    record_index,
-    record_order,
-)
+from bert.records import encoding, framing, shuffling, tfrecords
 
 
 def _write(path, records):
-    path.write_bytes(b"".join(map(record_frames.frame, records)))
+    path.write_bytes(b"".join(map(framing.frame, records)))
     return str(path)
 
 
@@ -44,7 +38,7 @@ def test_frames_are_those_of_tensorflow(tmp_path):
 
 def test_other_records_have_another_fingerprint(tmp_path):
     def fingerprint(*files):
-        return record_files.RecordFiles(
+        return tfrecords.RecordFiles(
             [_write(tmp_path / f"{n}", part) for n, part in enumerate(files)]
         ).fingerprint()
 
@@ -64,7 +58,7 @@ def test_other_records_have_another_fingerprint(tmp_path):
 
 def test_reads_records_of_several_files_in_any_order(tmp_path):
     parts = [_records(5, 1), _records(1, 2), _records(7, 3)]
-    files = record_files.RecordFiles(
+    files = tfrecords.RecordFiles(
         [_write(tmp_path / str(n), part) for n, part in enumerate(parts)]
     )
     records = [record for part in parts for record in part]
@@ -78,7 +72,7 @@ def test_reads_records_of_several_files_in_any_order(tmp_path):
 
 def test_threads_may_share_it(tmp_path):
     records = _records(500)
-    files = record_files.RecordFiles([_write(tmp_path / "x", records)])
+    files = tfrecords.RecordFiles([_write(tmp_path / "x", records)])
 
     def reads_right(seed):
         indices = random.Random(seed).sample(range(500), 100)
@@ -91,31 +85,31 @@ def test_threads_may_share_it(tmp_path):
 def test_remote_files_are_read_alike(tmp_path, monkeypatch):
     records = _records(30)
     path = _write(tmp_path / "x", records)
-    monkeypatch.setattr(record_files.paths, "is_remote", lambda path: True)
-    files = record_files.RecordFiles([path])
+    monkeypatch.setattr(tfrecords.paths, "is_remote", lambda path: True)
+    files = tfrecords.RecordFiles([path])
     assert files.read(range(30)) == records
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"record 29 at byte .* truncated"):
-        record_files.RecordFiles([path])
+        tfrecords.RecordFiles([path])
 
 
 @pytest.fixture
 def opened(monkeypatch):
     """Lists the remote files in the order in which they are opened."""
     names = []
-    original = record_files.paths.open_to_read
+    original = tfrecords.paths.open_to_read
 
     def open_to_read(path):
         names.append(path.rpartition("/")[2])
         return original(path)
 
-    monkeypatch.setattr(record_files.paths, "open_to_read", open_to_read)
+    monkeypatch.setattr(tfrecords.paths, "open_to_read", open_to_read)
     return names
 
 
 def test_remote_records_are_read_once_in_blocks_of_all_files(tmp_path, opened):
     parts = [_records(n, n) for n in (50, 0, 3, 40, 64, 1, 130)]
-    files = record_files.RecordFiles(
+    files = tfrecords.RecordFiles(
         [
             "file://" + _write(tmp_path / str(n), part)
             for n, part in enumerate(parts)
@@ -133,13 +127,13 @@ def test_remote_records_are_read_once_in_blocks_of_all_files(tmp_path, opened):
 
 
 def test_blocks_of_a_window_of_the_order_are_kept():
-    assert record_files._MAX_BLOCKS > record_order.BLOCKS_PER_WINDOW
+    assert tfrecords._MAX_BLOCKS > shuffling.BLOCKS_PER_WINDOW
 
 
 def test_local_files_stay_open_and_are_closed_at_last(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_files, "_MAX_OPEN_FILES", 3)
+    monkeypatch.setattr(tfrecords, "_MAX_OPEN_FILES", 3)
     names = [_write(tmp_path / str(n), [b"%d" % n] * 4) for n in range(9)]
-    files = record_files.RecordFiles(names)
+    files = tfrecords.RecordFiles(names)
 
     def num_open():
         return sum(
@@ -157,7 +151,7 @@ def test_local_files_stay_open_and_are_closed_at_last(tmp_path, monkeypatch):
 def test_sidecars_that_a_glob_caught_are_left_out(tmp_path):
     path = _write(tmp_path / "x", [b"a"])
     (tmp_path / "x.meta.json").write_text("{}")
-    files = record_files.RecordFiles([path, path + ".meta.json"])
+    files = tfrecords.RecordFiles([path, path + ".meta.json"])
     assert files.paths == (path,)
     assert len(files) == 1
 
@@ -165,19 +159,19 @@ def test_sidecars_that_a_glob_caught_are_left_out(tmp_path):
 def test_an_empty_file_among_others_is_read(tmp_path):
     empty = _write(tmp_path / "empty", [])
     full = _write(tmp_path / "full", [b"a", b"b"])
-    files = record_files.RecordFiles([empty, full])
+    files = tfrecords.RecordFiles([empty, full])
     assert files.read([1, 0]) == [b"b", b"a"]
 
 
 def test_no_record_at_all_and_a_missing_file_are_errors(tmp_path):
     empty = _write(tmp_path / "empty", [])
     with pytest.raises(ValueError, match=r"There are no records.*empty"):
-        record_files.RecordFiles([empty])
+        tfrecords.RecordFiles([empty])
     with pytest.raises(ValueError, match=r"There are no records.*no file"):
-        record_files.RecordFiles([])
+        tfrecords.RecordFiles([])
     with pytest.raises(FileNotFoundError):
-        record_files.RecordFiles([str(tmp_path / "none")])
-    assert len(record_files.RecordFiles([empty], may_be_empty=True)) == 0
+        tfrecords.RecordFiles([str(tmp_path / "none")])
+    assert len(tfrecords.RecordFiles([empty], may_be_empty=True)) == 0
 
 
 def _two_records(path):
@@ -194,7 +188,7 @@ def test_a_cut_is_named(tmp_path, size):
         ValueError,
         match=rf"x, record 1 at byte 26: .* truncated at byte {size}\.",
     ):
-        record_files.RecordFiles([str(path)])
+        tfrecords.RecordFiles([str(path)])
 
 
 @pytest.mark.parametrize("at", [26, 33, 34, 37])
@@ -204,7 +198,7 @@ def test_a_damaged_length_is_named(tmp_path, at):
     data[at] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match="x, record 1 at byte 26: the length"):
-        record_files.RecordFiles([str(path)])
+        tfrecords.RecordFiles([str(path)])
 
 
 @pytest.mark.parametrize("at", [38, 47, 48, 51])
@@ -214,7 +208,7 @@ def test_a_damaged_record_is_named_when_read(tmp_path, at):
     data = _two_records(path)
     data[at] ^= 0x80
     path.write_bytes(data)
-    files = record_files.RecordFiles([first, str(path)])
+    files = tfrecords.RecordFiles([first, str(path)])
     assert files.read([0, 1]) == [b"a", b"0123456789"]
     with pytest.raises(ValueError, match=r"x, record 1 at byte 26: .*checksum"):
         files.read([2])
@@ -222,13 +216,13 @@ def test_a_damaged_record_is_named_when_read(tmp_path, at):
 
 def test_a_file_changed_meanwhile_is_named(tmp_path):
     path = tmp_path / "x"
-    files = record_files.RecordFiles([_write(path, [b"0123456789"])])
+    files = tfrecords.RecordFiles([_write(path, [b"0123456789"])])
     _write(path, [b"01234", b"5"])
     with pytest.raises(ValueError, match=r"x, record 0 at byte 0: .*changed"):
         files.read([0])
 
 
-_FRAME = record_frames.frame(b"0123456789" * 9)
+_FRAME = framing.frame(b"0123456789" * 9)
 
 
 @pytest.mark.parametrize(
@@ -243,15 +237,15 @@ def test_other_files_are_named(tmp_path, content, message):
     path = tmp_path / "x"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        record_files.RecordFiles([str(path)])
+        tfrecords.RecordFiles([str(path)])
 
 
 def test_a_false_length_with_a_true_checksum_is_a_cut(tmp_path):
     path = tmp_path / "x"
-    path.write_bytes(record_frames.frame(b"a" * 100)[:12])
+    path.write_bytes(framing.frame(b"a" * 100)[:12])
     assert struct.unpack("<Q", path.read_bytes()[:8]) == (100,)
     with pytest.raises(ValueError, match=r"record 0 at byte 0: .*truncated"):
-        record_files.RecordFiles([str(path)])
+        tfrecords.RecordFiles([str(path)])
 
 
 def _batches(sizes):
@@ -264,10 +258,10 @@ def _batches(sizes):
 
 def test_records_go_to_the_files_in_turn(tmp_path):
     output = [str(tmp_path / name) for name in "abc"]
-    counts = record_files.write_batches(output, _batches([256, 256, 15]))
+    counts = tfrecords.write_batches(output, _batches([256, 256, 15]))
     assert counts == [176, 176, 175]
     (batch,) = _batches([527])
-    records = example_encoder.serialize_batch(batch)
+    records = encoding.serialize_batch(batch)
     for turn, path in enumerate(output):
         found = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
         assert found == records[turn::3]
@@ -276,7 +270,7 @@ def test_records_go_to_the_files_in_turn(tmp_path):
 def test_a_failure_leaves_the_earlier_files(tmp_path):
     output = [tmp_path / "a", tmp_path / "b"]
     names = list(map(str, output))
-    record_files.write_batches(names, _batches([1]))
+    tfrecords.write_batches(names, _batches([1]))
     before = [path.read_bytes() for path in output]
 
     def batches():
@@ -285,16 +279,16 @@ def test_a_failure_leaves_the_earlier_files(tmp_path):
         raise KeyError("the reader failed")
 
     with pytest.raises(KeyError, match="the reader failed"):
-        record_files.write_batches(names, batches())
+        tfrecords.write_batches(names, batches())
     assert [path.read_bytes() for path in output] == before
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_device_gets_no_index(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_index, "LEAST_RECORDS", 1)
+    monkeypatch.setattr("bert.records.offsets.LEAST_RECORDS", 1)
     (tmp_path / "device").symlink_to(os.devnull)
     output = [str(tmp_path / name) for name in ("device", "file")]
-    record_files.write_batches(output, _batches([4]), with_indices=True)
+    tfrecords.write_batches(output, _batches([4]), with_indices=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("device", "file", "file.index.npy")
     ]
@@ -302,5 +296,5 @@ def test_a_device_gets_no_index(tmp_path, monkeypatch):
 
 def test_more_files_than_records_leave_empty_files(tmp_path):
     output = [str(tmp_path / "deep" / name) for name in "abc"]
-    assert record_files.write_batches(output, _batches([1])) == [1, 0, 0]
-    assert len(record_files.RecordFiles(output)) == 1
+    assert tfrecords.write_batches(output, _batches([1])) == [1, 0, 0]
+    assert len(tfrecords.RecordFiles(output)) == 1

@@ -12,7 +12,7 @@ import numpy as np
 from absl import logging
 
 from bert.files import paths, writing
-from bert.records import record_frames
+from bert.records import framing
 
 ENDING = ".index.npy"
 LEAST_RECORDS = 1000  # Fewer headers are read in the time of an index.
@@ -42,7 +42,7 @@ def read(record_path: str) -> np.ndarray:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: see `record_files.RecordFiles`.
+        ValueError: see `tfrecords.RecordFiles`.
     """
     if paths.exists(index_path(record_path)):
         starts = _stored(record_path)
@@ -74,10 +74,8 @@ def _stored(record_path: str) -> np.ndarray | None:
             if not is_right or not len(frame_sizes):
                 break
             file.seek(int(starts[place]))
-            length = int(frame_sizes[place]) - record_frames.FRAME_BYTES
-            is_right = file.read(
-                record_frames.HEADER_BYTES
-            ) == record_frames.header(length)
+            length = int(frame_sizes[place]) - framing.FRAME_BYTES
+            is_right = file.read(framing.HEADER_BYTES) == framing.header(length)
     return starts if is_right else None
 
 
@@ -92,24 +90,19 @@ def _scan(path: str) -> np.ndarray:
         size = file.tell()
         while start < size:
             file.seek(start)
-            header = file.read(record_frames.HEADER_BYTES)
+            header = file.read(framing.HEADER_BYTES)
             frame_size = frame_sizes.get(header)
             if frame_size is None:
-                (length,) = record_frames.LENGTH.unpack(
-                    header[:8].ljust(8, b"\0")
-                )
-                if (
-                    len(header) == record_frames.HEADER_BYTES
-                    and header != record_frames.header(length)
-                ):
+                (length,) = framing.LENGTH.unpack(header[:8].ljust(8, b"\0"))
+                if len(
+                    header
+                ) == framing.HEADER_BYTES and header != framing.header(length):
                     raise _wrong_header(path, len(starts), start, header)
-                frame_size = frame_sizes[header] = (
-                    length + record_frames.FRAME_BYTES
-                )
+                frame_size = frame_sizes[header] = length + framing.FRAME_BYTES
             starts.append(start)
             start += frame_size
     if start > size:
-        raise record_frames.error(
+        raise framing.error(
             *(path, len(starts) - 1, starts[-1]),
             f"the record is incomplete; the file is truncated at byte {size}. "
             "Create or copy it again.",
@@ -130,4 +123,4 @@ def _wrong_header(
         problem = "the file is compressed (gzip). Decompress it first."
     else:
         problem = f"not a TFRecord file (it begins with {header!r})."
-    return record_frames.error(path, record, start, problem)
+    return framing.error(path, record, start, problem)

@@ -3,12 +3,12 @@ import random
 import numpy as np
 import pytest
 
-from bert.records import record_files, record_frames, record_index
+from bert.records import framing, offsets, tfrecords
 
 
 @pytest.fixture(autouse=True)
 def _always_indexed(monkeypatch):
-    monkeypatch.setattr(record_index, "LEAST_RECORDS", 1)
+    monkeypatch.setattr(offsets, "LEAST_RECORDS", 1)
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def indexed(tmp_path):
     path = str(tmp_path / "records")
     rng = random.Random(1)
     sizes = [rng.randint(1, 60) for _ in range(40)]
-    record_files.write_batches(
+    tfrecords.write_batches(
         [path],
         [{"x": np.arange(size)[np.newaxis] * 99} for size in sizes],
         with_indices=True,
@@ -26,35 +26,35 @@ def indexed(tmp_path):
 
 
 def _scanned(path):
-    return record_index._scan(path).tolist()
+    return offsets._scan(path).tolist()
 
 
 def test_index_has_the_offsets_that_a_scan_finds(indexed, monkeypatch):
     expected = _scanned(indexed)
     assert len(set(np.diff(expected))) > 20
-    monkeypatch.setattr(record_index, "_scan", None)
-    starts = record_index.read(indexed)
+    monkeypatch.setattr(offsets, "_scan", None)
+    starts = offsets.read(indexed)
     assert starts.tolist() == expected
     assert starts.dtype == np.int64
 
 
 def test_offsets_above_four_gigabytes_are_right(indexed):
-    record_index.write(indexed, [2**32 - 1] * 3)
-    (frame_sizes,) = (np.load(record_index.index_path(indexed)),)
+    offsets.write(indexed, [2**32 - 1] * 3)
+    (frame_sizes,) = (np.load(offsets.index_path(indexed)),)
     assert np.cumsum(frame_sizes, dtype=np.int64).tolist() == [
         number * (2**32 - 1) for number in (1, 2, 3)
     ]
 
 
 def test_fingerprint_is_the_same_without_the_index(indexed):
-    fingerprint = record_files.RecordFiles([indexed]).fingerprint()
-    record_index.remove(indexed)
-    assert record_files.RecordFiles([indexed]).fingerprint() == fingerprint
+    fingerprint = tfrecords.RecordFiles([indexed]).fingerprint()
+    offsets.remove(indexed)
+    assert tfrecords.RecordFiles([indexed]).fingerprint() == fingerprint
 
 
 def _longer(path):
     with open(path, "ab") as file:
-        file.write(record_frames.frame(b"one more"))
+        file.write(framing.frame(b"one more"))
 
 
 def _shorter(path):
@@ -80,7 +80,7 @@ def _of_other_lengths(path):
 @pytest.mark.parametrize("change", [_longer, _shorter, _of_other_lengths])
 def test_index_of_an_earlier_file_is_not_used(indexed, caplog, change):
     change(indexed)
-    assert record_index.read(indexed).tolist() == _scanned(indexed)
+    assert offsets.read(indexed).tolist() == _scanned(indexed)
     assert "records.index.npy is not the index of" in caplog.text
 
 
@@ -88,9 +88,9 @@ def test_index_of_an_earlier_file_is_not_used(indexed, caplog, change):
     "content", [b"", b"\x93NUMPY", b"[1, 2]", b"\x80\x04N."], ids=repr
 )
 def test_damaged_index_is_not_used(indexed, caplog, content):
-    with open(record_index.index_path(indexed), "wb") as file:
+    with open(offsets.index_path(indexed), "wb") as file:
         file.write(content)
-    assert record_index.read(indexed).tolist() == _scanned(indexed)
+    assert offsets.read(indexed).tolist() == _scanned(indexed)
     assert "records.index.npy is not the index of" in caplog.text
 
 
@@ -98,17 +98,17 @@ def test_damaged_index_is_not_used(indexed, caplog, content):
     "array", [np.ones(3), np.ones((1, 1), np.uint32), np.ones(0, np.uint32)]
 )
 def test_another_array_is_not_used(indexed, caplog, array):
-    np.save(record_index.index_path(indexed), array)
-    assert record_index.read(indexed).tolist() == _scanned(indexed)
+    np.save(offsets.index_path(indexed), array)
+    assert offsets.read(indexed).tolist() == _scanned(indexed)
     assert "records.index.npy is not the index of" in caplog.text
 
 
 def test_wrong_offset_between_the_samples_is_named_when_read(indexed):
-    path = record_index.index_path(indexed)
+    path = offsets.index_path(indexed)
     frame_sizes = np.load(path)
     frame_sizes[4:6] += np.array([1, -1]).astype(np.uint32)
     np.save(path, frame_sizes)
-    files = record_files.RecordFiles([indexed])
+    files = tfrecords.RecordFiles([indexed])
     with pytest.raises(ValueError, match=r"records, record 4 at byte"):
         files.read(range(40))
 
@@ -119,19 +119,19 @@ def test_written_file_loses_its_earlier_index(indexed, tmp_path):
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        record_files.write_batches([indexed], failing(), with_indices=True)
+        tfrecords.write_batches([indexed], failing(), with_indices=True)
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
 
 def test_index_that_a_glob_matched_is_left_out(indexed):
-    path = record_index.index_path(indexed)
-    assert record_files.RecordFiles([indexed, path]).paths == (indexed,)
+    path = offsets.index_path(indexed)
+    assert tfrecords.RecordFiles([indexed, path]).paths == (indexed,)
 
 
 def test_file_of_few_records_has_no_index(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_index, "LEAST_RECORDS", 4)
+    monkeypatch.setattr(offsets, "LEAST_RECORDS", 4)
     for name, number in (("few", 3), ("many", 4)):
-        record_files.write_batches(
+        tfrecords.write_batches(
             [str(tmp_path / name)],
             [{"x": np.zeros((number, 2), int)}],
             with_indices=True,

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import record_files, records
+from bert.records import encoding, schema, tfrecords
+from bert.tasks import task
 from tests.support import locations
 
 _GOLDEN = locations.GOLDEN
 _FEATURES = (
-    records.Feature(name="ids", shape=(3,)),
-    records.Feature(name="choices", shape=(2, 3)),
-    records.Feature(name="weights", shape=(2,), dtype="float32"),
-    records.Feature(name="label", shape=()),
+    schema.Feature(name="ids", shape=(3,)),
+    schema.Feature(name="choices", shape=(2, 3)),
+    schema.Feature(name="weights", shape=(2,), dtype="float32"),
+    schema.Feature(name="label", shape=()),
 )
 
 
@@ -29,8 +30,8 @@ def _example(number=0):
 
 def _serialized(folder, number=0, features=_FEATURES):
     path = str(folder / "example")
-    records.write_records(path, [_example(number)], features)
-    return record_files.RecordFiles([path]).read([0])
+    tfrecords.write_rows(path, [_example(number)], features)
+    return tfrecords.RecordFiles([path]).read([0])
 
 
 @pytest.mark.parametrize(
@@ -42,9 +43,10 @@ def _serialized(folder, number=0, features=_FEATURES):
     ],
 )
 def test_labels_have_the_form_of_their_problem(problem_type, shape, dtype):
-    *_, label = records.labeled_features(8, problem_type, 3)
-    assert label == records.Feature(name="label_ids", shape=shape, dtype=dtype)
-    features = records.classification_features(8, problem_type, 3)
+    label = task.label_feature(problem_type, 3)
+    assert label == schema.Feature(name="label_ids", shape=shape, dtype=dtype)
+    assert schema.labeled_features(8, label)[-1] == label
+    features = schema.classification_features(8, label)
     assert [f.name for f in features[-2:]] == ["label_ids", "is_real_example"]
 
 
@@ -52,7 +54,7 @@ def test_labels_have_the_form_of_their_problem(problem_type, shape, dtype):
 def test_unmasked_records_mark_words_if_they_are_masked_whole(
     do_whole_word_mask,
 ):
-    features = records.unmasked_features(
+    features = schema.unmasked_features(
         8, do_whole_word_mask=do_whole_word_mask
     )
     names = [feature.name for feature in features]
@@ -61,7 +63,7 @@ def test_unmasked_records_mark_words_if_they_are_masked_whole(
 
 
 def test_pretraining_features_are_the_release_s():
-    features = records.pretraining_features(128, 20)
+    features = schema.pretraining_features(128, 20)
     assert [(f.name, f.shape, f.dtype) for f in features] == [
         ("input_ids", (128,), "int64"),
         ("input_mask", (128,), "int64"),
@@ -91,11 +93,11 @@ def test_parse_gives_back_what_was_written(tmp_path):
     examples = [_example(number) for number in range(3)]
     for example in examples:
         example["ids"][2] = 5
-    records.write_records(path, examples, _FEATURES)
-    serialized = record_files.RecordFiles([path]).read([2, 0])
-    graph = tf.function(lambda batch: records.parse(batch, _FEATURES))
+    tfrecords.write_rows(path, examples, _FEATURES)
+    serialized = tfrecords.RecordFiles([path]).read([2, 0])
+    graph = tf.function(lambda batch: encoding.parse(batch, _FEATURES))
     np.testing.assert_array_equal(graph(serialized)["label"], [2, 0])
-    parsed = records.parse(tf.constant(serialized), _FEATURES)
+    parsed = encoding.parse(tf.constant(serialized), _FEATURES)
     assert {name: value.dtype for name, value in parsed.items()} == {
         "ids": tf.int32,
         "choices": tf.int32,
@@ -110,24 +112,8 @@ def test_parse_gives_back_what_was_written(tmp_path):
     np.testing.assert_array_equal(parsed["label"], [2, 0])
 
 
-@pytest.mark.parametrize("indices", [None, [4, 0, 2, 1]])
-def test_a_scan_reads_each_record_once_in_order(tmp_path, monkeypatch, indices):
-    monkeypatch.setattr(records, "_RECORDS_PER_SCAN", 2)
-    path = str(tmp_path / "x")
-    records.write_records(path, map(_example, range(5)), _FEATURES)
-    scanned = records.scan(
-        record_files.RecordFiles([path]),
-        _FEATURES[-1:],
-        None if indices is None else np.array(indices),
-    )
-    labels = [batch["label"].tolist() for batch in scanned]
-    assert labels == (
-        [[0, 1], [2, 3], [4]] if not indices else [[4, 0], [2, 1]]
-    )
-
-
 def test_golden_records_go_through_unchanged(tmp_path):
-    features = records.pretraining_features(64, 10)
+    features = schema.pretraining_features(64, 10)
     with np.load(_GOLDEN / "pretraining/seq64.npz") as file:
         arrays = dict(file)
     examples = (
@@ -135,21 +121,21 @@ def test_golden_records_go_through_unchanged(tmp_path):
         for number in range(527)
     )
     path = str(tmp_path / "x")
-    records.write_records(path, examples, features)
+    tfrecords.write_rows(path, examples, features)
     written = tf.data.TFRecordDataset(path).batch(600).get_single_element()
-    for name, value in records.parse(written, features).items():
+    for name, value in encoding.parse(written, features).items():
         np.testing.assert_array_equal(value, arrays[name])
 
 
 def test_a_length_other_than_written_does_not_parse(tmp_path):
     wrong = [dataclasses.replace(_FEATURES[0], shape=(4,))]
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids"):
-        records.parse(tf.constant(_serialized(tmp_path)), wrong)
+        encoding.parse(tf.constant(_serialized(tmp_path)), wrong)
 
 
 def test_a_failure_leaves_the_earlier_file(tmp_path):
     path = tmp_path / "a"
-    records.write_records(str(path), [_example()], _FEATURES)
+    tfrecords.write_rows(str(path), [_example()], _FEATURES)
     before = path.read_bytes()
 
     def examples():
@@ -157,6 +143,6 @@ def test_a_failure_leaves_the_earlier_file(tmp_path):
         raise KeyError("the reader failed")
 
     with pytest.raises(KeyError, match="the reader failed"):
-        records.write_records(str(path), examples(), _FEATURES)
+        tfrecords.write_rows(str(path), examples(), _FEATURES)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -9,13 +9,13 @@ import numpy as np
 from absl import logging
 
 from bert.files import paths
-from bert.records import record_files, record_index, sidecars
+from bert.records import offsets, sidecars, tfrecords
 
 _SHARD = "-%05d"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingRecords:
+class ShardFiles:
     """The record files of the shards of pre-training data.
 
     A shard is complete when all its files and their sidecars exist; sidecars
@@ -64,7 +64,7 @@ class PretrainingRecords:
         """Removes the files of a shard whose text has no sentence any more."""
         for path in self.paths_of(shard) if self.is_sharded else ():
             sidecars.remove_metadata(path)
-            record_index.remove(path)
+            offsets.remove(path)
             paths.remove(path)
 
     def holds(self, shard: int, text_sha256: str) -> bool:
@@ -101,7 +101,7 @@ class PretrainingRecords:
         names = self.paths_of(shard)
         for path in names:
             sidecars.remove_metadata(path)
-        counts = record_files.write_batches(names, batches, with_indices=True)
+        counts = tfrecords.write_batches(names, batches, with_indices=True)
         for path, count in zip(names, counts, strict=True):
             if paths.is_stream(path):
                 continue

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from bert.records import example_encoder
+from bert.records import encoding
 
 
 def _message(arrays, row):
@@ -21,7 +21,7 @@ def _message(arrays, row):
 
 
 def _assert_same(arrays):
-    records = example_encoder.serialize_batch(arrays)
+    records = encoding.serialize_batch(arrays)
     assert len(records) == len(next(iter(arrays.values())))
     for row, record in enumerate(records):
         message = _message(arrays, row)
@@ -60,10 +60,8 @@ def test_features_come_in_the_order_of_their_names():
     forth = {"A": values, "ab": values, "b": values, "é": values}
     back = dict(reversed(forth.items()))
     _assert_same(forth)
-    assert example_encoder.serialize_batch({"x": np.zeros((0, 4), int)}) == []
-    assert example_encoder.serialize_batch(
-        forth
-    ) == example_encoder.serialize_batch(back)
+    assert encoding.serialize_batch({"x": np.zeros((0, 4), int)}) == []
+    assert encoding.serialize_batch(forth) == encoding.serialize_batch(back)
 
 
 _INTEGERS = arrays_of.arrays(
@@ -80,7 +78,7 @@ _FLOATS = arrays_of.arrays(
 @settings(max_examples=60)
 @given(st.dictionaries(st.text(max_size=9), _INTEGERS | _FLOATS, min_size=1))
 def test_any_features(arrays):
-    for row, record in enumerate(example_encoder.serialize_batch(arrays)):
+    for row, record in enumerate(encoding.serialize_batch(arrays)):
         # protobuf may order names otherwise where one begins another.
         message = _message(arrays, row)
         assert tf.train.Example.FromString(record) == message

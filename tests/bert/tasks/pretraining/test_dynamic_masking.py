@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import record_files, records, sidecars
-from bert.tasks.pretraining import instance_options
-from bert.training import dynamic_masking, input_pipeline
+from bert.records import reading, schema, sidecars, tfrecords
+from bert.tasks.pretraining import dynamic_masking, instance_options
+from bert.training import input_pipeline
 from tests.support import plain_masked_pairs
 from tests.support import toy_pretraining as toy
 
@@ -152,7 +152,7 @@ def test_only_places_to_predict_are_changed():
     given = _features(pairs, masking.options)
     masked = _apply(masking, pairs, _seeds(100))
     assert masked.keys() == {
-        feature.name for feature in records.pretraining_features(24, 4)
+        feature.name for feature in schema.pretraining_features(24, 4)
     }
     rows, columns = np.nonzero(given["input_ids"] != masked["input_ids"])
     for row, column in zip(rows, columns, strict=True):
@@ -344,21 +344,21 @@ def source(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("unmasked") / "records")
     masking = dynamic_masking.of_sidecars({"a": _metadata()})
     features = (
-        *records.unmasked_features(24, do_whole_word_mask=True),
-        records.Feature(name="number", shape=(1,)),
+        *schema.unmasked_features(24, do_whole_word_mask=True),
+        schema.Feature(name="number", shape=(1,)),
     )
     arrays = _features(
         _random_pairs(20, random.Random(6)),
         _masking(do_whole_word_mask=True).options,
     )
     arrays["number"] = np.arange(20)[:, np.newaxis]
-    records.write_records(
+    tfrecords.write_rows(
         path,
         ({name: arrays[name][n] for name in arrays} for n in range(20)),
         features,
     )
-    return input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
+    return reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
         features=features,
         vocab_size=len(_VOCAB),
         masking=masking,

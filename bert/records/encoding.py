@@ -1,9 +1,9 @@
-"""Encoding of batches of `tf.train.Example` by NumPy.
+"""Encoding of arrays as `tf.train.Example`, and decoding.
 
-With fixed features an example is nearly all numbers, which NumPy encodes for a
-batch at once; the bytes between them depend on their sizes alone. Features are
-sorted by name, so that equal examples have equal bytes. This module does not
-import TensorFlow.
+NumPy encodes. With fixed features an example is nearly all numbers, which it
+encodes for a batch at once; the bytes between them depend on their sizes alone.
+Features are sorted by name, so that equal examples have equal bytes. TensorFlow
+decodes, and is imported for that only.
 
 Source: the protobuf wire format, protobuf.dev/programming-guides/encoding; and
 the messages of tensorflow/core/example (example.proto, feature.proto).
@@ -12,9 +12,19 @@ the messages of tensorflow/core/example (example.proto, feature.proto).
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy import typing as npt
+
+from bert.records import schema
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# The arrays of a record, by feature.
+Row: TypeAlias = Mapping[str, npt.ArrayLike]
 
 # A field of variable length: its number, then wire type 2.
 _EXAMPLE_FEATURES = _FEATURES_FEATURE = _MAP_KEY = b"\x0a"  # Field 1.
@@ -24,6 +34,21 @@ _FLOAT_LIST = b"\x12"  # Field 2 of Feature.
 _INT64_LIST = b"\x1a"  # Field 3 of Feature.
 _BITS_PER_BYTE = 7
 _MAX_VARINT_BYTES = 10
+_ROWS_PER_BATCH = 256
+
+
+def batches(
+    rows: Iterable[Row], features: Sequence[schema.Feature]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Stacks the arrays of records: `[B, *shape]` for each feature."""
+    remaining = iter(rows)
+    while batch := list(itertools.islice(remaining, _ROWS_PER_BATCH)):
+        yield {
+            feature.name: np.array(
+                [row[feature.name] for row in batch], feature.dtype
+            )
+            for feature in features
+        }
 
 
 def serialize_batch(arrays: Mapping[str, np.ndarray]) -> list[bytes]:
@@ -119,3 +144,44 @@ def _varint(number: int) -> bytes:
         number >>= _BITS_PER_BYTE
     digits.append(number)
     return bytes(digits)
+
+
+def parse(
+    serialized: "tf.Tensor",
+    features: Sequence[schema.Feature],
+    names: "tf.Tensor | None" = None,
+) -> dict[str, "tf.Tensor"]:
+    """Parses a batch of records.
+
+    Args:
+        serialized: `[B]` string.
+        features: the features of each record.
+        names: `[B]` string, of the records, for error messages.
+
+    Returns:
+        For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
+        (as the release casts them), else float32.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a record lacks a feature, or its number
+            of values differs.
+    """
+    import tensorflow as tf
+
+    parsed = tf.io.parse_example(
+        serialized,
+        {
+            feature.stored_name or feature.name: tf.io.FixedLenFeature(
+                feature.shape, feature.stored_dtype or feature.dtype
+            )
+            for feature in features
+        },
+        example_names=names,
+    )
+    return {
+        feature.name: tf.cast(
+            parsed[feature.stored_name or feature.name],
+            tf.int32 if feature.dtype == "int64" else tf.float32,
+        )
+        for feature in features
+    }

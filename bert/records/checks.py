@@ -1,24 +1,31 @@
-"""Checks that pre-training records of any program fit a run."""
+"""Checks that pre-training records of any program fit a run.
+
+The first records are checked before a run, the ids of each batch when it is
+read.
+"""
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
-from google.protobuf import message
 
 from bert.files import messages
-from bert.records import record_files, records
+from bert.records import schema, tfrecords
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Source: create_pretraining_data.py of the TensorFlow Model Garden.
 _MODEL_GARDEN_NAMES = {
     "input_ids": "input_word_ids",
     "segment_ids": "input_type_ids",
 }
+_MOST_CHECKED = 256
 _DTYPES = {"int64_list": "int64", "float_list": "float32"}
 _LENGTHS = {
-    **dict.fromkeys((*records.SEQUENCES, "word_starts"), "--max_seq_length"),
+    **dict.fromkeys((*schema.SEQUENCES, "word_starts"), "--max_seq_length"),
     **dict.fromkeys(
         ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"),
         "--max_predictions_per_seq",
@@ -33,11 +40,11 @@ _LIMITS = {
 
 
 def check_files(
-    files: record_files.RecordFiles,
-    features: Sequence[records.Feature],
+    files: tfrecords.RecordFiles,
+    features: Sequence[schema.Feature],
     limits: Mapping[str, int],
-) -> tuple[records.Feature, ...]:
-    """Checks the first record of each file.
+) -> tuple[schema.Feature, ...]:
+    """Checks the first record of each file, and the first records of all.
 
     Args:
         files: the record files.
@@ -51,8 +58,9 @@ def check_files(
         ValueError: a record does not fit, or two files store a feature
             differently; names them.
     """
-    stored: dict[tuple[records.Feature, ...], str] = {}
-    for index in files.first_records():
+    stored: dict[tuple[schema.Feature, ...], str] = {}
+    some = range(min(len(files), _MOST_CHECKED))
+    for index in np.union1d(files.first_records(), some).astype(int):
         (serialized,) = files.read([index])
         name = files.name(index)
         try:
@@ -75,9 +83,9 @@ def check_files(
 
 
 def check_batch(
-    batch: Mapping[str, tf.Tensor],
+    batch: Mapping[str, "tf.Tensor"],
     limits: Mapping[str, int],
-    names: tf.Tensor,
+    names: "tf.Tensor",
 ) -> None:
     """Checks the ids of a batch of tensors when it is read; see `check_ids`.
 
@@ -86,6 +94,8 @@ def check_batch(
         limits: for features of ids the number that they must be below.
         names: `[B]` string, of the records.
     """
+    import tensorflow as tf
+
     present = [name for name in limits if name in batch]
 
     def check(names: np.ndarray, *ids: np.ndarray) -> None:
@@ -135,7 +145,10 @@ def _misfit(name: str, problem: str) -> ValueError:
     return ValueError(f"{name} does not fit this run: {problem}")
 
 
-def _example(serialized: bytes) -> tf.train.Example:
+def _example(serialized: bytes) -> "tf.train.Example":
+    import tensorflow as tf
+    from google.protobuf import message
+
     try:
         return tf.train.Example.FromString(serialized)
     except message.DecodeError as error:
@@ -143,8 +156,8 @@ def _example(serialized: bytes) -> tf.train.Example:
 
 
 def _as_stored(
-    example: tf.train.Example, features: Sequence[records.Feature]
-) -> tuple[records.Feature, ...]:
+    example: "tf.train.Example", features: Sequence[schema.Feature]
+) -> tuple[schema.Feature, ...]:
     """Returns the features with the names and types of a record."""
     dtypes = {
         name: _DTYPES.get(feature.WhichOneof("kind"), "bytes")
@@ -187,7 +200,7 @@ def _as_stored(
     return tuple(adapted)
 
 
-def _values(example: tf.train.Example, feature: records.Feature) -> np.ndarray:
+def _values(example: "tf.train.Example", feature: schema.Feature) -> np.ndarray:
     name = feature.stored_name or feature.name
     stored = example.features.feature[name]
     is_float = stored.WhichOneof("kind") == "float_list"

@@ -3,12 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from bert.records import (
-    pretraining_records,
-    record_files,
-    record_index,
-    sidecars,
-)
+from bert.records import shard_files, sidecars, tfrecords
 from tests.support import toy_pretraining as toy
 
 _MADE_WITH = toy.metadata_of(
@@ -18,7 +13,7 @@ _MADE_WITH = toy.metadata_of(
 
 
 def _store(*record_paths, is_sharded=True):
-    return pretraining_records.PretrainingRecords(
+    return shard_files.ShardFiles(
         record_paths=record_paths, made_with=_MADE_WITH, is_sharded=is_sharded
     )
 
@@ -77,7 +72,7 @@ def test_holds_what_it_wrote(tmp_path):
 def test_index_is_written_with_the_records_and_removed_with_them(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(record_index, "LEAST_RECORDS", 3)
+    monkeypatch.setattr("bert.records.offsets.LEAST_RECORDS", 3)
     store = _store(str(tmp_path / "a"))
     store.write(0, _batches(3), "text")
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -109,5 +104,5 @@ def test_a_failure_leaves_no_sidecar_for_other_records(tmp_path):
     with pytest.raises(OSError, match="disk full"):
         store.write(0, failing(), "text")
     assert [path.name for path in tmp_path.iterdir()] == ["a-00000"]
-    assert len(record_files.RecordFiles([str(tmp_path / "a-00000")])) == 3
+    assert len(tfrecords.RecordFiles([str(tmp_path / "a-00000")])) == 3
     assert not store.holds(0, "text")

@@ -13,17 +13,18 @@ from absl import logging
 
 from bert.files import paths, writing
 from bert.records import (
-    example_encoder,
-    record_frames,
-    record_index,
-    record_order,
+    encoding,
+    framing,
+    offsets,
+    schema,
+    shuffling,
     sidecars,
 )
 
 _RECORDS_IN_FINGERPRINT = 32
 _MAX_OPEN_FILES = 128
 # A window of the order of records, and the first blocks of the next one.
-_MAX_BLOCKS = record_order.BLOCKS_PER_WINDOW * 5 // 4
+_MAX_BLOCKS = shuffling.BLOCKS_PER_WINDOW * 5 // 4
 
 
 class RecordFiles:
@@ -50,7 +51,7 @@ class RecordFiles:
     ):
         unique: dict[str, str] = {}
         for path in record_paths:
-            if path.endswith((sidecars.ENDING, record_index.ENDING)):
+            if path.endswith((sidecars.ENDING, offsets.ENDING)):
                 continue
             target = path if paths.is_remote(path) else os.path.realpath(path)
             if target in unique:
@@ -58,7 +59,7 @@ class RecordFiles:
             unique.setdefault(target, path)
         self.paths = tuple(unique.values())
         # A file has the offset of each record, then its own size.
-        self._starts = [record_index.read(path) for path in self.paths]
+        self._starts = [offsets.read(path) for path in self.paths]
         counts = [len(starts) - 1 for starts in self._starts]
         self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         if not (may_be_empty or len(self)):
@@ -136,14 +137,14 @@ class RecordFiles:
         record = index - int(self._first[number])
         begin, end = starts[record : record + 2].tolist()
         if paths.is_remote(path):
-            block, place = divmod(index, record_order.RECORDS_PER_BLOCK)
+            block, place = divmod(index, shuffling.RECORDS_PER_BLOCK)
             framed = self._block(block)[place]
         else:
             framed = self._open(path).read(begin, end - begin)
-        data = framed[record_frames.HEADER_BYTES : -record_frames.CHECKSUM.size]
-        header = record_frames.header(end - begin - record_frames.FRAME_BYTES)
-        if framed != b"".join([header, data, record_frames.checksum(data)]):
-            raise record_frames.error(
+        data = framed[framing.HEADER_BYTES : -framing.CHECKSUM.size]
+        header = framing.header(end - begin - framing.FRAME_BYTES)
+        if framed != b"".join([header, data, framing.checksum(data)]):
+            raise framing.error(
                 path,
                 record,
                 begin,
@@ -154,8 +155,8 @@ class RecordFiles:
 
     def _read_block(self, block: int) -> list[bytes]:
         """Reads the frames of a block, at once those of each file."""
-        begin = block * record_order.RECORDS_PER_BLOCK
-        end = min(begin + record_order.RECORDS_PER_BLOCK, len(self))
+        begin = block * shuffling.RECORDS_PER_BLOCK
+        end = min(begin + shuffling.RECORDS_PER_BLOCK, len(self))
         frames = []
         number = int(np.searchsorted(self._first, begin, side="right")) - 1
         while begin < end:
@@ -186,6 +187,19 @@ class _LocalFile:
         return os.pread(self._descriptor, size, position)
 
 
+def write_rows(
+    path: str,
+    rows: Iterable[encoding.Row],
+    features: Sequence[schema.Feature],
+) -> None:
+    """Writes records to a TFRecord file.
+
+    The file appears under its name once it is complete; a few hundred records
+    are kept in memory.
+    """
+    write_batches([path], encoding.batches(rows, features))
+
+
 def write_batches(
     record_paths: Sequence[str],
     batches: Iterable[Mapping[str, np.ndarray]],
@@ -210,7 +224,7 @@ def write_batches(
     frame_sizes = [array.array("I") for _ in record_paths]
     total = 0
     for path in record_paths:
-        record_index.remove(path)
+        offsets.remove(path)
     with contextlib.ExitStack() as stack:
         files = [
             stack.enter_context(writing.whole_file(path, "wb"))
@@ -218,8 +232,8 @@ def write_batches(
         ]
         for batch in batches:
             frames = [
-                record_frames.frame(record)
-                for record in example_encoder.serialize_batch(batch)
+                framing.frame(record)
+                for record in encoding.serialize_batch(batch)
             ]
             for turn, file in enumerate(files):
                 frames_of_file = frames[(turn - total) % num_files :: num_files]
@@ -229,5 +243,5 @@ def write_batches(
     if with_indices:
         for path, sizes in zip(record_paths, frame_sizes, strict=True):
             if not paths.is_stream(path):
-                record_index.write(path, sizes)
+                offsets.write(path, sizes)
     return list(map(len, frame_sizes))

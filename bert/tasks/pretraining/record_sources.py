@@ -2,28 +2,37 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Protocol
 
-import numpy as np
 from absl import logging
 
 from bert.files import paths
-from bert.records import record_checks, record_files, records, sidecars
-from bert.training import dynamic_masking, input_pipeline
-from bert.training import options as training_options
+from bert.records import checks, reading, schema, sidecars, tfrecords
+from bert.tasks.pretraining import dynamic_masking
 from modeling import config as config_lib
 
-_MOST_CHECKED = 10_240
-_RECORDS_PER_BATCH = 256
+
+class Options(Protocol):
+    """The flags of a run that its records must fit."""
+
+    @property
+    def input_file(self) -> str: ...
+    @property
+    def eval_input_file(self) -> str | None: ...
+    @property
+    def max_seq_length(self) -> int: ...
+    @property
+    def max_predictions_per_seq(self) -> int: ...
+    @property
+    def objective(self) -> str: ...
 
 
 def open_records(
-    options: training_options.PretrainingOptions, config: config_lib.BertConfig
-) -> tuple[input_pipeline.RecordSource, input_pipeline.RecordSource]:
-    """Opens the records of training and evaluation.
+    options: Options, config: config_lib.BertConfig
+) -> tuple[reading.RecordSource, reading.RecordSource]:
+    """Opens the records of training and evaluation, and checks the first ones.
 
-    The first record of each file is checked, and many more of those of
-    `--eval_input_file`: training names a record that does not fit when it reads
-    it, but an evaluation may begin after days.
+    The others are checked when they are read.
 
     Returns:
         The training records and the held-out records; without
@@ -36,7 +45,7 @@ def open_records(
     sources = []
     hashes: dict[str, str] = {}
     for patterns in filter(None, (options.input_file, options.eval_input_file)):
-        files = record_files.RecordFiles(paths.expand(patterns))
+        files = tfrecords.RecordFiles(paths.expand(patterns))
         logging.info(
             "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
         )
@@ -53,23 +62,13 @@ def open_records(
             "All records must be created with the same vocabulary; these "
             "differ: " + ", ".join(hashes.values())
         )
-    if options.eval_input_file:
-        _check_first_records(sources[-1])
     return sources[0], sources[-1]
-
-
-def _check_first_records(source: input_pipeline.RecordSource) -> None:
-    """Reads the first records, which an evaluation would read much later."""
-    for start in range(0, _MOST_CHECKED, _RECORDS_PER_BATCH):
-        end = min(start + _RECORDS_PER_BATCH, len(source.files), _MOST_CHECKED)
-        if start < end:
-            source.read(np.arange(start, end))
 
 
 def _check_sidecar(
     path: str,
     metadata: sidecars.Metadata,
-    options: training_options.PretrainingOptions,
+    options: Options,
     vocab_size: int,
 ) -> None:
     """Checks that records fit the flags and the model."""
@@ -97,23 +96,23 @@ def _check_sidecar(
 
 
 def _source(
-    files: record_files.RecordFiles,
+    files: tfrecords.RecordFiles,
     metadata_of_files: Mapping[str, sidecars.Metadata | None],
-    options: training_options.PretrainingOptions,
+    options: Options,
     config: config_lib.BertConfig,
-) -> input_pipeline.RecordSource:
+) -> reading.RecordSource:
     masking = dynamic_masking.of_sidecars(metadata_of_files)
     if masking is None:
-        features = records.pretraining_features(
+        features = schema.pretraining_features(
             options.max_seq_length, options.max_predictions_per_seq
         )
     else:
         logging.info("Dynamic masking: each example gets new masks each time.")
-        features = records.unmasked_features(
+        features = schema.unmasked_features(
             options.max_seq_length,
             do_whole_word_mask=masking.options.do_whole_word_mask,
         )
-    source = input_pipeline.RecordSource(
+    source = reading.RecordSource(
         files=files,
         features=tuple(
             feature
@@ -125,5 +124,5 @@ def _source(
         type_vocab_size=config.type_vocab_size,
         masking=masking,
     )
-    stored = record_checks.check_files(files, source.features, source.limits())
+    stored = checks.check_files(files, source.features, source.limits())
     return dataclasses.replace(source, features=stored)

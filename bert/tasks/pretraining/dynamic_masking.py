@@ -7,12 +7,15 @@ this module masks a batch when it is read.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
 
 from bert.records import sidecars
 from bert.tasks.pretraining import instance_options
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _RATES = ("masked_lm_prob", "do_whole_word_mask")
 _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
@@ -38,17 +41,19 @@ class Masking:
         return [*rates, *self.options.masking_rates]
 
     def apply(
-        self, batch: Mapping[str, tf.Tensor], seeds: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+        self, batch: Mapping[str, "tf.Tensor"], seeds: "tf.Tensor"
+    ) -> dict[str, "tf.Tensor"]:
         """Masks examples; each mask depends on the seed of its example alone.
 
         Args:
-            batch: the features of `records.unmasked_features`.
+            batch: the features of `schema.unmasked_features`.
             seeds: `[B, 2]` int64.
 
         Returns:
-            The features of `records.pretraining_features`.
+            The features of `schema.pretraining_features`.
         """
+        import tensorflow as tf
+
         features = dict(batch)
         ids = features["input_ids"]
         starts = features.pop("word_starts", tf.ones_like(ids))  # [B, T]
