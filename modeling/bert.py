@@ -1,6 +1,7 @@
 """BERT: a bidirectional Transformer encoder over word pieces."""
 
 import functools
+import random
 from collections.abc import Callable
 from typing import Self
 
@@ -19,6 +20,7 @@ _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 PADDING_SCORE = -10000.0
 # Below every score plus padding, so that exp gives 0; finite, so no NaN.
 _HIDDEN_SCORE = -1e30
+_MAX_SEED = 2**31 - 1  # That of int32.
 
 
 def num_dropout_sites(config: config_lib.BertConfig) -> int:
@@ -444,6 +446,7 @@ class Network(keras.Model):
         )
         self.config = config
         self.causal = causal
+        self.seed_generator = keras.random.SeedGenerator(_next_seed())
         # Layers take the global policy when they are created.
         before = keras.config.dtype_policy()
         keras.config.set_dtype_policy(self.dtype_policy)
@@ -471,6 +474,31 @@ class Network(keras.Model):
     def build_from_config(self, config: json_text.Object) -> None:
         """Does nothing: the constructor has created the variables."""
 
+    def seed_of_call(
+        self, dropout_seed: Tensor | None, training: bool | None
+    ) -> Tensor | None:
+        """Returns the seed that is given; while training, a new one if none.
+
+        Keras passes `training` in `fit`. The scripts give a seed, since their
+        dropout is a function of the step.
+        """
+        if dropout_seed is not None or not training:
+            return dropout_seed
+        return keras.random.randint(
+            [2], 0, _MAX_SEED, dtype="int32", seed=self.seed_generator
+        )
+
+
+def _next_seed() -> int:
+    """Returns the number that Python's generator would draw next.
+
+    `keras.utils.set_random_seed` sets that generator. It also draws the initial
+    weights, which would change if this were a draw.
+    """
+    generator = random.Random()
+    generator.setstate(random.getstate())
+    return generator.randrange(_MAX_SEED)
+
 
 @keras.saving.register_keras_serializable("bert")
 class BertModel(Network):
@@ -482,8 +510,9 @@ class BertModel(Network):
         input_ids: `[B, T]` int32.
         input_mask: `[B, T]` int32, 1 for a token, 0 for padding; ones if None.
         segment_ids: `[B, T]` int32; zeros if None.
-        dropout_seed: `[2]` int32, of which all dropout is a pure function, or
-            None for no dropout (evaluation).
+        dropout_seed: `[2]` int32, of which all dropout is a pure function. If
+            it is None there is no dropout, but with `training` the seed is
+            drawn by Keras' generator, as `keras.layers.Dropout` does.
         first_only: compute the last layer only at the first position, [CLS];
             its output is then `[B, 1, D]`. It must not be used with causal
             attention.
@@ -516,15 +545,18 @@ class BertModel(Network):
         for layer in (self.embeddings, self.encoder, self.pooler):
             layer.build()
 
-    def call(
+    def call(  # noqa: PLR0913 (Keras finds `training` by its name)
         self,
         input_ids: Tensor,
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         dropout_seed: Tensor | None = None,
+        *,
         first_only: bool = False,
         packed: Tensor | None = None,
+        training: bool | None = None,
     ) -> dict[str, Tensor | list[Tensor]]:
+        dropout_seed = self.seed_of_call(dropout_seed, training)
         batch, length = ops.shape(input_ids)
         if segment_ids is None:
             segment_ids = tf.zeros_like(input_ids)

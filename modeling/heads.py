@@ -158,6 +158,13 @@ class BertWithHead(bert.Network):
         """Computes the output layer: `[..., K]` float32."""
         return layers.linear(x, self.output_weights, self.output_bias)
 
+    def seeded(
+        self, others: dict[str, Tensor | None], training: bool | None
+    ) -> dict[str, Tensor | None]:
+        """Adds the seed of dropout to the arguments of the encoder."""
+        seed = self.seed_of_call(others.get("dropout_seed"), training)
+        return {**others, "dropout_seed": seed}
+
     def sequence_output(
         self,
         input_ids: Tensor,
@@ -256,15 +263,17 @@ class BertForPreTraining(BertWithHead):
         segment_ids: Tensor,
         masked_lm_positions: Tensor,
         masked_lm_ids: Tensor | None = None,
+        training: bool | None = None,
         **others: Tensor | None,
     ) -> dict[str, Tensor]:
+        others = self.seeded(others, training)
         outputs = self.bert(input_ids, input_mask, segment_ids, **others)
         words = self.predictions(
             outputs["sequence_output"],
             masked_lm_positions,
             self.bert.embeddings.word_embeddings,
             ids=masked_lm_ids,
-            is_training=others.get("dropout_seed") is not None,
+            is_training=others["dropout_seed"] is not None,
         )
         pairs = self.seq_relationship(outputs["pooled_output"])
         return {**words, "next_sentence_logits": pairs}
@@ -297,8 +306,10 @@ class BertForSequenceClassification(BertWithHead):
         input_ids: Tensor,
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
+        training: bool | None = None,
         **others: Tensor | None,
     ) -> dict[str, Tensor]:
+        others = self.seeded(others, training)
         inputs = {"segment_ids": segment_ids, **others}
         if self.causal or self.bilstm_head:
             hidden = self.sequence_output(input_ids, input_mask, **inputs)
@@ -384,15 +395,17 @@ class BertForTokenClassification(BertWithHead):
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         label_mask: Tensor | None = None,
+        training: bool | None = None,
         **others: Tensor | None,
     ) -> dict[str, Tensor]:
+        others = self.seeded(others, training)
         others["segment_ids"] = segment_ids
-        seed = others.get("dropout_seed")
+        seed = others["dropout_seed"]
         if self.features:
             if label_mask is None:
                 raise ValueError("A model with features needs label_mask.")
-            others.pop("dropout_seed", None)
-            outputs = self.bert(input_ids, input_mask, **others)
+            others["dropout_seed"] = None
+            outputs = self.bert(input_ids, input_mask, training=False, **others)
             embedded = outputs["embedding_output"]
             # Shared padding is removed from the other inputs alone.
             word_mask = label_mask[:, : ops.shape(input_ids)[1]]
@@ -442,8 +455,10 @@ class BertForQuestionAnswering(BertWithHead):
         input_ids: Tensor,
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
+        training: bool | None = None,
         **others: Tensor | None,
     ) -> dict[str, Tensor]:
+        others = self.seeded(others, training)
         hidden = self.sequence_output(
             input_ids, input_mask, segment_ids=segment_ids, **others
         )
@@ -488,8 +503,10 @@ class BertForMultipleChoice(BertWithHead):
         input_ids: Tensor,
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
+        training: bool | None = None,
         **others: Tensor | None,
     ) -> dict[str, Tensor]:
+        others = self.seeded(others, training)
         _, num_choices, length = ops.shape(input_ids)
         texts = [
             None if x is None else tf.reshape(x, [-1, length])

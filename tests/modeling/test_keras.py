@@ -92,6 +92,64 @@ def test_a_functional_classifier_is_fitted_and_saved(tmp_path):
     np.testing.assert_allclose(loaded(_IDS), model(_IDS), atol=1e-6)
 
 
+@pytest.mark.integration
+def test_fit_trains_with_dropout_and_evaluates_without():
+    keras.utils.set_random_seed(0)
+    ids = keras.Input([None], dtype="int32")
+    pooled = bert.BertModel(_CONFIG)(ids)["pooled_output"]
+    model = keras.Model(ids, keras.layers.Dense(2)(pooled))
+    model.compile(
+        keras.optimizers.SGD(0.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    data = tf.data.Dataset.from_tensors((_IDS, _IDS[:, 1] > 15))
+    losses = model.fit(data, epochs=2, verbose=0).history["loss"]
+    evaluated = [model.evaluate(data, verbose=0) for _ in range(2)]
+    assert losses[0] != losses[1]
+    assert evaluated[0] == evaluated[1] not in losses
+
+
+def _means(model, **inputs):
+    return [float(tf.reduce_mean(x)) for x in tf.nest.flatten(model(**inputs))]
+
+
+@pytest.mark.parametrize(("make", "inputs"), _CASES.values(), ids=_CASES)
+def test_training_draws_dropout_that_calls_and_seeds_change(make, inputs):
+    keras.utils.set_random_seed(7)
+    model = make()
+    inputs = {"input_ids": _IDS, **inputs}
+    plain = _means(model, **inputs)
+    drawn = [_means(model, **inputs, training=True) for _ in range(2)]
+    assert drawn[0] != plain != drawn[1] != drawn[0]
+    assert _means(model, **inputs) == plain
+    assert _means(model, **inputs, training=False) == plain
+    keras.utils.set_random_seed(7)
+    again = make()
+    assert _means(again, **inputs, training=True) == drawn[0]
+
+
+def test_a_seed_that_is_given_decides_the_dropout_of_training():
+    model, seed = bert.BertModel(_CONFIG), np.array([1, 2], np.int32)
+    given = _means(model, input_ids=_IDS, dropout_seed=seed)
+    for _ in range(2):
+        assert given == _means(
+            model, input_ids=_IDS, dropout_seed=seed, training=True
+        )
+
+
+def test_a_frozen_encoder_has_no_dropout_while_its_head_is_trained():
+    config = toy_config.config(
+        initializer_range=0.3,
+        hidden_dropout_prob=0.5,
+        classifier_dropout_prob=0.0,
+    )
+    model = heads.BertForTokenClassification(
+        config, num_labels=3, features="last"
+    )
+    inputs = {"input_ids": _IDS, "label_mask": np.ones_like(_IDS)}
+    assert _means(model, **inputs, training=True) == _means(model, **inputs)
+
+
 def test_evaluation_computes_the_logits_of_words_in_float32():
     """In bfloat16 these logits, 256 and 257, would be a tie."""
     ids, positions = _IDS[:1], np.array([[1]], np.int32)
