@@ -1,0 +1,92 @@
+"""The share of minimal pairs whose acceptable sentence scores higher."""
+
+import json
+
+import pytest
+
+from bert.files import run_files
+from paper import blimp
+from tests.support import serving_client
+from tools import score_text
+
+
+def _write(folder, paradigm, field, *pairs):
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {
+            "sentence_good": good,
+            "sentence_bad": bad,
+            "field": field,
+            "linguistics_term": "agreement",
+            "UID": paradigm,
+        }
+        for good, bad in pairs
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / f"{paradigm}.jsonl").write_text(text)
+
+
+def test_shares_and_standard_errors_worked_by_hand():
+    pairs = [
+        blimp.Pair(good="a", bad="b", paradigm=paradigm, field=field)
+        for paradigm, field in (("x", "f"), ("x", "f"), ("y", "f"), ("z", "g"))
+    ]
+    table = blimp.shares(pairs, [True, False, True, True])
+    assert [(s.level, s.name, s.num_pairs, s.num_right) for s in table] == [
+        ("all", "all", 4, 3),
+        *(("field", "f", 3, 2), ("field", "g", 1, 1)),
+        *(("paradigm", "x", 2, 1), ("paradigm", "y", 1, 1)),
+        ("paradigm", "z", 1, 1),
+    ]
+    assert table[0].value == 0.75
+    # sqrt(0.75 * 0.25 / 4)
+    assert table[0].standard_error == pytest.approx(0.21650635)
+
+
+def test_pairs_are_right_where_score_text_says_so(tmp_path, capsys):
+    model = serving_client.golden_model(tmp_path / "bert")
+    serving_client.describe(model, task="pretraining")
+    pairs = {
+        "one": [("it rained", "rained it"), ("the rain fell", "fell rain the")],
+        "two": [("no rain fell", "no rain fall"), ("it is dry", "it are dry")],
+    }
+    _write(tmp_path / "data", "one", "syntax", *pairs["one"])
+    _write(tmp_path / "data", "two", "morphology", *pairs["two"])
+    blimp.run(
+        blimp.Options(
+            model=str(model),
+            data_dir=str(tmp_path / "data"),
+            output_dir=str(tmp_path / "out"),
+        )
+    )
+    results = run_files.read_results(str(tmp_path / "out/eval_results.txt"))
+    expected = {}
+    for name, field in (("one", "syntax"), ("two", "morphology")):
+        texts = [text for pair in pairs[name] for text in pair]
+        options = score_text.Options(model=str(model), format="json")
+        score_text.main(options, texts)
+        scores = [
+            json.loads(line)["score"]
+            for line in capsys.readouterr().out.splitlines()
+        ]
+        right = [a > b for a, b in zip(scores[::2], scores[1::2], strict=True)]
+        expected[f"eval_blimp_{field}"] = sum(right) / 2
+    expected["eval_blimp"] = sum(expected.values()) / 2
+    assert results == pytest.approx(expected)
+    rows = (tmp_path / "out" / blimp.TABLE).read_text().splitlines()
+    assert [row.split("\t")[:3] for row in rows] == [
+        ["level", "name", "pairs"],
+        ["all", "all", "4"],
+        *(["field", "morphology", "2"], ["field", "syntax", "2"]),
+        *(["paradigm", "one", "2"], ["paradigm", "two", "2"]),
+    ]
+
+
+def test_a_line_that_is_no_pair_is_named(tmp_path):
+    _write(tmp_path, "one", "syntax", ("a", "b"))
+    with (tmp_path / "one.jsonl").open("a") as file:
+        file.write('{"sentence_good": "a", "sentence_bad": "b"}\n')
+    with pytest.raises(ValueError, match=r"one\.jsonl, line 2\.field is miss"):
+        blimp.read(str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"no \*\.jsonl file"):
+        blimp.read(str(tmp_path / "nothing"))
