@@ -152,7 +152,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     )
     for warning in (
         *(
-            format_checks.warnings(text.paths, options.language)
+            format_checks.warnings(text.paths)
             if options.input_format == "text"
             else ()
         ),

@@ -13,8 +13,8 @@ Examples:
     --text_a_column=review --label_column=stars ...
 
 The tasks are those of GLUE, XNLI, and `custom` for your own train, dev and test
-files in TSV, CSV or JSON Lines. After an interruption, run the same command
-again: training resumes from the last checkpoint.
+files in TSV, CSV, JSON Lines or Parquet. After an interruption, run the same
+command again: training resumes from the last checkpoint.
 """
 
 import dataclasses
@@ -33,7 +33,6 @@ from bert.tasks.classification import (
     custom,
     dataset_choice,
     datasets,
-    first_rows,
     glue,
     labeled_task,
     predictions,
@@ -90,13 +89,6 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             )
             for split in options.needed_splits
         }
-        checked: set[str] = set()
-        for split, files in self._files.items():
-            for file in files:
-                # Held-out rows are of the training file.
-                if file.path not in checked:
-                    first_rows.check(file, with_labels=split != task.PREDICT)
-                checked.add(file.path)
         self._truncation = flags.narrow(sentence_pairs.Truncation, options)
         self._class_weights: tuple[float, ...] = ()
         if options.do_train and options.class_weights:

@@ -43,13 +43,15 @@ class Options(training_options.SequenceOptions, swag.Columns):
 
     data_dir: flags.Path = flags.Group.FILES.required("Folder of the files.")
     train_file: flags.Path = flags.Group.FILES.flag(
-        "train.csv", "Training file in --data_dir: .csv, .tsv or .jsonl."
+        "train.csv",
+        "Training file in --data_dir: .csv, .tsv, .jsonl or .parquet.",
     )
     eval_file: flags.Path = flags.Group.FILES.flag(
-        "val.csv", "Dev file in --data_dir: .csv, .tsv or .jsonl."
+        "val.csv", "Dev file in --data_dir: .csv, .tsv, .jsonl or .parquet."
     )
     predict_file: flags.Path = flags.Group.FILES.flag(
-        "test.csv", "File to predict in --data_dir: .csv, .tsv or .jsonl."
+        "test.csv",
+        "File to predict in --data_dir: .csv, .tsv, .jsonl or .parquet.",
     )
     train_batch_size: int = flags.redeclare(
         training_options.SequenceOptions, "train_batch_size", 16

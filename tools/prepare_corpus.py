@@ -77,7 +77,7 @@ def run(options: Options) -> None:
     holdout_paths = list(filter(None, [options.holdout_file]))
     writing.check_files(output_paths + holdout_paths, input_paths)
     if options.input_format == "text":
-        for warning in format_checks.warnings(input_paths, options.language):
+        for warning in format_checks.warnings(input_paths):
             logging.warning("%s", warning)
     rules = options.rules(options.input_format)
     total = preparation.Prepared()

@@ -4,41 +4,21 @@ Readers stream: they keep only a few documents in memory. They remove only
 blank lines; `bert.corpus.cleaning` removes and counts everything else.
 """
 
-import bz2
 import collections
-import contextlib
-import csv
 import dataclasses
-import gzip
+import functools
 import itertools
-import lzma
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING
 
 from bert.corpus import cleaning, mediawiki, python_docs
-from bert.files import json_text, lines, messages, paths
-
-if TYPE_CHECKING:
-    import pyarrow
+from bert.files import row_files, text_files
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
 # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the text
 # passages and ignore lists, tables, and headers".
 _MIN_WORDS_OF_PROSE = 8
-_ROWS_AT_A_TIME = 64  # A row may be a book.
-_CHUNK_BYTES = 1 << 20
-# The csv module stops at 131,072 characters, and a cell may be a book.
-_MAX_CELL_CHARACTERS = 2**31 - 1
-_OPENERS: dict[str | None, Callable[..., IO]] = {
-    "xz": lzma.open,
-    "gzip": gzip.open,
-    "bzip2": bz2.open,
-}
-_SUFFIXES = {".xz": "xz", ".gz": "gzip", ".bz2": "bzip2"}
-_DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,74 +77,21 @@ class Format:
     min_paragraph_words: int = 0
 
 
-# ---------------------------------------------------------------------- Files
-
-
-@contextlib.contextmanager
-def open_to_read(path: str) -> Iterator[IO[bytes]]:
-    """Opens a file, decompressed; compression is known by the first bytes.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file is damaged, truncated, or in an unsupported format
-            such as zip; names the file. This includes errors of reading it.
-    """
-    try:
-        with paths.open_to_read(path) as raw:
-            file: IO[bytes] = raw
-            kind = lines.kind_of(file)
-            promised = _SUFFIXES.get(path[path.rfind(".") :].lower())
-            if promised and kind is None:
-                raise EOFError(f"it does not begin like a {promised} file")
-            while kind in _OPENERS:
-                file = _OPENERS[kind](file, "rb")
-                kind = lines.kind_of(file)
-            if kind:
-                raise ValueError(
-                    f"{path}: must be text, or text compressed by gzip, xz or "
-                    f"bzip2; it is a {kind} file. "
-                    + (
-                        "Pass --input_format=parquet."
-                        if kind == "Parquet"
-                        else "Extract the text first."
-                    )
-                )
-            yield file
-    except (*_DAMAGE, OSError) as error:
-        # bz2 raises OSError without errno for damaged data.
-        if getattr(error, "errno", None) is not None:
-            raise
-        raise ValueError(
-            f"{path}: damaged or truncated ({error}). Download it again."
-        ) from error
-
-
-def read_lines(path: str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, without line ends.
-
-    Lines end at "\\n" or "\\r\\n"; a byte-order mark at the start is dropped.
-
-    Raises:
-        OSError, ValueError: as when it is opened; or a line is not UTF-8, which
-            the message names.
-    """
-    with open_to_read(path) as file:
-        for number, line in enumerate(lines.raw_lines(file), start=1):
-            text = lines.utf8(line.removesuffix(b"\r"), path, number)
-            if number == 1:
-                text = text.removeprefix(lines.BYTE_ORDER_MARK)
-            yield text
-
-
-# -------------------------------------------------------------------- Formats
-
-
 def read_text(path: str, rules: Rules) -> Iterator[Document]:
+    """Yields the documents of a file of sentences, as `read_paragraphs` does.
+
+    As released: every carriage return is dropped.
+    """
+    for document in read_paragraphs(path, rules):
+        yield Document(lines=[x.replace("\r", "") for x in document.lines])
+
+
+def read_paragraphs(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the documents of a file, separated by empty lines."""
     del rules
-    # As released: every carriage return is dropped.
-    read = (line.replace("\r", "") for line in read_lines(path))
-    for is_blank, group in itertools.groupby(read, lambda x: not x.strip()):
+    for is_blank, group in itertools.groupby(
+        text_files.read_lines(path), lambda line: not line.strip()
+    ):
         if not is_blank:
             yield Document(lines=list(group))
 
@@ -179,13 +106,13 @@ def read_wikiextractor(path: str, rules: Rules) -> Iterator[Document]:
         ValueError: `<doc>` without `</doc>`, text outside of them, or an
             invalid JSON line.
     """
-    numbered: _Lines = enumerate(read_lines(path), start=1)
+    numbered: _Lines = enumerate(text_files.read_lines(path), start=1)
     first = next(((n, line) for n, line in numbered if line.strip()), None)
     if first is None:
         return
     numbered = itertools.chain([first], numbered)
     if first[1].lstrip().startswith("{"):
-        yield from _json_documents(path, numbered, rules)
+        yield from _row_documents(row_files.json_rows(path, numbered), rules)
     else:
         yield from _articles(path, numbered)
 
@@ -230,153 +157,65 @@ def _opening(line: str) -> tuple[bool, str | None]:
     return ">" not in inside, title
 
 
-def read_json_lines(path: str, rules: Rules) -> Iterator[Document]:
-    """Yields one document per line, a JSON object; skips blank lines.
+def read_rows(path: str, rules: Rules, file_format: str) -> Iterator[Document]:
+    """Yields one document for each row of a file.
 
-    Each line of the text is a paragraph.
+    Args:
+        path: the file.
+        rules: its `text_field` is the column of the text; null is a document
+            without text. A column `title` has the titles.
+        file_format: one of `row_files.FORMATS`.
 
     Raises:
-        ValueError: not a JSON object, or `rules.text_field` is missing or holds
-            something other than text or null.
+        ValueError: another format, or a row without such a text; names the
+            line.
     """
-    numbered = enumerate(read_lines(path), start=1)
-    yield from _json_documents(path, numbered, rules)
-
-
-def _json_documents(
-    path: str, numbered: _Lines, rules: Rules
-) -> Iterator[Document]:
-    for number, line in numbered:
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        value = json_text.parse(line, where)
-        if not isinstance(value, dict):
-            raise ValueError(
-                f"{where}: every line must be a JSON object; got {line[:60]!r}."
-            )
-        yield _document(value, rules.text_field, where)
-
-
-def _document(
-    fields: Mapping[str, object], text_field: str, where: str
-) -> Document:
-    text = fields.get(text_field)
-    if text is None and text_field in fields:
-        text = ""  # Null: a document without text.
-    title = fields.get("title") if text_field != "title" else None
-    if not isinstance(text, str):
-        raise ValueError(
-            f"{where}: the text must be a string in the field "
-            f"{text_field!r}; got {messages.short(text)}. Fields "
-            f"here: {messages.listed(sorted(fields)) or 'none'} (choose "
-            "with --text_field)."
-        )
-    return Document(
-        lines=[line for line in text.splitlines() if line.strip()],
-        title=title if isinstance(title, str) else None,
+    rows = row_files.read_rows(
+        path,
+        (rules.text_field,),
+        has_header=True,
+        same_width=True,
+        file_format=file_format,
+        optional=("title",),
     )
+    yield from _row_documents(rows, rules)
 
 
-def read_csv(path: str, rules: Rules) -> Iterator[Document]:
-    """Yields one document for each row below the names of the columns.
-
-    Raises:
-        ValueError: not CSV, not exactly one column `rules.text_field`, or a row
-            with other cells than the first.
-    """
-    csv.field_size_limit(_MAX_CELL_CHARACTERS)
-    reader = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
-    names: list[str] = []
-    number = 1
+def _row_documents(
+    rows: Iterable[row_files.Row], rules: Rules
+) -> Iterator[Document]:
+    """Yields the document of each row; its lines are paragraphs."""
     try:
-        for cells in reader:
-            where = f"{path}, line {number}"
-            if cells and not names:
-                names = cells
-                if (count := names.count(rules.text_field)) != 1:
-                    raise ValueError(
-                        f"{where}: {count} columns named "
-                        f"{rules.text_field!r}; the columns are "
-                        f"{messages.listed(names)} (choose with --text_field). "
-                        "They must be separated by commas."
-                    )
-            elif cells:
-                if len(cells) != len(names):
-                    raise ValueError(
-                        f"{where}: the row has {len(cells)} column(s), the "
-                        f"first row has {len(names)}."
-                    )
-                row = dict(zip(names, cells, strict=True))
-                yield _document(row, rules.text_field, where)
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise ValueError(
-            f"{path}, line {number}: not CSV ({error}); quotes inside a "
-            "quoted cell are doubled."
-        ) from error
+        for row in rows:
+            title = None
+            # A text is no title of itself.
+            if rules.text_field != "title" and row.has("title"):
+                title = row.cell("title")
+            text = row.read(rules.text_field, _text_or_null)
+            yield Document(
+                lines=[line for line in text.splitlines() if line.strip()],
+                title=title if isinstance(title, str) else None,
+            )
+    except row_files.ColumnError as error:
+        raise ValueError(f"{error} Choose it with --text_field.") from error
+
+
+def _text_or_null(value: object) -> str:
+    return "" if value is None else row_files.text(value)
 
 
 def read_mediawiki(path: str, rules: Rules) -> Iterator[Document]:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
     del rules
-    with open_to_read(path) as file:
+    with text_files.open_to_read(path) as file:
         for title, text in mediawiki.read_articles(file, path):
             yield Document(lines=text.splitlines(), title=title)
-
-
-def read_parquet(path: str, rules: Rules) -> Iterator[Document]:
-    """Yields one document for each row of a Parquet file.
-
-    Raises:
-        ValueError: not Parquet, or no text column `rules.text_field`.
-    """
-    import pyarrow
-    from pyarrow import parquet
-
-    paths.check_readable(path)  # pyarrow opens remote files itself.
-    try:
-        file = parquet.ParquetFile(
-            path, buffer_size=_CHUNK_BYTES, pre_buffer=False
-        )
-        columns = [
-            field.name for field in file.schema_arrow if _is_text(field.type)
-        ]
-        if rules.text_field not in columns:
-            raise ValueError(
-                f"{path}: no text column {rules.text_field!r}. "
-                f"Text columns: {messages.listed(columns) or 'none'} "
-                "(choose with --text_field)."
-            )
-        wanted = [rules.text_field, *({"title"} & {*columns})]
-        number = 0
-        for batch in file.iter_batches(
-            _ROWS_AT_A_TIME, columns=wanted, use_threads=False
-        ):
-            for row in batch.to_pylist():
-                number += 1
-                yield _document(row, rules.text_field, f"{path}, row {number}")
-    # Damaged pages raise an OSError without errno.
-    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise ValueError(
-            f"{path}: not Parquet, or damaged "
-            f"({messages.truncate(str(error), 100)})."
-        ) from error
-
-
-def _is_text(kind: "pyarrow.DataType") -> bool:
-    """Returns whether a type of Arrow is text, or a dictionary of texts."""
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return str(kind) in ("string", "large_string", "string_view")
 
 
 def read_book(path: str, rules: Rules) -> Iterator[Document]:
     """Yields one document: a book in plain text with hard-wrapped lines."""
     del rules
-    yield Document(lines=list(read_lines(path)))
+    yield Document(lines=list(text_files.read_lines(path)))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -387,7 +226,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "paragraphs": Format(
         about="one paragraph per line, an empty line between documents",
-        read=read_text,
+        read=read_paragraphs,
     ),
     "wikiextractor": Format(
         about="<doc ...> to </doc>, or its JSON lines",
@@ -395,14 +234,17 @@ FORMATS: Mapping[str, Format] = {
         paragraphs=cleaning.wiki_paragraphs,
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
-    "jsonl": Format(about="one object per line", read=read_json_lines),
+    "jsonl": Format(
+        about="one object per line",
+        read=functools.partial(read_rows, file_format=row_files.JSON_LINES),
+    ),
     "csv": Format(
         about="one document per row, below the names of the columns",
-        read=read_csv,
+        read=functools.partial(read_rows, file_format=row_files.CSV),
     ),
     "parquet": Format(
         about="one document per row, as in Hugging Face data sets",
-        read=read_parquet,
+        read=functools.partial(read_rows, file_format=row_files.PARQUET),
     ),
     "mediawiki": Format(
         about="MediaWiki XML dumps",

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bert.commands import flags
-from bert.tasks import tables, task
+from bert.files import row_files
+from bert.tasks import task
 from bert.tasks.classification import class_labels, predictions, sentence_pairs
 from vocab import tokenization
 
@@ -70,14 +71,14 @@ def read_examples(
     texts = ("sent1", "sent2", *columns.ending_columns)
     label_set = columns.label_set()
     row = None
-    for row in tables.read_rows(
+    for row in row_files.read_rows(
         path,
         (*texts, "label") if with_labels else texts,
         has_header=True,
         same_width=True,
     ):
         first, second, *endings = (
-            row.read(column, tables.text) for column in texts
+            row.read(column, row_files.text) for column in texts
         )
         label_id = 0
         if with_labels:

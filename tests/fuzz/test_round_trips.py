@@ -12,10 +12,10 @@ import pytest
 from hypothesis import strategies
 from hypothesis.extra import numpy as numpy_strategies
 
+from bert.files import row_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import framing, offsets, tfrecords
-from bert.tasks import tables
 from bert.tasks.squad import question_files
 from bert.tasks.tagging import entities, tag_schemes, tagger_labels
 from modeling import checkpoints
@@ -99,7 +99,7 @@ def test_tsv_comes_back_whatever_it_holds(holds, tmp_path):
     def claim(rows):
         text = "".join("\t".join(row) + "\n" for row in rows)
         path.write_bytes(text.encode())
-        read = tables.read_rows(str(path), has_header=False)
+        read = row_files.read_rows(str(path), has_header=False)
         # The signature of UTF-8 is no text, and the end has no blank rows.
         first = text.removeprefix("\ufeff").split("\n")[:-1]
         while first and not first[-1].strip(" "):
@@ -116,7 +116,7 @@ def test_a_nul_in_a_table_is_named_with_its_line(holds, tmp_path):
         path.write_text("".join(f"{line}\n" for line in lines))
         message = rf"rows.{kind}, line {number + 1}: contains a NUL byte"
         with pytest.raises(ValueError, match=message):
-            list(tables.read_rows(str(path), has_header=False))
+            list(row_files.read_rows(str(path), has_header=False))
 
     holds(
         claim,

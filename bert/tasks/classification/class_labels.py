@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+import json
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -20,10 +22,16 @@ _LEAST_LABELS = {task.SINGLE_LABEL: 2, task.MULTI_LABEL: 1, task.REGRESSION: 0}
 # Python does not parse longer ones; they are sorted last, as text.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
-# Source: SNLI, the data sets of Hugging Face, NumPy, JSON, Excel and pandas.
-_NO_LABEL = frozenset(
-    ("", "-", "-1", "?", "nan", "null", "n/a", "#n/a", "<na>")
+# Source: SNLI, NumPy, JSON, Excel and pandas; the default of --missing_labels.
+MISSING = ("-", "?", "nan", "null", "n/a", "#n/a", "<na>")
+# Characters without width: joiners, marks of direction, byte-order marks.
+_WITHOUT_WIDTH = dict.fromkeys(
+    (0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
 )
+# Lists as other programs write them in a text.
+_BRACKETED = re.compile(r"\[(.*)\]|\{(.*)\}|\((.*,.*)\)", re.DOTALL)
+_SEPARATORS = re.compile(r"[,;|]")
+_NUMBERS = re.compile(r"[\d.]+(?:[\s,;|]+[\d.]+)+")
 BALANCED_WEIGHTS = ("balanced",)  # Value of --class_weights.
 
 
@@ -35,7 +43,9 @@ class LabelSet:
         problem_type: one of `task.PROBLEM_TYPES`.
         names: the classes, in the order of the model's outputs; none for
             `regression`.
-        aliases: other spellings in the data -> the name.
+        aliases: other names in the data -> the name.
+        missing: what the cell of a row without a label has, besides none,
+            unless it is one of the names. Capitals do not matter.
 
     Raises:
         ValueError: there are too few names, or some are repeated.
@@ -44,11 +54,13 @@ class LabelSet:
     problem_type: str = task.SINGLE_LABEL
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: tuple[str, ...] = MISSING
 
     def __post_init__(self) -> None:
         shown = messages.listed(self.names) or "none"
         least = _LEAST_LABELS[self.problem_type]
-        if len(self.names) < least or len({*self.names}) < len(self.names):
+        num_different = len({*map(spelling_key, self.names)})
+        if len(self.names) < least or num_different < len(self.names):
             raise ValueError(
                 f"{self.problem_type} needs at least {least} label(s), all of "
                 f"them different; got {shown}."
@@ -58,6 +70,12 @@ class LabelSet:
     def ids(self) -> Mapping[str, int]:
         """The output of each name."""
         return {name: index for index, name in enumerate(self.names)}
+
+    @functools.cached_property
+    def _by_key(self) -> Mapping[str, str]:
+        """The name of each spelling."""
+        spelled = {spelling_key(name): name for name in self.names}
+        return {**self.aliases, **spelled}
 
     @property
     def num_outputs(self) -> int:
@@ -82,31 +100,26 @@ class LabelSet:
         """
         if self.problem_type == task.REGRESSION:
             return _parse_score(value)
-        names = tuple(
-            self.aliases.get(name, name)
-            for name in class_names(value, self.problem_type)
-        )
-        for name in names:
-            if name not in self.ids:
+        names = []
+        for name in class_names(value, self.problem_type):
+            known = self._by_key.get(spelling_key(name))
+            if known is None:
+                check_form(value, self.problem_type)
                 raise ValueError(
                     f"unknown label {messages.short(name)}; allowed: "
-                    f"{messages.listed(self.names)}."
+                    f"{messages.listed(self.names)}. Rows without a label: see "
+                    "--missing_labels."
                 )
-        return names if self.problem_type == task.MULTI_LABEL else names[0]
+            names.append(known)
+        if self.problem_type == task.MULTI_LABEL:
+            return tuple(dict.fromkeys(names))
+        return names[0]
 
     def is_missing(self, value: object) -> bool:
-        """Returns whether a cell says that its row has no label.
-
-        Such as `-` in SNLI, unless it is a label of this set.
-        """
-        if self.problem_type == task.REGRESSION or value is None:
-            return value is None and self.problem_type == task.SINGLE_LABEL
-        name = _spelled(value)
-        if name in self.ids or name in self.aliases:
+        """Returns whether a cell says that its row has no label."""
+        if isinstance(value, str) and spelling_key(value) in self._by_key:
             return False
-        # Several labels may be none.
-        is_none = name == "" and self.problem_type == task.MULTI_LABEL
-        return name.lower() in _NO_LABEL and not is_none
+        return is_missing(value, self.problem_type, self.missing)
 
     def encode(self, label: Label) -> LabelId:
         """Encodes a parsed label for training."""
@@ -117,46 +130,112 @@ class LabelSet:
         return self.ids[label]
 
 
-def _spelled(value: object) -> str:
-    is_text = isinstance(value, str | int | float)
-    return str(value).strip() if is_text else repr(value)
+def is_missing(
+    value: object, problem_type: str, missing: Collection[str]
+) -> bool:
+    """Returns whether a cell is empty, or has one of the words for no label.
 
-
-def suspicious_names(names: Collection[str]) -> list[str]:
-    """Lists the names among classes that often mean that there is no label.
-
-    -1 is a class beside 0 and 1, or beside other negative numbers.
+    An empty text is no label of several.
     """
-    others = [name for name in names if name.lower() not in _NO_LABEL]
-    numbers = {str(number) for number in range(len(others))}
-    are_numbers = all(map(_WHOLE.fullmatch, others))
-    is_class = are_numbers and ({*others} != numbers or len(others) < 3)
-    return [
-        name
-        for name in names
-        if others
-        and name.lower() in _NO_LABEL
-        and not (name == "-1" and is_class)
-    ]
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    name = str(value).strip()
+    if not name:
+        return problem_type != task.MULTI_LABEL
+    return name.lower() in map(str.lower, missing)
+
+
+def spelling_key(name: str) -> str:
+    """Returns what the spellings of a name have in common.
+
+    They are equal to a reader: composed or not, with or without characters of
+    no width and blanks at the ends.
+
+    >>> spelling_key("cafe\\u0301 ") == "caf\\u00e9"
+    True
+    """
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", name).translate(_WITHOUT_WIDTH)
+    return name.strip()
 
 
 def class_names(value: object, problem_type: str) -> list[str]:
     """Lists the class names in a cell.
 
-    A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
-    these. Several names in a text are separated by commas. An empty
+    A cell is text, an integer, a Boolean or (`multi_label` only) a list of
+    texts. Several names in a text are separated by commas. An empty
     `multi_label` cell has no class.
 
     Raises:
-        ValueError: the cell has no name.
+        ValueError: the cell has no name, or a list of something else.
     """
     if problem_type != task.MULTI_LABEL:
         return [_class_name(value)]
+    if isinstance(value, list):
+        if not all(isinstance(name, str) for name in value):
+            right = _names_of_vector(value) or ["film", "good"]
+            raise ValueError(
+                "a list of labels has their names, such as "
+                f"{json.dumps(right)}; got {messages.short(value)}."
+            )
+        return [_class_name(name) for name in value]
     if isinstance(value, str):
-        value = [part for part in value.split(",") if part.strip()]
-    if not isinstance(value, list):
-        value = [value]
-    return list(dict.fromkeys(map(_class_name, value)))
+        names = [part for part in value.split(",") if part.strip()]
+        return list(map(_class_name, names))
+    return [_class_name(value)]
+
+
+def check_form(value: object, problem_type: str) -> None:
+    """Checks that a text is not a list in the form of another program.
+
+    Such as `['x', 'y']` of pandas, `x;y` or `0 1 0`.
+
+    Raises:
+        ValueError: it is; the message has the right form.
+    """
+    if not isinstance(value, str):
+        return
+    text = value.strip()
+    brackets = _BRACKETED.fullmatch(text)
+    if problem_type != task.MULTI_LABEL:
+        if brackets and text.startswith("["):
+            raise ValueError(
+                f"a label is a name, not a list; got {messages.short(text)}. "
+                "For several labels, use --problem_type=multi_label; if this "
+                "is a name, list all labels with --label_names."
+            )
+        return
+    inside = next(filter(None, brackets.groups()), "") if brackets else text
+    is_numbers = _NUMBERS.fullmatch(inside)
+    separators = set(_SEPARATORS.findall(inside))
+    if not brackets and not (
+        separators - {","} or (is_numbers and not separators)
+    ):
+        return
+    names = (
+        inside.replace(",", " ").split()
+        if is_numbers and not separators - {","}
+        else _SEPARATORS.split(inside)
+    )
+    names = [name.strip(" '\"\n\t") for name in names]
+    names = _names_of_vector(names) if is_numbers else names
+    raise ValueError(
+        "the labels in a text are separated by commas, such as "
+        f"{','.join(names)!r}; got {messages.short(text)}. If this is one "
+        "label, list all labels with --label_names."
+    )
+
+
+def _names_of_vector(values: Sequence[object]) -> list[str]:
+    """Names the labels of a list of numbers, by place if all are 0 or 1."""
+    if not all(re.fullmatch(r"[\d.]+", str(value)) for value in values):
+        return []
+    numbers = [str(value).removesuffix(".0") for value in values]
+    if {*numbers} <= {"0", "1"}:
+        return [str(i) for i, number in enumerate(numbers) if number == "1"]
+    return numbers
 
 
 def _class_name(value: object) -> str:
@@ -164,15 +243,16 @@ def _class_name(value: object) -> str:
         return "true" if value else "false"
     if not isinstance(value, str | int):
         raise ValueError(
-            f"a label must be text; got {messages.short(value)}. For scores, "
-            "use --problem_type=regression."
+            f"a label must be text; got {messages.short(value)}. "
+            + (
+                "For several labels, use --problem_type=multi_label."
+                if isinstance(value, list)
+                else "For scores, use --problem_type=regression."
+            )
         )
     name = str(value).strip()
     if not name:
-        raise ValueError(
-            "the label is empty; every row must have one. To leave such rows "
-            "out, list the labels with --label_names."
-        )
+        raise ValueError("the label is empty; every row must have one.")
     return name
 
 
@@ -193,21 +273,27 @@ def _parse_score(value: object) -> float:
     return score
 
 
-def in_order(names: Collection[str]) -> tuple[str, ...]:
-    """Sorts class names, integers by value.
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Sorts class names, integers by value; spellings of one name are one.
 
     Thus the order does not depend on that of the rows.
 
     Raises:
         ValueError: a name is a fraction, so the labels may be scores.
     """
-    if fractions := list(filter(_FRACTION.fullmatch, names)):
+    spellings: dict[str, list[str]] = {}
+    for name in names:
+        spellings.setdefault(spelling_key(name), []).append(name)
+    if fractions := list(filter(_FRACTION.fullmatch, spellings)):
         raise ValueError(
             f"The label {fractions[0]} is a fraction, but a class is expected; "
             "for scores, use --problem_type=regression; for class names, "
-            "list the labels."
+            "list the labels with --label_names."
         )
-    return tuple(sorted(names, key=_sort_key))
+    one_each = [
+        same[0] if len(same) == 1 else key for key, same in spellings.items()
+    ]
+    return tuple(sorted(one_each, key=_sort_key))
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:
@@ -259,10 +345,10 @@ def _balanced_weights(
     ids = np.array([label_set.encode(label) for label in examples])
     if label_set.problem_type == task.MULTI_LABEL:
         counts = ids.sum(axis=0)
-        weighed = len(ids) - counts
+        numerators = len(ids) - counts
     else:
         counts = np.bincount(ids, minlength=len(label_set.names))
-        weighed = np.float64(len(ids) / len(counts))
+        numerators = np.float64(len(ids) / len(counts))
     for name, count in zip(label_set.names, counts, strict=True):
         if not 0 < count < len(ids):
             raise ValueError(
@@ -270,4 +356,4 @@ def _balanced_weights(
                 f"label; {count:g} of {len(ids)} to train on have "
                 f"{messages.short(name)}. Give numbers instead."
             )
-    return tuple((weighed / counts).tolist())
+    return tuple((numerators / counts).tolist())

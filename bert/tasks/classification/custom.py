@@ -1,9 +1,18 @@
 """The user's own files as a data set."""
 
-from bert.tasks import tables, task
+import os
+import shlex
+
+from bert.files import messages, paths, row_files
+from bert.tasks import task
 from bert.tasks.classification import class_labels, datasets, metrics
 
 NAME = "custom"
+_NAMES = {task.TRAIN: "train", task.EVAL: "dev", task.PREDICT: "test"}
+_RENAMED = {".json": ".jsonl", ".txt": ".tsv"}
+_JSON_ADVICE = (
+    "JSON Lines has an object in each line; jq -c '.[]' makes it of one array. "
+)
 
 _METRICS = {
     task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
@@ -26,54 +35,105 @@ def dataset(
     layout: datasets.Layout,
     problem_type: str,
     label_names: tuple[str, ...] = (),
+    missing: tuple[str, ...] = class_labels.MISSING,
 ) -> datasets.DatasetInfo:
     """Returns the files of a folder as a data set.
 
     Args:
         data_dir: the folder of train, dev and test, each with one of
-            `tables.ENDINGS`.
+            `row_files.ENDINGS`.
         layout: their columns.
         problem_type: one of `task.PROBLEM_TYPES`.
         label_names: the labels; by default those of the training file.
+        missing: what rows without a label have; see `class_labels.LabelSet`.
 
     Raises:
-        OSError: the training file is needed for its labels, and is missing.
+        OSError: the folder is a file, or the training file is needed for its
+            labels and is missing.
         ValueError: there are two files of a split, or the labels are invalid.
     """
-    train, dev, test = (
-        _split(data_dir, layout, name) for name in ("train", "dev", "test")
-    )
+    if paths.exists(data_dir):
+        folder = os.path.dirname(data_dir) or "."
+        raise NotADirectoryError(
+            f"--data_dir={data_dir} is a file, but must be the folder of "
+            "train.csv, dev.csv and test.csv. To make them from one table: "
+            f"{split_command(data_dir)}; then pass --data_dir="
+            f"{shlex.quote(os.path.join(folder, 'split'))}."
+        )
+    splits = {
+        split: _split(data_dir, layout, name) for split, name in _NAMES.items()
+    }
     if label_names or problem_type == task.REGRESSION:
         label_set = class_labels.LabelSet(
-            problem_type=problem_type, names=label_names
+            problem_type=problem_type, names=label_names, missing=missing
         )
     else:
+        train = splits[task.TRAIN]
         path = datasets.find_file(data_dir, NAME, train.files)
         if path is None:
-            raise FileNotFoundError(
-                f"No {' or '.join(train.files)} in {data_dir!r} to "
-                "take the labels from. Pass --label_names."
-            )
-        label_set = datasets.discover_labels(path, layout, problem_type)
+            raise FileNotFoundError(train.if_missing)
+        label_set = datasets.discover_labels(
+            path, layout, problem_type, missing
+        )
     return datasets.DatasetInfo(
         name=NAME,
         label_set=label_set,
         metrics=_METRICS[problem_type],
-        splits={task.TRAIN: (train,), task.EVAL: (dev,), task.PREDICT: (test,)},
+        splits={split: (info,) for split, info in splits.items()},
     )
 
 
 def _split(
     data_dir: str, layout: datasets.Layout, name: str
 ) -> datasets.SplitInfo:
-    names = tuple(name + ending for ending in tables.ENDINGS)
-    present = tuple(
-        file for file in names if datasets.find_file(data_dir, NAME, (file,))
-    )
-    if len(present) > 1:
+    names = tuple(name + ending for ending in row_files.ENDINGS)
+    folders = (data_dir, os.path.join(data_dir, NAME))
+    present = {file for folder in folders for file in paths.names_in(folder)}
+    files = tuple(file for file in names if file in present)
+    if len(files) > 1:
         raise ValueError(
             f"Expected one file for {name!r} in {data_dir!r}; got "
-            f"{', '.join(present)}."
+            f"{', '.join(files)}."
         )
     # A missing file is reported when it is used.
-    return datasets.SplitInfo(files=present or names, layout=layout)
+    message = "" if files else _missing(data_dir, name)
+    return datasets.SplitInfo(
+        files=files or names, layout=layout, if_missing=message
+    )
+
+
+def _missing(data_dir: str, name: str) -> str:
+    """Describes the files that are there instead of a split, and the cure."""
+    ready = {a + b for a in _NAMES.values() for b in row_files.ENDINGS}
+    endings = (*row_files.ENDINGS, *_RENAMED)
+    others = [
+        file
+        for file in paths.names_in(data_dir)
+        if file.lower().endswith(endings) and file not in ready
+    ]
+    text = (
+        f"No {name}.csv in {data_dir!r}, nor {name} with another of the "
+        f"endings {', '.join(row_files.FORMATS)}, also compressed (.gz, .xz, "
+        ".bz2)."
+    )
+    if others:
+        path = os.path.join(data_dir, others[0])
+        ending = others[0][others[0].index(".", 1) :]
+        new = os.path.join(data_dir, f"{name}{_RENAMED.get(ending, ending)}")
+        text += (
+            f" The folder has {messages.names(others)}. Rename the {name} "
+            f"file, for example: mv {shlex.quote(path)} {shlex.quote(new)}. "
+            + (_JSON_ADVICE if ending == ".json" else "")
+            + "To make the three files from one table: "
+            f"{split_command(path)}."
+        )
+    return text
+
+
+def split_command(path: str) -> str:
+    """Returns the command that splits a table into train, dev and test."""
+    folder = os.path.join(os.path.dirname(path), "split")
+    return (
+        f"python -m tools.split_table --input_file={shlex.quote(path)} "
+        f"--label_column=label --output_dir={shlex.quote(folder)}"
+    )

@@ -34,11 +34,13 @@ def find_dataset(
             options.layout,
             problem_type or task.SINGLE_LABEL,
             names,
+            options.missing_labels,
         )
     info = glue.find_dataset(options.task_name, others=(custom.NAME,))
     if info.name == glue.XNLI:
         info = glue.xnli(options.xnli_language, options.xnli_mode)
     label_set = _in_order(info.label_set, options.label_names, stated)
+    label_set = dataclasses.replace(label_set, missing=options.missing_labels)
     return dataclasses.replace(info, label_set=label_set)
 
 

@@ -5,14 +5,19 @@ import dataclasses
 import functools
 import os
 import random
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from absl import logging
 
-from bert.files import messages, paths
-from bert.tasks import tables, task
+from bert.files import messages, paths, row_files
+from bert.tasks import task
 from bert.tasks.classification import class_labels, sentence_pairs
 
+_HOLD_OUT = (
+    " Without a dev file, --dev_fraction=0.1 holds out a tenth of the training "
+    "file."
+)
 _HELD_OUT = (
     " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
     "dev file."
@@ -35,10 +40,10 @@ class Layout:
             dropped, instead of being an error.
     """
 
-    text_a: tables.Column
-    text_b: tables.Column | None = None
-    label: tables.Column | None = None
-    only: tuple[tables.Column, str] | None = None
+    text_a: row_files.Column
+    text_b: row_files.Column | None = None
+    label: row_files.Column | None = None
+    only: tuple[row_files.Column, str] | None = None
     has_header: bool = True
     same_width: bool = False
     skip_short_rows: bool = False
@@ -55,12 +60,15 @@ class SplitInfo:
             which must exist.
         submission: the name, without ".tsv", under which the GLUE server
             accepts predictions for it; empty if it does not.
+        if_missing: the message if there is none of the files; by default it
+            names them.
     """
 
     files: tuple[str, ...]
     layout: Layout
     suffix: str = ""
     submission: str = ""
+    if_missing: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -188,11 +196,14 @@ def find_files(
                     else "",
                 )
                 continue
-            raise FileNotFoundError(
+            advice = _HELD_OUT if is_held_out else ""
+            if split == task.EVAL and not is_held_out:
+                advice = _HOLD_OUT
+            message = part.if_missing or (
                 f"No {' or '.join(part.files)} of {info.name} in "
                 f"{data_dir!r}, or in a folder {info.name} there."
-                + (_HELD_OUT if is_held_out else "")
             )
+            raise FileNotFoundError(f"{message}{advice}")
         files.append(
             TextFile(
                 split=part,
@@ -249,7 +260,7 @@ def read_examples(
         label_set: the allowed labels.
         with_labels: whether labels are required; if not, the column is not
             read and every example has the label `label_set.placeholder`. Rows
-            that say that they have none, such as `-`, are left out.
+            without a label are left out.
 
     Raises:
         OSError: the file cannot be opened.
@@ -261,7 +272,7 @@ def read_examples(
     for number, row in _rows(path, layout, with_labels=with_labels):
         text_b, label = None, label_set.placeholder
         if layout.text_b is not None:
-            text_b = row.read(layout.text_b, tables.text)
+            text_b = row.read(layout.text_b, row_files.text)
         if with_labels and layout.label is not None:
             if label_set.is_missing(row.cell(layout.label)):
                 num_missing += 1
@@ -269,7 +280,7 @@ def read_examples(
             label = row.read(layout.label, label_set.parse)
         examples.append(
             sentence_pairs.InputExample(
-                text_a=row.read(layout.text_a, tables.text),
+                text_a=row.read(layout.text_a, row_files.text),
                 text_b=text_b,
                 label=label,
                 row=number,
@@ -277,8 +288,12 @@ def read_examples(
         )
     if num_missing:
         _warn_once(
-            f"{path}: left out {num_missing} of {num_missing + len(examples)} "
-            "rows, whose label says that they have none."
+            _left_out(
+                path,
+                num_missing,
+                num_missing + len(examples),
+                label_set.missing,
+            )
         )
     if not examples:
         only = f" with {layout.only[1]!r}" if layout.only else ""
@@ -287,48 +302,85 @@ def read_examples(
     return examples
 
 
+def _left_out(
+    path: str, num_missing: int, num_rows: int, missing: Sequence[str]
+) -> str:
+    return (
+        f"{path}: left out {num_missing} of {num_rows} rows, which have no "
+        "label: it is empty, or one of --missing_labels="
+        f"{shlex.quote(','.join(missing))}"
+    )
+
+
 def discover_labels(
-    path: str, layout: Layout, problem_type: str
+    path: str,
+    layout: Layout,
+    problem_type: str,
+    missing: tuple[str, ...] = class_labels.MISSING,
 ) -> class_labels.LabelSet:
     """Creates a label set from the labels of a training file.
+
+    Args:
+        path: the file.
+        layout: its columns.
+        problem_type: one of `task.PROBLEM_TYPES` with labels.
+        missing: what rows without a label have; see `LabelSet`.
 
     Raises:
         OSError: the file cannot be opened.
         ValueError: there is no label column, a row is invalid, or there are
             too few classes; names the file.
     """
-    names_of = functools.partial(
-        class_labels.class_names, problem_type=problem_type
-    )
+
+    def names_of(value: object) -> list[str]:
+        if class_labels.is_missing(value, problem_type, missing):
+            return []
+        class_labels.check_form(value, problem_type)
+        return class_labels.class_names(value, problem_type)
+
     counts: collections.Counter[str] = collections.Counter()
-    num_rows = 0
+    num_rows = num_missing = most_names = 0
     for _, row in _rows(path, layout, with_labels=True):
         if layout.label is not None:
-            counts.update(row.read(layout.label, names_of))
+            names = row.read(layout.label, names_of)
+            counts.update(names)
+            num_missing += not names and problem_type == task.SINGLE_LABEL
+            most_names = max(most_names, len(names))
         num_rows += 1
+    if num_missing:
+        _warn_once(_left_out(path, num_missing, num_rows, missing))
     try:
-        names = class_labels.in_order(counts)
         label_set = class_labels.LabelSet(
-            problem_type=problem_type, names=names
+            problem_type=problem_type,
+            names=class_labels.in_order(counts),
+            missing=missing,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    logging.info("%s: labels %s", path, messages.listed(names))
-    suspicious = class_labels.suspicious_names(names)
-    for name in suspicious:
-        others = ",".join(other for other in names if other not in suspicious)
+    classes = label_set.names
+    logging.info(
+        "%s: labels %s; rows have none if the label is empty or one of "
+        "--missing_labels=%s",
+        *(path, messages.listed(classes), shlex.quote(",".join(missing))),
+    )
+    if len(classes) == num_rows > messages.MOST_VALUES:
         logging.warning(
-            "%s: %d of %d rows have the label %r, which often means that there "
-            "is none; it is one of %d classes now. --label_names=%s leaves "
-            "these rows out.",
-            *(path, counts[name], num_rows, name, len(names), others),
+            "%s: each of the %d rows has a label of its own; is column %r "
+            "that of the label? For scores, use --problem_type=regression",
+            *(path, num_rows, layout.label),
+        )
+    if problem_type == task.MULTI_LABEL and most_names < 2 <= len(classes):
+        logging.warning(
+            "%s: no row has several labels, such as %r; commas separate those "
+            "of a text",
+            *(path, ",".join(classes[:2])),
         )
     return label_set
 
 
 def _rows(
     path: str, layout: Layout, *, with_labels: bool
-) -> Iterator[tuple[int, tables.Row]]:
+) -> Iterator[tuple[int, row_files.Row]]:
     """Yields the rows to read, numbered from 0 as in the file."""
     if with_labels and layout.label is None:
         raise ValueError(
@@ -341,7 +393,7 @@ def _rows(
         layout.label if with_labels else None,
         layout.only[0] if layout.only else None,
     )
-    rows = tables.read_rows(
+    rows = row_files.read_rows(
         path,
         [column for column in columns if column is not None],
         has_header=layout.has_header,

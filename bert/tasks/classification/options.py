@@ -5,7 +5,12 @@ import re
 
 from bert.commands import flags
 from bert.tasks import task
-from bert.tasks.classification import datasets, glue, sentence_pairs
+from bert.tasks.classification import (
+    class_labels,
+    datasets,
+    glue,
+    sentence_pairs,
+)
 
 _OWN_DATA = flags.Heading("Your own data (--task_name=custom)")
 _XNLI = flags.Heading("XNLI")
@@ -15,10 +20,10 @@ _XNLI = flags.Heading("XNLI")
 class SentenceOptions:
     """Task and data of a sentence classifier.
 
-    The user's own files are in one of three formats: a folder contains train,
-    dev and test, each ending in .tsv, .csv or .jsonl. Columns are names or
-    numbers: 0 is the first, -1 the last. TSV and CSV files begin with column
-    names if a column is given by name.
+    The user's own files are in a folder with train, dev and test, each with one
+    of `row_files.ENDINGS`. Columns are names or numbers: 0 is the first, -1 the
+    last. TSV and CSV files begin with column names if a column is given by
+    name.
     """
 
     problem_type: str | None = _OWN_DATA.optional(
@@ -39,9 +44,16 @@ class SentenceOptions:
     label_names: tuple[str, ...] = _OWN_DATA.flag(
         (),
         "The labels in the order of the model's outputs, separated by commas; "
-        "by default those of the training file. Rows with a sign for no label, "
-        "such as -, are left out if it is not among them. Also for a model of "
-        "another program that does not name its outputs.",
+        "by default those of the training file. Also for a model of another "
+        "program that does not name its outputs.",
+    )
+    missing_labels: tuple[str, ...] = _OWN_DATA.flag(
+        class_labels.MISSING,
+        "What the label column has in rows without a label, besides an empty "
+        "cell; separated by commas. Such rows are left out, unless the word is "
+        "one of --label_names.",
+        changes_result=True,
+        of_model=True,
     )
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)} or custom.", changes_result=True

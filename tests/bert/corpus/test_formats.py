@@ -5,8 +5,6 @@ import collections
 import csv
 import gzip
 import json
-import lzma
-import time
 
 import pyarrow
 import pytest
@@ -179,9 +177,13 @@ def test_invalid_utf8_is_counted_and_a_json_field_chosen_by_name(read):
     ("line", "message"),
     [
         ('{"text": "a"', r"line 2: must be JSON .* column"),
-        ('["a"]', "line 2: every line must be a JSON object"),
-        ('{"id": 1, "body": "a"}', r"field 'text'; got None.*: 'body', 'id'"),
-        ('{"text": 3}', "must be a string in the field 'text'; got 3"),
+        ('["a"]', "line 2, column 'text': missing; the row has 1 column"),
+        (
+            '{"id": 1, "body": "a"}',
+            r"line 2, column 'text': missing; the row has the keys 'id', "
+            r"'body'\. Choose it with --text_field",
+        ),
+        ('{"text": 3}', "column 'text': a text must be a string; got 3"),
     ],
 )
 def test_malformed_json_names_file_and_line(read, line, message):
@@ -256,7 +258,7 @@ def test_rows_of_parquet_are_documents_of_their_lines(tmp_path, compression):
 def test_column_of_parquet_is_chosen_by_name(tmp_path):
     path = _parquet(tmp_path, {"text": [1], "body": ["One."], "b": ["Two."]})
     assert _documents("parquet", path, text_field="b") == [(None, ["Two."])]
-    message = r"no text column 'text'. Text columns: 'body', 'b' \(choose"
+    message = r"row 1, column 'text': a text must be a string; got 1\. Choose"
     with pytest.raises(ValueError, match=message):
         _documents("parquet", path)
 
@@ -283,7 +285,7 @@ def test_rows_of_csv_are_documents_of_their_lines(tmp_path):
         (b"id;body\n1;One.\n", r"line 1: 0 columns named 'text'; .* 'id;body'"),
         (
             b"text,text\na,b\n",
-            r"line 1: 2 columns named 'text'; .*separated by",
+            r"line 1: 2 columns named 'text'; .* Choose it with --text_field",
         ),
         (
             b"id,text\n1,One, two.\n",
@@ -349,7 +351,7 @@ def test_every_column_of_strings_is_a_text_column(tmp_path, text):
 )
 def test_column_of_something_else_is_not_a_text_column(tmp_path, text):
     path = _parquet(tmp_path, {"text": text})
-    with pytest.raises(ValueError, match=r"no text column 'text'"):
+    with pytest.raises(ValueError, match=r"row 1, column 'text': a text must"):
         _documents("parquet", path)
 
 
@@ -363,6 +365,16 @@ def test_lines_of_paragraphs_are_split_into_sentences(read):
     assert preparation.prepare_batch(
         rules, [formats.Document(lines=["One here. Two here."])]
     ).texts == ["One here.\nTwo here.\n"]
+
+
+def test_carriage_return_within_a_paragraph_is_a_space(tmp_path):
+    path = _written(tmp_path, "text", b"One here.\rTwo here.\r\n\r\nThree.\n")
+    rules = formats.Rules(input_format="paragraphs")
+    documents = formats.read_documents([path], rules)
+    assert preparation.prepare_batch(rules, documents).texts == [
+        "One here.\nTwo here.\n",
+        "Three.\n",
+    ]
 
 
 def test_files_that_are_no_whole_parquet_are_named(tmp_path):
@@ -430,107 +442,3 @@ def test_incomplete_dumps_are_refused(read, tmp_path):
         ValueError, match=r"cut\.xml\.bz2: damaged or truncated"
     ):
         _documents("mediawiki", path)
-
-
-_TEXT = "first\nsecond ä\r\nlast"
-_LINES = ["first", "second ä", "last"]
-
-
-def _lines(path):
-    return list(formats.read_lines(str(path)))
-
-
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        ("", bytes),
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".bz2", bz2.compress),
-    ],
-)
-def test_compressed_file_reads_as_its_content(tmp_path, suffix, compress):
-    path = tmp_path / f"text.txt{suffix}"
-    path.write_bytes(compress(_TEXT.encode()))
-    assert _lines(path) == _LINES
-
-
-def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes("\ufeffone\n\ufefftwo\n".encode())
-    assert _lines(path) == ["one", "\ufefftwo"]
-    path.write_bytes(b"")
-    assert _lines(path) == []
-
-
-def test_lines_and_characters_survive_the_edge_of_a_chunk(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(lines, "_CHUNK_BYTES", 3)
-    path = tmp_path / "text.txt"
-    path.write_bytes(_TEXT.encode())
-    assert _lines(path) == _LINES
-
-
-@pytest.mark.parametrize("chunk", [1, 4, 1 << 20])
-def test_invalid_utf8_names_file_and_line(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(lines, "_CHUNK_BYTES", chunk)
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"fine\nfine\nna\xefve\n")
-    with pytest.raises(
-        ValueError, match=r"text\.txt, line 3: not UTF-8 \(byte 0xef\)"
-    ):
-        _lines(path)
-
-
-def test_missing_file_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        _lines(tmp_path / "missing.txt")
-
-
-def test_first_bytes_tell_what_is_compressed_not_the_name(tmp_path):
-    content = gzip.compress(bz2.compress(_TEXT.encode()))
-    for name in ("text.GZ", "text.txt", "text"):
-        path = tmp_path / name
-        path.write_bytes(content)
-        assert _lines(path) == _LINES
-
-
-_NOT_TEXT = {
-    "zip": b"PK\x03\x04\x14\0",
-    "zstd": b"\x28\xb5\x2f\xfd\x04",
-    "7z": b"7z\xbc\xaf\x27\x1c",
-    "rar": b"Rar!\x1a\x07\x00",
-    "PDF": b"%PDF-1.4\n",
-    "tar": gzip.compress(b"\0" * 257 + b"ustar\0"),
-}
-
-
-@pytest.mark.parametrize("kind", _NOT_TEXT)
-def test_binary_files_are_refused(tmp_path, kind):
-    path = tmp_path / "text.txt"
-    path.write_bytes(_NOT_TEXT[kind])
-    message = rf"text\.txt: must be text.*it is a {kind} file\. Extract"
-    with pytest.raises(ValueError, match=message):
-        _lines(path)
-
-
-@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2", "GZ"])
-def test_compressed_file_that_is_cut_or_something_else_is_damaged(
-    tmp_path, suffix
-):
-    path = tmp_path / f"text.{suffix}"
-    compress = {"xz": lzma.compress, "bz2": bz2.compress}
-    whole = compress.get(suffix, gzip.compress)(_TEXT.encode() * 1000)
-    for content in (whole[:-9], b"", b"plain text\n"):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=rf"text\.{suffix}: damaged or"):
-            _lines(path)
-
-
-def test_a_line_may_be_of_any_length(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"x" * (64 << 20) + b"\nlast")
-    start = time.process_time()
-    assert list(map(len, _lines(path))) == [64 << 20, 4]
-    assert time.process_time() - start < 4

@@ -44,8 +44,7 @@ def test_score_is_a_number(cell):
         (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
         (_set("0", "1"), "", "the label is empty"),
         (_set("0", "1"), 1.0, "must be text; got 1.0. For scores"),
-        (_set("0", "1"), None, "a label must be text; got None"),
-        (_set("0", "1"), ["0"], "a label must be text; got"),
+        (_set("0", "1"), ["0"], r"got \['0'\]\. .*--problem_type=multi_label"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
         (
             class_labels.LabelSet(problem_type="regression"),
@@ -76,61 +75,128 @@ def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
 
 
 @pytest.mark.parametrize(
-    "cell", ["-", " - ", "", "-1", -1, "nan", "NaN", "?", "null", "<NA>", None]
+    "cell",
+    ["-", " - ", "", "nan", "NaN", float("nan"), "?", "null", "<NA>", None],
 )
 def test_signs_of_other_programs_mean_no_label(cell):
     assert _set("0", "1").is_missing(cell)
-    if cell:  # Unless it is the name of a label.
-        assert not _set("0", "1", str(cell).strip()).is_missing(cell)
-    # No label is a label of several; a score is a number.
+    assert class_labels.LabelSet(problem_type="regression").is_missing(cell)
+    if isinstance(cell, str) and cell:  # Unless it is the name of a label.
+        assert not _set("0", "1", cell.strip()).is_missing(cell)
+    # An empty text is no label of several.
     several = _set("x", problem_type="multi_label")
-    assert several.is_missing(cell) == (cell not in ("", None))
-    assert not class_labels.LabelSet(problem_type="regression").is_missing(cell)
+    assert several.is_missing(cell) == (cell != "")
 
 
 def test_a_label_or_an_unknown_word_is_not_missing():
-    for cell in ("0", 1, True, "none", "unsure", "- ok", ["-"]):
+    for cell in ("0", 1, -1, True, "none", "unsure", "- ok", ["-"]):
         assert not _set("0", "1").is_missing(cell)
     assert not _set("no", "yes", aliases={"-": "no"}).is_missing("-")
+    stated = _set("0", "1", missing=("Unsure",))
+    assert stated.is_missing("unsure")
+    assert not stated.is_missing("-")
+
+
+def test_rows_without_a_label_are_counted_and_give_no_class(tmp_path, caplog):
+    values = ["-", "yes", "no", "-", "nan", None]
+    assert _discover(tmp_path, values) == ("no", "yes")
+    left_out, found = caplog.messages
+    signs = "--missing_labels='-,?,nan,null,n/a,#n/a,<na>'"
+    assert left_out.endswith(
+        "left out 4 of 6 rows, which have no label: it is empty, or one of "
+        + signs
+    )
+    assert "labels 'no', 'yes'" in found
+    assert signs in found
+    names = _discover(tmp_path, values, missing=("nan",))
+    assert names == ("-", "no", "yes")
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
+    ("cell", "right"),
     [
-        (("-", "entailment", "neutral"), ["-"]),
-        (("nan", "-1", "no", "yes"), ["nan", "-1"]),
-        (("-1", "0", "1", "2"), ["-1"]),
-        # Numbers of which some are below 0.
-        (("-1", "0", "1"), []),
-        (("-1", "1"), []),
-        (("-2", "-1", "0", "1", "2"), []),
-        (("-1", "0", "1", "5"), []),
-        (("-", "?"), []),
-        (("none", "some"), []),
+        ([0, 1, 0], r'\["1"\]'),
+        ([1.0, 0.0, 1.0], r'\["0", "2"\]'),
+        ([True, False], r'\["film", "good"\]'),
+        ([3, 5], r'\["3", "5"\]'),
+        ([["x"]], r'\["film", "good"\]'),
+        (["x", None], r'\["film", "good"\]'),
+        ("[0, 1, 0]", "'1'"),
+        ("[0 1 0]", "'1'"),
+        ("1 0 0", "'0'"),
+        ("1;0;1", "'0,2'"),
+        ("1.0 0.0", "'0'"),
+        ("['x', 'y']", "'x,y'"),
+        ('["x"]', "'x'"),
+        ("('x', 'y')", "'x,y'"),
+        ("{x,y}", "'x,y'"),
+        ("x;y", "'x,y'"),
+        ("x|z", "'x,z'"),
+        ("x; y, z", "'x,y,z'"),
     ],
 )
-def test_labels_beside_others_that_may_mean_none(names, expected):
-    assert class_labels.suspicious_names(names) == expected
+def test_list_in_another_form_is_an_error_with_the_right_form(
+    tmp_path, cell, right
+):
+    with pytest.raises(
+        ValueError, match=rf"line 2, column 0: .* such as {right}; got"
+    ):
+        _discover(tmp_path, ["a,b", cell], "multi_label")
+    with pytest.raises(ValueError, match=rf" such as {right}; got"):
+        _set("a", "x", problem_type="multi_label").parse(cell)
 
 
-def test_labels_that_may_mean_none_are_counted(tmp_path, caplog):
-    values = ["-", "yes", "no", "-", "nan"]
-    names = _discover(tmp_path, values)
-    assert names == ("-", "nan", "no", "yes")
-    _, *warnings = caplog.messages
-    assert [text.partition(": ")[2] for text in warnings] == [
-        f"{count} of 5 rows have the label '{name}', which often means that "
-        "there is none; it is one of 4 classes now. --label_names=no,yes "
-        "leaves these rows out."
-        for count, name in ((2, "-"), (1, "nan"))
-    ]
+def test_labels_that_are_listed_may_have_any_name():
+    names = ("x;y", "1 0", "[deleted]")
+    for problem_type in ("single_label", "multi_label"):
+        label_set = _set(*names, problem_type=problem_type)
+        for name in names:
+            assert label_set.encode(label_set.parse(name)) == label_set.encode(
+                name if problem_type == "single_label" else (name,)
+            )
 
 
-def _discover(folder, values, problem_type="single_label"):
+@pytest.mark.parametrize("cell", ["['x']", '["x"]', "[0, 1]"])
+def test_list_in_a_text_is_no_class(tmp_path, cell):
+    with pytest.raises(ValueError, match=r"line 2.*not a list.*--label_names"):
+        _discover(tmp_path, ["a", cell])
+
+
+_SPELLINGS = ("café", "cafe\u0301", "café\u200b", "\ufeffcafé\u00a0", " café")
+
+
+def test_spellings_of_a_name_are_one_label(tmp_path):
+    found = _discover(tmp_path, [*_SPELLINGS, "Café", "b"])
+    assert found == ("Café", "b", "café")
+    label_set = _set("b", _SPELLINGS[1])
+    for spelling in _SPELLINGS:
+        assert label_set.parse(spelling) == _SPELLINGS[1]
+    # A name with one spelling keeps it.
+    assert _discover(tmp_path, ["b", _SPELLINGS[1]])[1] == _SPELLINGS[1]
+    with pytest.raises(ValueError, match="all of them different"):
+        _set(*_SPELLINGS[:2])
+    with pytest.raises(ValueError, match="unknown label 'B'"):
+        label_set.parse("B")
+
+
+def test_column_that_has_no_labels_is_a_warning(tmp_path, caplog):
+    _discover(tmp_path, [f"id{n}" for n in range(30)])
+    assert "each of the 30 rows has a label of its own" in caplog.text
+    caplog.clear()
+    _discover(tmp_path, ["x / y", "z"], "multi_label")
+    assert "no row has several labels, such as 'x / y,z'" in caplog.text
+    caplog.clear()
+    _discover(tmp_path, ["x,y", "z"], "multi_label")
+    assert "several labels" not in caplog.text
+
+
+def _discover(folder, values, problem_type="single_label", **options):
     path = folder / "d.jsonl"
     path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
     layout = datasets.Layout(text_a=0, label=0)
-    return datasets.discover_labels(str(path), layout, problem_type).names
+    return datasets.discover_labels(
+        str(path), layout, problem_type, **options
+    ).names
 
 
 def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
@@ -143,10 +209,6 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
     # Several labels are found one by one.
     found = _discover(tmp_path, ["b,a", "", "c"], "multi_label")
     assert found == ("a", "b", "c")
-    with pytest.raises(
-        ValueError, match=r"line 2.*label is empty.*--label_names"
-    ):
-        _discover(tmp_path, ["1", ""])
 
 
 @pytest.mark.parametrize(

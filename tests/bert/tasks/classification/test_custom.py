@@ -1,8 +1,12 @@
 """The user's own files."""
 
+import gzip
 import json
+import lzma
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from bert.tasks.classification import class_labels, dataset_choice, options
 from tests.bert.tasks.classification import reading
@@ -118,7 +122,7 @@ def test_the_training_file_is_found_as_the_others_are(tmp_path, name):
     _write(tmp_path, name, "text,label\na,x\nb,y\n")
     assert _found(_data(tmp_path)).names == ("x", "y")
     (tmp_path / name).unlink()
-    message = r"No train\.tsv or .*train\.csv.* in "
+    message = r"No train\.csv in "
     with pytest.raises(FileNotFoundError, match=message):
         _found(_data(tmp_path))
 
@@ -147,14 +151,61 @@ def test_bad_training_file_is_named(tmp_path, train, message):
 
 def test_absent_files_and_two_for_one_part_are_named(tmp_path):
     data = _data(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"train\.tsv or train\.csv"):
+    with pytest.raises(FileNotFoundError, match=r"No train\.csv in .*\.gz"):
         _found(data)
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
-    with pytest.raises(FileNotFoundError, match=r"No dev\.tsv or dev\.csv or"):
+    with pytest.raises(
+        FileNotFoundError, match=r"No dev\.csv .*dev_fraction=0\.1"
+    ):
         _read(data, _found(data), "dev")
     _write(tmp_path, "train.csv", "text,label\na,x\nb,y\n")
     with pytest.raises(ValueError, match=r"Expected one file for 'train'"):
         _found(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("validation.csv", "mv {}/validation.csv {}/train.csv"),
+        ("my table.csv.gz", "mv '{}/my table.csv.gz' {}/train.csv.gz"),
+        ("train.json", r"mv {}/train.json {}/train.jsonl. .*jq -c '.\[\]'"),
+    ],
+)
+def test_file_of_another_name_is_named_with_the_cure(tmp_path, name, cure):
+    _write(tmp_path, name, "")
+    _write(tmp_path, "README.md", "")
+    _write(tmp_path, "test.csv", "")
+    message = rf"The folder has {name}\. .*{cure.replace('{}', str(tmp_path))}"
+    with pytest.raises(FileNotFoundError, match=message) as error:
+        _found(_data(tmp_path))
+    assert "python -m tools.split_table" in str(error.value)
+
+
+def test_a_file_as_the_folder_is_an_error_with_the_cure(tmp_path):
+    _write(tmp_path, "reviews.csv", "text,label\na,x\n")
+    path = tmp_path / "reviews.csv"
+    with pytest.raises(
+        NotADirectoryError, match=rf"is a file.*--input_file={path} "
+    ):
+        _found(_data(path))
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"),
+    [(".csv.gz", gzip.compress), (".csv.xz", lzma.compress)],
+)
+def test_compressed_files_and_parquet_are_read(tmp_path, ending, compress):
+    (tmp_path / f"train{ending}").write_bytes(
+        compress(b'text,label\n"one\rtwo",x\nb,y\n')
+    )
+    table = {"text": ["c", "d"], "label": ["y", None], "other": [1, 2]}
+    parquet.write_table(pyarrow.table(table), tmp_path / "dev.parquet")
+    data = _data(tmp_path)
+    label_set = _found(data)
+    assert label_set.names == ("x", "y")
+    train = _read(data, label_set, "train")
+    assert [example.text_a for example in train] == ["one\rtwo", "b"]
+    assert [e.label for e in _read(data, label_set, "dev")] == ["y"]
 
 
 def test_description_must_make_sense(tmp_path):

@@ -85,13 +85,19 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog):
         examples = _read(path, text_a="x", label="l")
         assert [(e.text_a, e.row) for e in examples] == [("a", 0), ("c", 2)]
     assert caplog.messages == [
-        f"{path}: left out 3 of 5 rows, whose label says that they have none."
+        f"{path}: left out 3 of 5 rows, which have no label: it is empty, or "
+        "one of --missing_labels='-,?,nan,null,n/a,#n/a,<na>'"
     ]
     # All rows are predicted.
     assert len(_read(path, text_a="x", label="l", with_labels=False)) == 5
-    path = _write(tmp_path, "x\tl\na\t-1\n", "e.tsv")
+    path = _write(tmp_path, "x\tl\na\t?\n", "e.tsv")
     with pytest.raises(ValueError, match="has no example with a label"):
         _read(path, text_a="x", label="l")
+    # Scores have the same rule.
+    scores = class_labels.LabelSet(problem_type=task.REGRESSION)
+    path = _write(tmp_path, "x\tl\na\t1.5\nb\t\nc\tnan\n", "f.tsv")
+    (example,) = _read(path, scores, text_a="x", label="l")
+    assert (example.text_a, example.label) == ("a", 1.5)
 
 
 def test_files_without_labels_or_of_other_values_are_errors(tmp_path):

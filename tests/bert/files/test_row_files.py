@@ -1,8 +1,18 @@
-"""Rows of TSV, CSV and JSON Lines, and errors for bad ones."""
+"""Rows of TSV, CSV, JSON Lines and Parquet, and errors for bad ones."""
 
+import bz2
+import csv
+import gzip
+import lzma
+import shlex
+import subprocess
+import sys
+
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from bert.tasks import tables
+from bert.files import row_files
 
 
 def _read(tmp_path, content, file_format, **options):
@@ -10,11 +20,11 @@ def _read(tmp_path, content, file_format, **options):
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(data)
     options = {"has_header": False} | options
-    return list(tables.read_rows(str(path), **options))
+    return list(row_files.read_rows(str(path), **options))
 
 
 def _shown(rows):
-    return [(row.line, row.cells) for row in rows]
+    return [(int(row.place.split()[-1]), row.cells) for row in rows]
 
 
 def test_tsv_keeps_quotes_spaces_empty_cells_and_other_line_ends(tmp_path):
@@ -73,9 +83,9 @@ def test_columns_are_found_by_name_and_by_number(tmp_path):
             "a\tb",
             "line 1: 0 columns named 'x'; the columns are 'a', 'b'",
         ),
-        ("tsv", "a\tb", "give column numbers from 0"),
+        ("tsv", "a\tb", "is the line of names missing"),
         ("tsv", "x\tb\tx", "line 1: 2 columns named 'x'"),
-        ("csv", "a;x", "They are separated by commas in .csv and tabs"),
+        ("csv", "a;x", "Commas separate the columns of a .csv file"),
     ],
 )
 def test_header_without_the_name_is_an_error(
@@ -159,15 +169,94 @@ def test_blank_lines_of_csv_and_json_lines_are_skipped_and_counted(
 @pytest.mark.parametrize("end", ["\n\n", "\n\n \n", "\n\r\n\r\n"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, file_format, row, end):
     rows = _read(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
-    assert [read.line for read in rows] == [1, 2]
+    assert [line for line, _ in _shown(rows)] == [1, 2]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
-def test_empty_file_has_no_header(tmp_path, text):
-    with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
-        _read(tmp_path, text, "tsv", has_header=True)
+@pytest.mark.parametrize("file_format", ["tsv", "csv", "jsonl"])
+def test_empty_file_has_no_rows(tmp_path, file_format, text):
+    assert _read(tmp_path, text, file_format, has_header=True) == []
 
 
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"rows\.txt: must end in \.tsv"):
         _read(tmp_path, "a\n", "txt")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "cell"),
+    [
+        # As released.
+        ("tsv", "one\rtwo\tb\r\n", "onetwo"),
+        ("csv", '"one\rtwo",b\r\n', "one\rtwo"),
+        ("csv", '"one\r\ntwo",b\r\n', "one\ntwo"),
+        # Python writes these on Windows if `newline` is not given.
+        ("csv", "one,b\r\r\n", "one"),
+        ("jsonl", '["one\\rtwo"]\r\n', "one\rtwo"),
+    ],
+)
+def test_carriage_return_joins_words_in_tsv_alone(
+    tmp_path, file_format, text, cell
+):
+    (row,) = _read(tmp_path, text, file_format)
+    assert row.cell(0) == cell
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".bz2", bz2.compress),
+    ],
+)
+@pytest.mark.parametrize(
+    ("file_format", "text"),
+    [("tsv", "x\ty\na\tb\n"), ("csv", "x,y\na,b\n"), ("jsonl", '{"x": "a"}')],
+)
+def test_compressed_rows_are_those_of_the_text(
+    tmp_path, file_format, text, suffix, compress
+):
+    path = tmp_path / f"rows.{file_format.upper()}{suffix}"
+    path.write_bytes(compress(text.encode()))
+    (row,) = row_files.read_rows(str(path), ["x"], has_header=True)
+    assert row.cell("x") == "a"
+
+
+def test_rows_of_parquet_have_values_of_their_types(tmp_path):
+    path = str(tmp_path / "rows.parquet")
+    table = {
+        "text": pyarrow.array(["a", None]).dictionary_encode(),
+        "labels": [["x", "y"], []],
+        "score": [0.5, float("nan")],
+    }
+    parquet.write_table(pyarrow.table(table), path)
+    first, second = row_files.read_rows(
+        path, ["text", "labels"], has_header=False, optional=("title",)
+    )
+    assert first.cells == {"text": "a", "labels": ["x", "y"]}
+    assert second.cells == {"text": None, "labels": []}
+    message = r"rows\.parquet, row 1, column 0: missing; .* 'text', 'labels'"
+    with pytest.raises(ValueError, match=message):
+        first.cell(0)
+    with pytest.raises(ValueError, match=r"0 columns named 'body'; .*'text'"):
+        list(row_files.read_rows(path, ["body"], has_header=True))
+    (tmp_path / "rows.parquet").write_bytes(b"text")
+    with pytest.raises(ValueError, match=r"rows\.parquet: not Parquet"):
+        list(row_files.read_rows(path, has_header=True))
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text"),
+    [("csv", 'x;y\n"a;b";c\n'), ("tsv", '"x"\t"y"\n"a;b"\t"c"\n')],
+)
+def test_command_of_a_header_error_converts_the_table(
+    tmp_path, file_format, text
+):
+    with pytest.raises(ValueError, match="is converted by: ") as error:
+        _read(tmp_path, text, file_format, has_header=True, columns=["x"])
+    command = str(error.value).partition("is converted by: python ")[2]
+    subprocess.run([sys.executable, *shlex.split(command)], check=True)
+    assert (tmp_path / f"rows.{file_format}.old").exists()
+    with open(tmp_path / "rows.csv", newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [["x", "y"], ["a;b", "c"]]
