@@ -165,7 +165,10 @@ def run(options: Options) -> None:
                 f"{share.level}\t{share.name}\t{share.num_pairs}\t"
                 f"{share.value:.4f}\t{share.standard_error:.4f}\n"
             )
-    results = {"eval_blimp": total.value}
+    results = {
+        "eval_blimp": total.value,
+        "eval_blimp_error": total.standard_error,
+    }
     results |= {
         f"eval_blimp_{share.name}": share.value
         for share in table

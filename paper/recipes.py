@@ -9,6 +9,7 @@ from paper import running, scales
 MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 MASKING = "80,10,10"  # Source: the paper, appendix A.1.
 _SQUAD = "run_squad.py"
+_BLIMP = "paper.blimp"
 _FIRST_SEED = 12345  # Source: the default of every script.
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
@@ -122,6 +123,10 @@ class Plan:
         flags = {**data, **self.scale.tuning[tuning], **flags}
         return Task("CoNLL-2003", "run_ner.py", flags)
 
+    def blimp(self) -> Task:
+        """Returns BLiMP, which pre-trained models answer as they are."""
+        return Task("BLiMP", _BLIMP, {"data_dir": f"{running.DATA}/blimp"})
+
     # ----------------------------------------------------------- Fine-tuning
 
     def fine_tune(
@@ -130,13 +135,20 @@ class Plan:
         """Adds the commands that fine-tune a model on a task and evaluate it.
 
         Question answering has a command for each seed, other tasks one for all.
+        On BLiMP a model is only evaluated.
         """
         scale = self.scale
+        flags: dict[str, running.Value]
+        if task.program == _BLIMP:
+            flags = {"model": model.flags["init_checkpoint"], **task.flags}
+            name = f"{task.name} {model.name}"
+            out = {"output_dir": running.OUT}
+            return (self.add(name, _BLIMP, **flags, **out),)
         words = [task.name, model.name, str(task.flags.get("features", ""))]
         if "bilstm_head" in task.flags:
             words.append("bilstm")
         name = " ".join(filter(None, words))
-        flags: dict[str, running.Value] = {
+        flags = {
             "output_dir": running.OUT,
             **model.flags,
             "do_train": True,

@@ -5,20 +5,32 @@ import math
 import os
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bert.files import json_text, run_files, writing
 from paper import running, tables
+
+if TYPE_CHECKING:
+    from matplotlib import axes as axes_lib
 
 _NOTHING = "–"
 
 
 class Trial(NamedTuple):
-    """The result of one run, in the paper's unit; `selector` selects runs."""
+    """The result of one run, in the paper's unit.
+
+    Attributes:
+        learning_rate: None if the files do not contain it.
+        value: of the metric.
+        selector: the value that selects runs.
+        error: the standard error of the value over examples; NaN if the files
+            do not contain it.
+    """
 
     learning_rate: float | None
     value: float
     selector: float
+    error: float = math.nan
 
 
 class Summary(NamedTuple):
@@ -28,11 +40,13 @@ class Summary(NamedTuple):
         values: of the runs with the rate whose selectors have the best mean.
         best: the value of the best run of all.
         learning_rate: that rate; None if the files do not contain it.
+        error: the standard error of a single value over examples; else NaN.
     """
 
     values: tuple[float, ...]
     best: float
     learning_rate: float | None
+    error: float = math.nan
 
     @property
     def mean(self) -> float:
@@ -47,7 +61,9 @@ class Summary(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """That of the mean; NaN for one value."""
+        """That of the mean over seeds, or of one value over examples."""
+        if len(self.values) == 1:
+            return self.error
         return self.deviation / math.sqrt(len(self.values))
 
     def compared(self, cell: tables.Cell) -> float:
@@ -102,6 +118,7 @@ def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
             run["flags"].get("learning_rate"),
             shown(metric, float(run["metrics"][metric])),
             shown(selector, float(run["metrics"][selector])),
+            100 * float(run["metrics"].get(f"{metric}_error", math.nan)),
         )
         for run in runs
         if {metric, selector} <= run["metrics"].keys()
@@ -122,6 +139,7 @@ def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:
         values=tuple(trial.value for trial in by_rate[rate]),
         best=choose(trials, key=lambda trial: trial.selector).value,
         learning_rate=rate,
+        error=by_rate[rate][0].error if len(by_rate[rate]) == 1 else math.nan,
     )
 
 
@@ -202,8 +220,11 @@ def _result_lines(measured: _Measured) -> Iterator[str]:
         texts = [cell.row, cell.column.name, paper, *[_NOTHING] * 5]
         if summary:
             ours = _number(summary.mean, digits)
-            if not math.isnan(summary.deviation):
-                ours += f" ± {summary.deviation:.{digits}f}"
+            spread = summary.deviation
+            if len(summary.values) == 1:
+                spread = summary.error
+            if not math.isnan(spread):
+                ours += f" ± {spread:.{digits}f}"
             difference = _NOTHING
             if target is not None and cell.is_of_the_paper:
                 difference = f"{summary.compared(cell) - target:+.{digits}f}"
@@ -256,8 +277,18 @@ def draw(title: str, measured: _Measured, path: str) -> None:
     # Imported late: it takes a second, and most calls plot nothing.
     from matplotlib import figure
 
-    drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
-    axes = drawing.add_subplot()
+    names = list(dict.fromkeys(cell.column.name for cell, _ in measured))
+    drawing = figure.Figure(figsize=(7 * len(names), 4.5), layout="constrained")
+    for panel, axes in zip(
+        names, drawing.subplots(1, len(names), squeeze=False)[0], strict=True
+    ):
+        cells = [pair for pair in measured if pair[0].column.name == panel]
+        _draw_panel(axes, cells)
+        axes.set_title(title if len(names) == 1 else panel)
+    writing.write_png(path, drawing)
+
+
+def _draw_panel(axes: "axes_lib.Axes", measured: _Measured) -> None:
     # Rows are named by line and step.
     for number, (name, line) in enumerate(
         itertools.groupby(measured, lambda pair: pair[0].row.split()[0])
@@ -273,14 +304,12 @@ def draw(title: str, measured: _Measured, path: str) -> None:
         color = f"C{number}"
         axes.plot(*_columns(ours), "o-", color=color, label=name)
         axes.plot(*_columns(paper), "--", color=color)
-    axes.set_title(title)
     label = "thousand steps of pre-training"
     if any(cell.paper for cell, _ in measured):
         label += "; dashed: the paper"
     axes.set_xlabel(label)
     axes.set_ylabel("score on the development set")
     axes.legend()
-    writing.write_png(path, drawing)
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> Sequence[Sequence]:

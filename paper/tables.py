@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from paper import recipes, running, scales
 
 _Numbers = Sequence[float | None]
+_BLIMP = "BLiMP"
 _PRETRAINED = "The text and the order of the vocabulary are not the paper's."
 
 
@@ -105,6 +106,12 @@ def make(name: str, plan: recipes.Plan) -> Table:
         sizes = [
             f"{size.upper()} is {n}" for size, n in plan.scale.sizes.items()
         ]
+        if any(cell.column.name == _BLIMP for cell in cells):
+            notes.append(
+                "BLiMP: the share of 67,000 pairs of sentences whose "
+                "acceptable one is more probable, before fine-tuning; ± is "
+                "its standard error over the pairs, not over pre-trainings."
+            )
         notes.append(
             f"{', '.join(sizes)}; the paper's numbers are of its own models "
             "and data."
@@ -126,7 +133,7 @@ def _rows(
         plan: gets the commands.
         models: by row.
         columns: the tasks.
-        paper: the paper's numbers by row, for each column.
+        paper: the paper's numbers by row, for the first columns.
     """
     return [
         Cell(
@@ -138,10 +145,22 @@ def _rows(
             paper=number,
         )
         for row, model in models.items()
-        for column, number in zip(
-            columns, paper.get(row, [None] * len(columns)), strict=True
-        )
+        for column, number in itertools.zip_longest(columns, paper.get(row, ()))
     ]
+
+
+def _blimp(plan: recipes.Plan) -> list[Column]:
+    """Returns BLiMP, which the paper does not have, at small scale.
+
+    It needs no fine-tuning, whose seeds hide the differences of small models.
+    """
+    if plan.scale.is_full:
+        return []
+    return [Column(_BLIMP, plan.blimp(), "eval_blimp")]
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns]
 
 
 def _large_is_better(plan: recipes.Plan, *columns: str) -> list[Claim]:
@@ -312,6 +331,7 @@ def table_5(plan: recipes.Plan) -> Table:
     """The effect of the pre-training tasks (section 5.1)."""
     base = plan.scale.sizes[scales.BASE]
     cells: list[Cell] = []
+    blimp = _blimp(plan)
     for row, (objective, numbers) in _TABLE_5.items():
         flags = {"bilstm_head": True} if row == "+ BiLSTM" else {}
         columns = [
@@ -321,10 +341,12 @@ def table_5(plan: recipes.Plan) -> Table:
             Column("SST-2", plan.glue("SST-2", **flags), "eval_accuracy"),
             Column("SQuAD", plan.squad("1.1", **flags), "f1"),
         ]
+        if not flags:  # The BiLSTM is not pre-trained.
+            columns += blimp
         model = plan.pretrained(base, objective)
         cells += _rows(plan, {row: model}, columns, {row: numbers})
     pairs, all_ltr = ["QNLI", "MNLI-m", "SQuAD"], "LTR & no NSP"
-    sentences = ["MNLI-m", "MRPC", "SST-2", "SQuAD"]
+    sentences = ["MNLI-m", "MRPC", "SST-2", "SQuAD", *_names(blimp)]
     return Table(
         title="Pre-training tasks, BASE, development sets",
         cells=cells,
@@ -364,9 +386,10 @@ def table_6(plan: recipes.Plan) -> Table:
             name.removesuffix("-m"), num_trials=plan.scale.num_restarts
         )
         columns.append(Column(name, task, "eval_accuracy", is_mean=True))
+    columns += _blimp(plan)
     networks = plan.scale.networks
     models = {network: plan.pretrained(network) for network in networks}
-    every = [column.name for column in columns]
+    every = _names(columns)
     return Table(
         title="Size of the model, mean of the restarts, development sets",
         cells=_rows(plan, models, columns, _TABLE_6),
@@ -450,6 +473,7 @@ def table_8(plan: recipes.Plan) -> Table:
         Column("MNLI", plan.glue("MNLI"), "eval_accuracy"),
         Column("NER fine-tuned", plan.ner(), "eval_f1", is_mean=True),
         Column("NER features", features, "eval_f1", is_mean=True),
+        *_blimp(plan),
     ]
     base = plan.scale.sizes[scales.BASE]
     models = {
@@ -463,7 +487,12 @@ def table_8(plan: recipes.Plan) -> Table:
         cells=_rows(plan, models, columns, _TABLE_8),
         claims=[
             Claim(paper, masks, ner, "C.2: [MASK] alone hurts, features most"),
-            Claim(paper, words, ["NER features", "MNLI"], "C.2, Table 8"),
+            Claim(
+                paper,
+                words,
+                ["NER features", "MNLI", *_names(_blimp(plan))],
+                "C.2, Table 8",
+            ),
         ],
         notes=[
             "The paper does not say whether its models were cased; these are "
@@ -489,7 +518,7 @@ def figure_5(plan: recipes.Plan) -> Table:
     length = plan.scale.phases[0].max_seq_length
     name = plan.scale.figure_task
     task = plan.glue(name, max_seq_length=length)
-    column = Column(name, task, "eval_accuracy")
+    columns = [Column(name, task, "eval_accuracy"), *_blimp(plan)]
     base, steps = plan.scale.sizes[scales.BASE], plan.scale.figure_steps
     cells: list[Cell] = []
     for line, (objective, numbers) in _FIGURE_5.items():
@@ -498,15 +527,17 @@ def figure_5(plan: recipes.Plan) -> Table:
             model = plan.pretrained(base, objective, step=step)
             # Those of the paper are MNLI's, after its own steps.
             paper = {row: [number]} if plan.scale.is_full else {}
-            cells += _rows(plan, {row: model}, [column], paper)
+            cells += _rows(plan, {row: model}, columns, paper)
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(
         title=f"{name} accuracy after steps of pre-training",
         cells=cells,
         claims=[
-            Claim(last, ltr, [name], "C.1: MLM outperforms LTR"),
-            Claim(last, early, [name], "C.1: BERT needs so many steps"),
+            Claim(last, ltr, _names(columns), "C.1: MLM outperforms LTR"),
+            Claim(
+                last, early, _names(columns), "C.1: BERT needs so many steps"
+            ),
         ],
         notes=[
             "The full runs keep some 130 GB of checkpoints of each model.",

@@ -55,6 +55,7 @@ _NOT_RUN = {
     "dask": "starts the cluster",
     "paper.published_scores": "needs the weights and the sets; "
     "tests/paper/test_published_scores.py runs its parts",
+    "paper.blimp": "needs the pairs; tests/paper/test_blimp.py runs it on four",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
     "hf": "needs the network",

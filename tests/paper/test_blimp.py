@@ -72,6 +72,9 @@ def test_pairs_are_right_where_score_text_says_so(tmp_path, capsys):
         right = [a > b for a, b in zip(scores[::2], scores[1::2], strict=True)]
         expected[f"eval_blimp_{field}"] = sum(right) / 2
     expected["eval_blimp"] = sum(expected.values()) / 2
+    assert results.pop("eval_blimp_error") == pytest.approx(
+        (expected["eval_blimp"] * (1 - expected["eval_blimp"]) / 4) ** 0.5
+    )
     assert results == pytest.approx(expected)
     rows = (tmp_path / "out" / blimp.TABLE).read_text().splitlines()
     assert [row.split("\t")[:3] for row in rows] == [

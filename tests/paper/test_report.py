@@ -33,6 +33,15 @@ def _finish(folders, command, content):
     pathlib.Path(command.marker(folders)).touch()
 
 
+def _evaluate(folders, command, **results):
+    """Writes what a command of one evaluation leaves behind."""
+    path = pathlib.Path(folders.fill(command.output), "eval_results.txt")
+    path.parent.mkdir(parents=True)
+    results["eval_blimp_error"] = 0.002
+    path.write_text("".join(f"{k} = {v}\n" for k, v in results.items()))
+    pathlib.Path(command.marker(folders)).touch()
+
+
 def _trials(*values, metric="eval_accuracy", rate=2e-5):
     flags = {"learning_rate": rate}
     return {
@@ -222,14 +231,21 @@ def _reproduce(tmp_path, **changes):
 def test_a_figure_shows_the_available_results(tmp_path):
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
     table = tables.figure_5(recipes.Plan(scales.SMALL))
-    (command,) = table.cells[1].commands
-    _finish(folders, command, _trials(0.7, 0.75))
+    for cell in table.cells:
+        (command,) = cell.commands
+        if (cell.row, cell.column.name) == ("MLM 1000", "SST-2"):
+            _finish(folders, command, _trials(0.7, 0.75))
+        elif cell.column.name == "BLiMP":
+            share = 0.65 if cell.row == "MLM 4000" else 0.6
+            _evaluate(folders, command, eval_blimp=share)
     with pytest.raises(FileNotFoundError, match="Missing data: "):
         _reproduce(tmp_path)
     reports = tmp_path / "work" / "reports"
     text = (reports / "figure-5-small.md").read_text()
     assert "(figure-5-small.png)" in text
     assert "| MLM 1000 | SST-2 | – | 72.5 ± 3.5 | 75.0 |" in text
+    assert "| MLM 4000 | BLiMP | – | 65.0 ± 0.2 | 65.0 | 1 |" in text
+    assert "SST-2 not run, BLiMP +5.00 ± 0.28." in text
     picture = (reports / "figure-5-small.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
 

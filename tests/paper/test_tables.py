@@ -370,3 +370,25 @@ def test_features_have_settings_of_their_own():
         "last",
     )
     assert features.flags["num_train_epochs"] == 20
+
+
+@pytest.mark.parametrize("scale", scales.ALL)
+@pytest.mark.parametrize("name", ["table-5", "table-6", "table-8", "figure-5"])
+def test_blimp_scores_each_pre_trained_model_at_small_scale(name, scale):
+    table = _make(name, scale)
+    cells = [cell for cell in table.cells if cell.column.name == "BLiMP"]
+    if scale == "full":
+        assert not cells
+        return
+    rows = list(dict.fromkeys(cell.row for cell in table.cells))
+    assert [cell.row for cell in cells] == [
+        row for row in rows if row != "+ BiLSTM"
+    ]
+    folders = {command.output for command in table.commands}
+    for cell in cells:
+        (command,) = cell.commands
+        given = _flags(command)
+        assert command.words[:2] == ("-m", "paper.blimp")
+        assert given["data_dir"] == "$DATA/blimp"
+        assert given["model"].partition("/model.ckpt")[0] in folders
+        assert cell.paper is None
