@@ -16,6 +16,7 @@ the same command again: training resumes from the last checkpoint.
 
 import collections
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -79,7 +80,6 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
     """
 
     kind = description_lib.TAGGING
-    metric = "f1"
 
     options: Options
     tokenizer: tokenization.FullTokenizer
@@ -95,17 +95,23 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             split: ner.read(options, split) for split in options.needed_splits
         }
         self._scheme = _find_scheme(options, files)
-        # Tags are in IOB2 from here on.
+        # Tags of entities are in IOB2 from here on.
         self._files = {
-            split: tag_schemes.convert_file(file, self._scheme)
+            split: ner.convert_tags(file, self._scheme)
             if file.tags or split != task.PREDICT
             else file
             for split, file in files.items()
         }
-        self._labels = _find_labels(trained, self._files.get(task.TRAIN))
+        self._labels = _find_labels(
+            trained, self._files.get(task.TRAIN), self._scheme
+        )
         logging.info("Labels: %s", ", ".join(self._labels.names))
         for file in self._files.values():
             _warn_of_unknown_types(file, self._labels)
+
+    @property
+    def metric(self) -> str:
+        return "f1" if self._labels.have_entities else "accuracy"
 
     @property
     def description(self) -> description_lib.Description:
@@ -114,7 +120,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             labels=self._labels.names,
             context=options.context,
             columns=options.columns,
-            scheme=self._scheme.name,
+            scheme=self._scheme,
             features=options.features,
         )
 
@@ -127,7 +133,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
                 made_from={
                     "data_sha256": paths.sha256(file.path),
                     "columns": options.columns,
-                    "scheme": str(self._scheme),
+                    "scheme": self._scheme,
                     "context": options.context,
                     "labels": self._labels.names,
                 },
@@ -186,21 +192,32 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
     def metrics(
         self, data: task.Records[conll.ColumnFile], answers: _Answers
     ) -> dict[str, float]:
-        scores = entities.score(data.data_set.content.tags, answers.tags)
-        return {**scores.metrics(by_type=False), "loss": answers.loss}
+        scores = self._scores(data, answers, by_type=False)
+        return {**scores, "loss": answers.loss}
 
     def results(
         self, data: task.Records[conll.ColumnFile], answers: _Answers
     ) -> dict[str, float]:
-        scores = entities.score(data.data_set.content.tags, answers.tags)
         split = data.data_set.split
         results = {
             f"{task.RESULTS_PREFIX[split]}_{name}": value
-            for name, value in scores.metrics().items()
+            for name, value in self._scores(data, answers).items()
         }
         if split == task.EVAL:
             results["eval_loss"] = answers.loss
         return results
+
+    def _scores(
+        self,
+        data: task.Records[conll.ColumnFile],
+        answers: _Answers,
+        *,
+        by_type: bool = True,
+    ) -> dict[str, float]:
+        tags = data.data_set.content.tags
+        if self._labels.have_entities:
+            return entities.score(tags, answers.tags).metrics(by_type=by_type)
+        return {"accuracy": entities.accuracy(tags, answers.tags) / 100}
 
     def write_answers(
         self,
@@ -220,7 +237,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
                 file.sentences, answers.tags
             )
         }
-        if file.tags:
+        if file.tags and self._labels.have_entities:
             report = entities.score(file.tags, answers.tags).report()
             logging.info("%s\n%s", file.path, report)
             files[f"{prefix}_report.txt"] = [report]
@@ -229,68 +246,77 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
 
 def _find_scheme(
     options: Options, files: Mapping[str, conll.ColumnFile]
-) -> tag_schemes.TagScheme:
-    """Decides the scheme of all files: that of the training file.
+) -> str:
+    """Finds the scheme of all files: by flag, or that of the training file.
 
-    Without training, and unless the model states it, the other files decide.
+    Without training, and unless the model states it, the other files decide;
+    `AUTO` stays if they have no tags.
     """
     train = files.get(task.TRAIN)
     deciding = [train] if train else list(files.values())
     tags = {tag for f in deciding for sentence in f.tags for tag in sentence}
-    if not tags:
-        return tag_schemes.IOB2
+    if options.scheme != tag_schemes.AUTO or not tags:
+        return options.scheme
     return tag_schemes.decide(
-        tags,
-        options.scheme,
-        source=", ".join(file.path for file in deciding if file.tags),
+        tags, source=", ".join(file.path for file in deciding if file.tags)
     )
 
 
 def _find_labels(
-    trained: folder_lib.ModelFolder | None, train: conll.ColumnFile | None
+    trained: folder_lib.ModelFolder | None,
+    train: conll.ColumnFile | None,
+    scheme: str,
 ) -> tagger_labels.TaggerLabels:
     """Returns the labels of the model, or those of the training file."""
     if trained is not None and trained.description.labels:
-        return tagger_labels.of_model(trained.description.labels, trained.path)
+        labels = tagger_labels.of_model(
+            trained.description.labels, trained.path, scheme
+        )
+        if not labels.have_entities and scheme in tag_schemes.OF_ENTITIES:
+            raise ValueError(
+                f"The labels of {trained.path} are of single words, and the "
+                f"tags of the files mark entities (--scheme={scheme})."
+            )
+        return labels
     if train is None:
         folder = trained.path if trained else "No folder"
         raise ValueError(
             f"{folder} does not say the labels of its model. Add them to its "
             'task.json: {"labels": ["O", ...]}.'
         )
-    names = tagger_labels.of_tags(train.tags)
-    if names.names == (tag_schemes.OUTSIDE,):
+    labels = tagger_labels.of_tags(train.tags, scheme)
+    if len(labels.names) < 2:
         raise ValueError(
-            f"{train.path}: expected at least one entity; every tag is O. "
-            "Check --columns."
+            f"{train.path}: expected at least one entity, or two tags of "
+            f"words; every tag is {labels.names[0]}. Check --columns."
         )
-    return names
+    return labels
 
 
 def _warn_of_unknown_types(
-    file: conll.ColumnFile, model_labels: tagger_labels.TaggerLabels
+    file: conll.ColumnFile, labels: tagger_labels.TaggerLabels
 ) -> None:
-    types = collections.Counter(
-        kind
-        for tags in file.tags
-        for letter, kind in map(tag_schemes.split, tags)
-        if letter == tag_schemes.BEGIN
-    )
-    unknown = sorted(types.keys() - model_labels.types)
-    if unknown:
+    if labels.have_entities:
+        unit = "entities are of types"
+        types = collections.Counter(
+            entity.kind
+            for tags in file.tags
+            for entity in entities.find_entities(tags)
+        )
+    else:
+        unit = "words have tags"
+        types = collections.Counter(itertools.chain(*file.tags))
+    known = {kind or entities.UNTYPED for kind in labels.types}
+    if unknown := sorted(types.keys() - known):
         logging.warning(
-            "%s: %d of %d entities are of types that the model was not trained "
-            "on (%s). They count as missed. Its types are %s.",
+            "%s: %d of %d %s that the model was not trained on (%s). They "
+            "count as missed. It knows %s.",
             file.path,
             sum(types[kind] for kind in unknown),
             types.total(),
-            messages.listed([kind or entities.UNTYPED for kind in unknown]),
-            messages.listed(
-                [
-                    kind or entities.UNTYPED
-                    for kind in sorted(model_labels.types)
-                ]
-            ),
+            unit,
+            messages.listed(unknown),
+            messages.listed(sorted(known)),
         )
 
 

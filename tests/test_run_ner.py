@@ -1,10 +1,10 @@
 """run_ner.py from files to scores, on made sentences."""
 
+import itertools
 import json
 import os
 import re
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -98,60 +98,53 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     assert 0 < results["eval_loss"] < 0.5
 
 
-def test_the_loss_is_a_mean_over_words():
-    sentences = [types.SimpleNamespace(words=words) for words in ("abc", "d")]
-    data_set = types.SimpleNamespace(
-        content=types.SimpleNamespace(sentences=sentences)
-    )
-    tagging = types.SimpleNamespace(
-        _labels=types.SimpleNamespace(names=("O", "B"), decode=tuple)
-    )
-    outputs = {
-        "label_ids": np.array([[0, 1, 0, 0], [1, 0, 0, 0]]),
-        "label_mask": np.array([[1, 1, 1, 0], [0, 1, 0, 0]]),
-        "losses": np.array([3.0, 5.0], np.float32),
-    }
-    answers = run_ner.Tagging.decode(
-        tagging, types.SimpleNamespace(data_set=data_set), outputs
-    )
-    assert answers.tags == [("O", "B", "O"), ("O",)]
-    assert answers.loss == 2.0
+def _by_word(folder):
+    """Writes files of a tag for each word; without O, as parts of speech."""
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        text = (folder / name).read_text()
+        text = re.sub(r" O\n", " WORD\n", text.replace(" -X- O\n", "\n"))
+        (folder / name).write_text(re.sub(" [BI]-", " NAME-", text))
 
 
-def test_scores_while_training_are_of_all_types_together():
-    tags = [("B-PER", "O", "B-LOC")]
-    data = types.SimpleNamespace(
-        data_set=types.SimpleNamespace(content=types.SimpleNamespace(tags=tags))
-    )
-    answers = types.SimpleNamespace(tags=tags, loss=0.5)
-    assert run_ner.Tagging.metrics(None, data, answers) == {
-        **dict.fromkeys(("accuracy", "f1", "precision", "recall"), 1.0),
-        "loss": 0.5,
-    }
+def test_parts_of_speech_are_labels_of_words_as_they_are(folder):
+    _by_word(folder)
+    toy.run(folder, **{**_SHORT, "num_train_epochs": 1, "eval_every_steps": 5})
+    out = folder / "out"
+    description = json.loads((out / "task.json").read_text())
+    assert description["labels"] == ["NAME-LOC", "NAME-ORG", "NAME-PER", "WORD"]
+    assert description["scheme"] == "words"
+    assert checkpoints.read(str(out))["output_bias"].shape == (4,)
+    for split, name in (("eval", "valid.txt"), ("test", "test.txt")):
+        rows = [
+            line.split()
+            for line in (out / f"{split}_predictions.txt").open()
+            if line != "\n"
+        ]
+        gold = conll.read(str(folder / name), conll.WORD_AND_TAG)
+        assert [row[1] for row in rows] == list(itertools.chain(*gold.tags))
+        assert {row[2] for row in rows} <= {*description["labels"]}
+        results = programs.results(out / f"{split}_results.txt")
+        right = [row[1] == row[2] for row in rows]
+        assert 0.3 < np.mean(right) < 1
+        assert results[f"{split}_accuracy"] == pytest.approx(np.mean(right))
+        assert not [name for name in results if "f1" in name]
+        assert not (out / f"{split}_report.txt").exists()
+    best = json.loads((out / "best" / "best.json").read_text())
+    assert best["metric"] == "accuracy"
 
 
 @pytest.mark.integration
 def test_the_training_file_decides_the_scheme_of_all_files(folder):
-    # The letters of the dev file alone would be types.
-    (folder / "train.txt").write_text("a I-I\nb E-I\n\nc I-E\n")
-    (folder / "valid.txt").write_text("a I-I\nb E-I\n\nc O\n")
-    (folder / "test.txt").write_text("c I\na E\n")
-    toy.run(folder, **{**_SHORT, "do_predict": False, "train_batch_size": 2})
-    description = json.loads((folder / "out/task.json").read_text())
-    assert description["scheme"] == "iob"
-    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
-    # Letters are letters there too; the model has no entities without a type.
-    toy.run(folder, **{**_SHORT, **changes})
-    results = programs.results(folder / "out/test_results.txt")
-    assert results["test_recall_ENTITY"] == 0
-    # Raw tags that look like letters stay what they are.
-    (folder / "train.txt").write_text("a I\nb E\n\nc E\n")
-    (folder / "valid.txt").write_text("a I\nb I\n")
+    (folder / "train.txt").write_text("a A\nb O\n\nc E\n")
+    # The letters of the dev file alone would be of a scheme.
+    (folder / "valid.txt").write_text("a I\nb E\n")
     changes = {"do_predict": False, "output_dir": folder / "raw"}
     toy.run(folder, **{**_SHORT, **changes, "train_batch_size": 2})
     description = json.loads((folder / "raw/task.json").read_text())
     assert description["scheme"] == "raw"
-    assert description["labels"] == ["O", "B-E", "I-E", "B-I", "I-I"]
+    assert description["labels"] == ["O", "B-A", "I-A", "B-E", "I-E"]
+    results = programs.results(folder / "raw/eval_results.txt")
+    assert results["eval_recall_I"] == 0
 
 
 def test_a_finished_run_predicts_without_training_data(learned, folder):
@@ -211,7 +204,7 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
     assert len(warnings) == 1
     assert "valid.txt: 3 of 4 entities are of types" in warnings[0]
     assert "('X', 'Y'). They count as missed." in warnings[0]
-    assert warnings[0].endswith(" Its types are 'LOC', 'ORG', 'PER'.")
+    assert warnings[0].endswith(" It knows 'LOC', 'ORG', 'PER'.")
     results = programs.results(folder / "out" / "eval_results.txt")
     assert results["eval_recall"] == pytest.approx(1 / 4)
     assert results["eval_recall_X"] == results["eval_recall_Y"] == 0
@@ -397,9 +390,9 @@ def _tags_of(data, **changes):
 def test_files_without_training_decide_the_scheme_together(
     data, learned, tmp_path
 ):
-    # The tags of the first file alone would be types.
-    (tmp_path / "dev.txt").write_text("a PER-B\nb O\n")
-    (tmp_path / "test.txt").write_text("a PER-B\nb PER-I\n\nc LOC-I\n")
+    # The tags of the second file alone would be of single words.
+    (tmp_path / "dev.txt").write_text("a A\nb O\n")
+    (tmp_path / "test.txt").write_text("a A\nb A\n\nc B\n")
     tags = _tags_of(
         data,
         do_train=False,
@@ -408,13 +401,13 @@ def test_files_without_training_decide_the_scheme_together(
         predict_file=tmp_path / "test.txt",
     )
     assert tags == {
-        "eval": [("B-PER", "O")],
-        "predict": [("B-PER", "I-PER"), ("B-LOC",)],
+        "eval": [("B-A", "O")],
+        "predict": [("B-A", "I-A"), ("B-B",)],
     }
 
 
 def test_training_file_decides_the_scheme_alone(data, tmp_path):
-    (tmp_path / "train.txt").write_text("a I\nb E\nc 0\n")
+    (tmp_path / "train.txt").write_text("a I\nb A\n\nc O\n")
     (tmp_path / "dev.txt").write_text("a B\nb I\nc I\nd O\n")
     tags = _tags_of(
         data,
@@ -423,7 +416,7 @@ def test_training_file_decides_the_scheme_alone(data, tmp_path):
         do_predict=False,
     )
     assert tags == {
-        "train": [("B-I", "B-E", "O")],
+        "train": [("B-I", "B-A"), ("O",)],
         "eval": [("B-B", "B-I", "I-I", "O")],
     }
 
@@ -508,8 +501,63 @@ def test_features_train_the_head_alone(folder):
         assert np.any(after[name]), name
 
 
-def test_a_file_without_entities_is_refused(folder):
+def _refused(folder, text, **changes):
     for name in ("train.txt", "valid.txt", "test.txt"):
-        (folder / name).write_text("it O\n")
-    with pytest.raises(ValueError, match="expected at least one entity"):
-        toy.run(folder, **_SHORT)
+        (folder / name).write_text(text)
+    with pytest.raises(ValueError) as caught:
+        toy.run(folder, **{**_SHORT, **changes})
+    assert not (folder / "out").exists()
+    return str(caught.value)
+
+
+def test_a_file_without_two_labels_is_refused(folder):
+    message = _refused(folder, "it O\n\nit O\n")
+    assert "expected at least one entity" in message
+    message = _refused(folder, "it 0]\n\nit 0]\n")
+    assert "or two tags of words; every tag is 0]. Check --col" in message
+
+
+def test_a_training_file_without_empty_lines_is_warned_of(folder, caplog):
+    _refused(folder, "it O\nwas O\nit O\n")
+    assert "train.txt has no empty line: it is one sentence of 3" in caplog.text
+
+
+def test_numbers_of_words_are_no_words_to_train_on(folder, caplog):
+    text = "1 Ann B-PER\n2 fell O\n\n1 She O\n2-3 was O\n"
+    message = _refused(folder, text)
+    assert "--columns must give the column of words; none of these" in message
+    assert "has a letter: '1', '2', '2-3'." in message
+    assert "words and tags 1 B-PER, 2 O." in caplog.text
+
+
+def test_a_header_is_warned_of(folder, caplog):
+    message = _refused(folder, "word tag\nAnn B-PER\n\nBob B-PER\n")
+    assert "train.txt, line 1: no other word has the tag 'tag'" in caplog.text
+    assert "every tag but O must have a letter" in message
+
+
+def test_labels_of_words_do_not_mark_the_entities_of_files(learned, folder):
+    names = {"NAME": ["B-PER", "B-LOC", "B-ORG"], "WORD": ["O"]}
+    model = _with_outputs(learned, folder / "words", names)
+    with pytest.raises(ValueError, match=r"words are of single words, and th"):
+        _evaluate(folder, model)
+    # Its own tags, and words without tags, are answered.
+    (folder / "pos.txt").write_text("Ann NAME\n\nfell WORD\nhigh ADV\n")
+    results = _evaluate(folder, model, eval_file=folder / "pos.txt")
+    assert results["eval_accuracy"] == pytest.approx(2 / 3)
+    (folder / "plain.txt").write_text("Ann\nfell\n")
+    toy.run(
+        folder,
+        **{**_LEARNING, "do_train": False, "do_eval": False},
+        init_checkpoint=model,
+        output_dir=folder / "answered",
+        predict_file=folder / "plain.txt",
+    )
+    written = (folder / "answered/plain_predictions.txt").read_text()
+    assert written == "Ann NAME\nfell WORD\n\n"
+    predictor = predicting.Predictor(models.read(str(model)), 4)
+    example = {"text": "Ann fell"}
+    answers = predictor.predict([predictor.encode(example)])
+    assert answers == [{"words": ["Ann", "fell"], "tags": ["NAME", "WORD"]}]
+    lines = predicting.show("tagging", example, answers[0]).splitlines()
+    assert lines == ["Ann fell", "  NAME  Ann", "  WORD  fell"]

@@ -273,20 +273,27 @@ def _decode_tags(
             list(row.source.positions)
         ].argmax(axis=-1)
     ]
-    scheme = tagger_labels.of_model(names, os.path.dirname(model.checkpoint))
-    marked = [
-        {
-            "type": entity.kind,
-            "text": " ".join(words[entity.start : entity.end]),
-            "start": entity.start,
-            "end": entity.end,
-        }
-        for entity in entities.find_entities(scheme.decode(tags))
-    ]
-    return {"words": list(words), "tags": tags, "entities": marked}
+    labels = tagger_labels.of_model(
+        names, os.path.dirname(model.checkpoint), model.description.scheme
+    )
+    answer: Answer = {"words": list(words), "tags": tags}
+    if labels.have_entities:
+        answer["entities"] = [
+            {
+                "type": entity.kind,
+                "text": " ".join(words[entity.start : entity.end]),
+                "start": entity.start,
+                "end": entity.end,
+            }
+            for entity in entities.find_entities(labels.decode(tags))
+        ]
+    return answer
 
 
-def _show_entities(example: Example, answer: Answer) -> list[str]:
+def _show_tags(example: Example, answer: Answer) -> list[str]:
+    if "entities" not in answer:
+        pairs = zip(answer["tags"], answer["words"], strict=True)
+        return [f"  {tag}  {word}" for tag, word in pairs]
     rows = [
         f"  {entity['type']}  {entity['text']}" for entity in answer["entities"]
     ]
@@ -395,7 +402,7 @@ _TASKS = {
         ("question", "context"), _encode_question, _decode_answer, _show_answer
     ),
     description_lib.TAGGING: _Task(
-        ("text",), _encode_words, _decode_tags, _show_entities
+        ("text",), _encode_words, _decode_tags, _show_tags
     ),
     description_lib.PRETRAINING: _Task(
         ("text",), _encode_masks, _decode_words, _show_words

@@ -337,7 +337,7 @@ def test_tags_that_a_model_learns_are_those_it_answers(holds):
     }
 
     def claim(form, tags):
-        iob2 = tag_schemes.IOB2.to_iob2(tags)
+        iob2 = tag_schemes.to_iob2(tags)
         names = tuple(
             tag_schemes.join(letter, kind if letter != "O" else "")
             for letter in forms[form]

@@ -270,7 +270,7 @@ def test_tags(tmp_path):
     )
     tags = [row["tags"] for row in _ask(out, *texts)]
     # Files have well-formed tags.
-    assert [list(tag_schemes.IOB2.to_iob2(row)) for row in tags] == expected
+    assert [list(tag_schemes.to_iob2(row)) for row in tags] == expected
     (exported,) = serving_client.ask(_export(out), {"text": texts})
     assert [list(filter(None, row)) for row in exported["tags"]] == tags
 

@@ -1,7 +1,6 @@
 """Column files in the format of CoNLL-2003: one word per line, with tags."""
 
 import dataclasses
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -10,16 +9,21 @@ from absl import logging
 from bert.files import lines, messages
 
 DOCUMENT_START = "-DOCSTART-"
-
-COMMENT = "#"
+FORMAT = (
+    "A column file has one word and its tag per line, in columns separated by "
+    "spaces or tabs (see --columns), and an empty line after each sentence."
+)
 
 _COLUMNS = re.compile(r"(word|tag):(-?\d+)")
 # Other white space, such as U+00A0, may be part of a word.
 _SEPARATORS = re.compile(r"[ \t]+")
-# Ids of CoNLL-U: 3-4 of a token of several words, 3.1 of an empty word.
-_TOKEN_ID = re.compile(r"\d{1,9}[-.]\d{1,9}")
-_WORD_ID = re.compile(r"\d{1,9}")
-_CONLL_U_COLUMNS = 10
+_OTHER_FORMATS = (".csv", ".json", ".jsonl", ".parquet", ".xml")
+# Source: https://conll.cemantix.org/2012/data.html (OntoNotes)
+_DOCUMENT_MARKS = (("#begin", "document"), ("#end", "document"))
+# Source: https://universaldependencies.org/format.html
+_CONLL_U = (".conllu", ".conllup")
+# A comment, a token of several words (3-4) or an empty word (3.1).
+_CONLL_U_NO_WORD = re.compile(r"#.*|\d+[-.]\d+")
 
 # The columns of words and tags: 0 is the first, -1 the last; None without tags.
 Columns = tuple[int, int | None]
@@ -83,25 +87,10 @@ def parse_columns(text: str) -> Columns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A line of a file.
-
-    Attributes:
-        number: of the line, from 1.
-        cells: none in an empty line.
-        has_tabs: whether tabs separate the cells.
-    """
+    """A line of a file: its number, from 1, and its cells, if it has any."""
 
     number: int
     cells: tuple[str, ...]
-    has_tabs: bool = False
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Block:
-    """The rows of a sentence, and the number of its document."""
-
-    rows: tuple[_Row, ...]
-    document: int
 
 
 def read(
@@ -111,9 +100,8 @@ def read(
 
     Columns are separated by tabs, or by runs of spaces in lines without a tab.
     An empty line ends a sentence; a line with `-DOCSTART-` begins a document.
-    A file with a single column has no tags. Comments, which are lines with `#`
-    before a sentence, are left out, and so are the tokens of several words and
-    the empty words of CoNLL-U.
+    A file with a single column has no tags. What is no word in OntoNotes or,
+    by its name, in CoNLL-U, such as a comment, is left out.
 
     Args:
         path: the file, UTF-8.
@@ -123,30 +111,61 @@ def read(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: rows differ in their number of columns, a column is missing,
-            the column of words counts them, or there is no sentence; names the
+        ValueError: the file is of another format, rows differ in their number
+            of columns, a column is missing, or there is no sentence; names the
             file and the line.
     """
-    blocks = list(_blocks(path))
-    has_documents = any(block.document for block in blocks)
-    blocks = _without_comments(path, blocks, columns)
-    _check_widths(path, [row for block in blocks for row in block.rows])
-    blocks = _without_token_ids(path, blocks, columns)
-    sentences = [_sentence(path, block, columns) for block in blocks]
+    is_conll_u = path.lower().endswith(_CONLL_U)
+    if path.lower().endswith(_OTHER_FORMATS):
+        raise ValueError(f"{path} must be a column file. {FORMAT}")
+    if is_conll_u and columns[0] == 0:
+        raise ValueError(
+            f"{path}: --columns must give the column of words; column 0 of "
+            "CoNLL-U has their numbers. For parts of speech, pass "
+            "--columns=word:1,tag:3."
+        )
+    sentences: list[Sentence] = []
+    rows: list[_Row] = []
+    previous: _Row | None = None
+    document = num_left_out = 0
+    for row in _rows(path):
+        first = row.cells[0] if row.cells else ""
+        # Other columns of such a row are ignored.
+        is_start = DOCUMENT_START in row.cells
+        if (is_conll_u and _CONLL_U_NO_WORD.fullmatch(first)) or row.cells[
+            :2
+        ] in _DOCUMENT_MARKS:
+            num_left_out += 1
+        elif row.cells and not is_start:
+            _check_width(path, previous or row, row)
+            rows.append(row)
+            previous = row
+        else:
+            if rows:
+                sentences.append(_sentence(path, rows, columns, document))
+            rows = []
+            document += is_start
+    if num_left_out:
+        logging.info(
+            "%s: %d rows that are no words, such as comments, are left out.",
+            path,
+            num_left_out,
+        )
     if not sentences:
         raise ValueError(f"{path}: expected at least one sentence; got none.")
-    _check_words(path, sentences, columns, len(blocks[0].rows[0].cells))
-    if not (has_documents and with_documents):
+    if not (document and with_documents):
         sentences = [
             dataclasses.replace(sentence, document=number)
             for number, sentence in enumerate(sentences)
         ]
     return ColumnFile(
-        path=path, sentences=tuple(sentences), has_documents=has_documents
+        path=path, sentences=tuple(sentences), has_documents=document > 0
     )
 
 
 def _rows(path: str) -> Iterator[_Row]:
+    """Yields the lines of a file, and an empty one after the last."""
+    number = 0
     for number, line in enumerate(lines.read_lines(path), start=1):
         if number == 1:
             line = line.removeprefix(lines.BYTE_ORDER_MARK)  # noqa: PLW2901
@@ -155,147 +174,18 @@ def _rows(path: str) -> Iterator[_Row]:
             cells = [cell.strip(" ") for cell in stripped.split("\t")]
         else:
             cells = _SEPARATORS.split(stripped) if stripped else []
-        yield _Row(number=number, cells=tuple(cells), has_tabs="\t" in stripped)
+        yield _Row(number=number, cells=tuple(cells))
+    yield _Row(number=number + 1, cells=())
 
 
-def _blocks(path: str) -> Iterator[_Block]:
-    """Yields the rows between empty lines and starts of documents."""
-    rows: list[_Row] = []
-    document = 0
-    for row in _rows(path):
-        # Other columns of such a row are ignored.
-        is_start = DOCUMENT_START in row.cells
-        if row.cells and not is_start:
-            rows.append(row)
-            continue
-        yield _Block(rows=tuple(rows), document=document)
-        rows = []
-        document += is_start
-    yield _Block(rows=tuple(rows), document=document)
-
-
-def _without_comments(
-    path: str, blocks: Sequence[_Block], columns: Columns
-) -> list[_Block]:
-    """Leaves out comments, such as `# text = ...` of CoNLL-U.
-
-    The word of a sentence may be `#` too. A comment has another number of
-    columns than the words, or no tag of theirs.
-    """
-    rows = [row for block in blocks for row in block.rows]
-    words = [row for row in rows if not row.cells[0].startswith(COMMENT)]
-    if not words:
-        return list(blocks)
-    tags = {_tag(row, columns) for row in words}
-
-    def is_comment(row: _Row) -> bool:
-        if not row.cells[0].startswith(COMMENT):
-            return False
-        is_row = (len(row.cells), row.has_tabs) == (
-            len(words[0].cells),
-            words[0].has_tabs,
-        )
-        if row.cells[0] == COMMENT:
-            return not is_row or _tag(row, columns) not in tags
-        # A word such as #1 without its tag is a mistake.
-        return not is_row and len(row.cells) > 1 and row.cells[-1] not in tags
-
-    comments = []
-    kept = []
-    for block in blocks:
-        comments += (first := list(itertools.takewhile(is_comment, block.rows)))
-        kept.append(dataclasses.replace(block, rows=block.rows[len(first) :]))
-    if comments:
-        logging.info(
-            "%s: %d lines that begin with %s are comments, the first is line "
-            "%d.",
-            path,
-            len(comments),
-            COMMENT,
-            comments[0].number,
-        )
-    return kept
-
-
-def _tag(row: _Row, columns: Columns) -> str | None:
-    """Returns the tag of a row; None without one."""
-    place, width = columns[1], len(row.cells)
-    if place is None or width == 1 or not -width <= place < width:
-        return None
-    return row.cells[place]
-
-
-def _check_widths(path: str, rows: Sequence[_Row]) -> None:
-    for previous, row in itertools.pairwise(rows):
-        if len(row.cells) != len(previous.cells):
-            raise ValueError(
-                f"{path}, line {row.number}: all rows must have the same "
-                f"number of columns; this one has {len(row.cells)} "
-                f"({messages.short(' '.join(row.cells))}) and line "
-                f"{previous.number} has {len(previous.cells)}. Is a word or a "
-                "tag missing, or does a word contain a space? Comments are "
-                f"lines that begin with {COMMENT} before a sentence."
-            )
-
-
-def _without_token_ids(
-    path: str, blocks: Sequence[_Block], columns: Columns
-) -> list[_Block]:
-    """Leaves out rows of CoNLL-U that are no words, such as 3-4 and 3.1."""
-    blocks = [block for block in blocks if block.rows]
-    first = [[row.cells[0] for row in block.rows] for block in blocks]
-    is_numbered = columns[0] != 0 and all(map(_is_count, first))
-    ids = [id_ for ids in first for id_ in ids if not _WORD_ID.fullmatch(id_)]
-    if not is_numbered or not ids:
-        return blocks
-    logging.info(
-        "%s: %d rows with the numbers of several words or of an empty one, as "
-        "%s, are left out.",
-        path,
-        len(ids),
-        ids[0],
-    )
-    return [
-        dataclasses.replace(
-            block,
-            rows=tuple(r for r in block.rows if _WORD_ID.fullmatch(r.cells[0])),
-        )
-        for block in blocks
-    ]
-
-
-def _is_count(ids: Sequence[str]) -> bool:
-    """Returns whether ids are 1, 2, 3, ..., perhaps with others of CoNLL-U."""
-    numbers = [int(id_) for id_ in ids if _WORD_ID.fullmatch(id_)]
-    if not all(_WORD_ID.fullmatch(i) or _TOKEN_ID.fullmatch(i) for i in ids):
-        return False
-    return bool(numbers) and numbers == list(
-        range(numbers[0], numbers[0] + len(numbers))
-    )
-
-
-def _check_words(
-    path: str, sentences: Sequence[Sentence], columns: Columns, width: int
-) -> None:
-    """Checks that the column of words does not count them."""
-
-    def counts(words: Sequence[str]) -> bool:
-        # The number of the sentence may stand before that of the word.
-        return _is_count(words) or _is_count(
-            [word.partition("-")[2] for word in words]
-        )
-
-    counting = [s.words for s in sentences if counts(s.words)]
-    has_several = any(len(words) > 1 for words in counting)
-    # A header, or a damaged sentence, does not make the others words.
-    if width > 1 and has_several and 2 * len(counting) > len(sentences):
-        place = columns[0] % width
-        tag = 3 if width == _CONLL_U_COLUMNS else place + 2
+def _check_width(path: str, previous: _Row, row: _Row) -> None:
+    if len(row.cells) != len(previous.cells):
+        shown = [messages.short(" ".join(r.cells)) for r in (row, previous)]
         raise ValueError(
-            f"{path}: --columns must give the column of words; column {place} "
-            "numbers the words of each sentence, "
-            f"{', '.join(max(counting, key=len)[:3])}, .... Pass, for example, "
-            f"--columns=word:{place + 1},tag:{tag}."
+            f"{path}, line {row.number}: all rows must have the same number of "
+            f"columns; this one has {len(row.cells)} ({shown[0]}) and line "
+            f"{previous.number} has {len(previous.cells)} ({shown[1]}). "
+            f"{FORMAT} Comments are left out of files named NAME.conllu alone."
         )
 
 
@@ -319,17 +209,19 @@ def prediction_lines(
         yield "\n"
 
 
-def _sentence(path: str, block: _Block, columns: Columns) -> Sentence:
+def _sentence(
+    path: str, rows: Sequence[_Row], columns: Columns, document: int
+) -> Sentence:
     word, tag = columns
-    words = [_cell(path, row, "word", word) for row in block.rows]
+    words = [_cell(path, row, "word", word) for row in rows]
     tags = None
-    if tag is not None and len(block.rows[0].cells) > 1:
-        tags = tuple(_cell(path, row, "tag", tag) for row in block.rows)
+    if tag is not None and len(rows[0].cells) > 1:
+        tags = tuple(_cell(path, row, "tag", tag) for row in rows)
     return Sentence(
         words=tuple(words),
         tags=tags,
-        lines=tuple(row.number for row in block.rows),
-        document=block.document,
+        lines=tuple(row.number for row in rows),
+        document=document,
     )
 
 

@@ -56,12 +56,12 @@ class Scores:
     Attributes:
         by_type: the counts of each type, sorted by name.
         num_words: number of all words.
-        num_correct_words: words with a correct tag.
+        accuracy: share of words with the correct tag, in percent.
     """
 
     by_type: Mapping[str, Counts]
     num_words: int
-    num_correct_words: int
+    accuracy: float
 
     @property
     def overall(self) -> Counts:
@@ -71,11 +71,6 @@ class Scores:
             predicted=sum(counts.predicted for counts in self.by_type.values()),
             correct=sum(counts.correct for counts in self.by_type.values()),
         )
-
-    @property
-    def accuracy(self) -> float:
-        """Share of words with the correct tag, in percent."""
-        return _percent(self.num_correct_words, self.num_words)
 
     def metrics(self, *, by_type: bool = True) -> dict[str, float]:
         """Returns the scores by name, as fractions of 1.
@@ -147,7 +142,6 @@ def score(
     golds, predictions, corrects = (
         collections.Counter[str]() for _ in range(3)
     )
-    num_words = num_correct = 0
     for right, guessed in zip(gold, predicted, strict=True):
         right_entities = set(find_entities(right))
         guessed_entities = set(find_entities(guessed))
@@ -156,8 +150,6 @@ def score(
         corrects.update(
             entity.kind for entity in right_entities & guessed_entities
         )
-        num_words += len(right)
-        num_correct += sum(a == b for a, b in zip(right, guessed, strict=True))
     return Scores(
         by_type={
             kind: Counts(
@@ -167,9 +159,25 @@ def score(
             )
             for kind in sorted(golds.keys() | predictions.keys())
         },
-        num_words=num_words,
-        num_correct_words=num_correct,
+        num_words=sum(map(len, gold)),
+        accuracy=accuracy(gold, predicted),
     )
+
+
+def accuracy(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> float:
+    """Returns the share of words with the correct tag, in percent.
+
+    Raises:
+        ValueError: the numbers of words differ.
+    """
+    correct = [
+        a == b
+        for right, guessed in zip(gold, predicted, strict=True)
+        for a, b in zip(right, guessed, strict=True)
+    ]
+    return _percent(sum(correct), len(correct))
 
 
 def _percent(part: int, total: int) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from absl import logging
 
 from bert.commands import flags
-from bert.files import paths
+from bert.files import messages, paths
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.tagging import conll, tag_schemes
 from vocab import tokenization
@@ -59,9 +59,10 @@ class NerOptions:
     scheme: str = _COLUMNS.flag(
         tag_schemes.AUTO,
         "Scheme of the tags in the files. iob: letters and types, as in IOB, "
-        "IOBES or BILOU; raw: each run of equal tags is one entity; auto: "
-        "decided by the tags of the training file, and logged. The program "
-        "itself uses and writes IOB2.",
+        "IOBES or BILOU; raw: each run of equal tags is one entity; words: "
+        "each tag is the label of one word, such as its part of speech; auto: "
+        "iob if all tags have letters, else raw if one of them is O, else "
+        "words, by the training file. Tags of entities are written in IOB2.",
         choices=tag_schemes.SCHEMES,
         of_model=True,
     )
@@ -107,6 +108,17 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
     file = conll.read(
         find_file(options, name), columns, with_documents=with_documents
     )
+    first = file.sentences[0]
+    columns_read = [first.words, *([first.tags] if first.tags else [])]
+    rows = [" ".join(row) for row in zip(*columns_read, strict=True)]
+    logging.info(
+        "%s: %d sentence(s); the first has the words and tags %s.",
+        file.path,
+        len(file.sentences),
+        messages.names(rows, 5),
+    )
+    if name == "train":
+        _check_training_file(file)
     if with_documents and not file.has_documents:
         logging.warning(
             "%s has no %s line: every sentence is read alone.",
@@ -114,6 +126,59 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
             conll.DOCUMENT_START,
         )
     return file
+
+
+def _check_training_file(file: conll.ColumnFile) -> None:
+    sentences = file.sentences
+    if len(sentences) == 1:
+        logging.warning(
+            "%s has no empty line: it is one sentence of %d words.",
+            file.path,
+            len(sentences[0].words),
+        )
+    words = {word: None for sentence in sentences for word in sentence.words}
+    if not any(char.isalpha() for word in words for char in word):
+        raise ValueError(
+            f"{file.path}: --columns must give the column of words; none of "
+            f"these has a letter: {messages.listed([*words], 4)}."
+        )
+    tags = list(itertools.chain(*file.tags))
+    if tags and tags.count(tags[0]) == 1:
+        logging.warning(
+            "%s, line %d: no other word has the tag %s. If this row is a "
+            "header, remove it.",
+            file.path,
+            sentences[0].lines[0],
+            messages.short(tags[0]),
+        )
+
+
+def convert_tags(file: conll.ColumnFile, scheme: str) -> conll.ColumnFile:
+    """Converts tags that mark entities to IOB2; others stay as they are.
+
+    Raises:
+        ValueError: the file has no tags, or one that is not in the scheme;
+            names the file and the line.
+    """
+    if not file.tags:
+        raise ValueError(
+            f"{file.path}: must have a column of tags; its rows have only a "
+            f"word. {conll.FORMAT}"
+        )
+    if scheme == tag_schemes.WORDS:
+        return file
+    sentences = []
+    for sentence, tags in zip(file.sentences, file.tags, strict=True):
+        for tag, line in zip(tags, sentence.lines, strict=True):
+            try:
+                tag_schemes.split(tag, scheme)
+            except ValueError as error:
+                raise ValueError(
+                    f"{file.path}, line {line}: {error}"
+                ) from error
+        converted = tag_schemes.to_iob2(tags, scheme)
+        sentences.append(dataclasses.replace(sentence, tags=converted))
+    return dataclasses.replace(file, sentences=tuple(sentences))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

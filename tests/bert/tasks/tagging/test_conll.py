@@ -19,8 +19,8 @@ _CONLL_2003 = (
 )
 
 
-def _read(tmp_path, text, columns=None):
-    path = tmp_path / "file.txt"
+def _read(tmp_path, text, columns=None, name="file.txt"):
+    path = tmp_path / name
     path.write_bytes(text.encode())
     return conll.read(str(path), columns or conll.WORD_AND_TAG)
 
@@ -106,7 +106,7 @@ def test_parse_columns_refuses(text):
 def test_ragged_rows_name_file_and_lines(tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"file.txt, line 4: .* has 2 \('c O'\) and line 2 .* 3",
+        match=r"file.txt, line 4: .* has 2 \('c O'\) and line 2 has 3 \('a X O",
     ):
         _read(tmp_path, "-DOCSTART-\na X O\n\nc O\n")
 
@@ -174,9 +174,10 @@ _CONLL_U = (
 )
 
 
-def test_conll_u_has_words_without_comments_and_other_tokens(tmp_path, caplog):
+@pytest.mark.parametrize("name", ["a.conllu", "A.CONLLU", "a.conllup"])
+def test_conll_u_is_named_by_its_file(tmp_path, caplog, name):
     with caplog.at_level(logging.INFO):
-        file = _read(tmp_path, _CONLL_U, (1, 3))
+        file = _read(tmp_path, _CONLL_U, (1, 3), name)
     assert [s.words for s in file.sentences] == [
         ("Vamos", "nos", "a", "el", "mar"),
         ("Sue", "tea"),
@@ -186,106 +187,45 @@ def test_conll_u_has_words_without_comments_and_other_tokens(tmp_path, caplog):
         ("PROPN", "NOUN"),
     ]
     assert file.sentences[0].lines == (4, 5, 7, 8, 9)
-    assert "3 lines that begin with # are comments, the first is" in caplog.text
-    assert "3 rows with the numbers of several words or of an" in caplog.text
+    assert "6 rows that are no words, such as comments, are" in caplog.text
+    with pytest.raises(ValueError, match=r"pass --columns=word:1,tag:3\.$"):
+        _read(tmp_path, _CONLL_U, name=name)
+    with pytest.raises(ValueError, match=r"line 2: .* files named NAME.conllu"):
+        _read(tmp_path, _CONLL_U, (1, 3))
+
+
+def test_marks_of_documents_of_ontonotes_are_left_out(tmp_path):
+    text = (
+        "#begin document (bc/cctv/00); part 000\n"
+        "bc/cctv/00 0 0 In IN *\nbc/cctv/00 0 1 # NN *\n\n"
+        "#end document\n"
+    )
+    file = _read(tmp_path, text, (3, 4))
+    assert [s.words for s in file.sentences] == [("In", "#")]
+    assert [s.lines for s in file.sentences] == [(2, 3)]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        _CONLL_U,
-        # GermEval, and words counted from 0, through the file or after the
-        # number of their sentence.
-        "#\thttp://a [2009]\n1\ta\tO\tO\n2\tb\tO\tO\n\n1\tc\tO\tO\n",
-        "0 a O\n1 b O\n2 c O\n",
-        "1 a O\n2 b O\n\n3 c O\n4 d O\n",
-        "1-1 a O\n1-2 b O\n\n2-1 a O\n",
-        # A header, and a sentence that does not count.
-        "id word tag\n1 a O\n\n1 a O\n2 b O\n\n1 c O\n2 d O\n",
-    ],
-)
-@pytest.mark.parametrize("columns", [(0, -1), (0, None)])
-def test_numbers_of_words_are_no_words(tmp_path, text, columns):
-    message = r"f.*: --columns must .* column 0 numbers .*=word:1,tag:2\.$"
-    with pytest.raises(ValueError, match=message):
-        _read(tmp_path, text, columns)
-
-
-def test_columns_from_the_end_are_named_from_the_start(tmp_path):
-    with pytest.raises(ValueError, match=r"column 1 numbers .*=word:2,tag:3\."):
-        _read(tmp_path, "x 1 a O\nx 2 b O\n", (-3, -1))
-
-
-def test_parts_of_speech_of_conll_u_are_suggested(tmp_path):
-    row = "\t".join("_" * 8)
-    text = f"1\ta\t{row}\n2\tb\t{row}\n"
-    with pytest.raises(ValueError, match=r"--columns=word:1,tag:3\.$"):
-        _read(tmp_path, text)
-
-
-def test_numbers_may_be_words(tmp_path):
-    for text in (
-        # Not of every sentence, not in order, one to a sentence, without tags.
-        "1 O\n2 O\n\na O\n",
-        "2 O\n1 O\n",
-        "1 O\n\n1 O\n",
-        "1 O\nII O\n",
-        "1\n2\n",
-        "9999999999 O\n10000000000 O\n",
-    ):
-        assert _read(tmp_path, text).sentences[0].words[0].isdecimal()
-    assert _read(tmp_path, "1-2\n1\n2\n").sentences[0].words[0] == "1-2"
-    # Words such as 3-4, unless all first columns count.
-    file = _read(tmp_path, "x 3-4 O\n3-4 b O\n", (1, 2))
-    assert file.sentences[0].words == ("3-4", "b")
-    file = _read(tmp_path, "1 3-4 O\n2 1.5 O\n", (1, 2))
-    assert file.sentences[0].words == ("3-4", "1.5")
-
-
-@pytest.mark.parametrize(
-    "comments",
-    [
-        # MultiCoNER, with as many columns as the words.
-        "# id 4fb3 domain=en\n",
-        "# id 4fb3\tdomain=en\n",
-        "# sent_id = 4\n# text = a # b\n",
-        "#\n",
-        "#begin document (bc/cctv/00); part 000\n",
-        "#\thttp://example.org [2009-10-17]\n",
-    ],
-)
-def test_comments_before_a_sentence_are_left_out(tmp_path, comments, caplog):
-    row = "{} _ _ {}\n".format
-    words = row("a", "B-A") + row("#", "O") + row("b", "O")
-    text = f"{comments}{words}\n{comments}{words}"
-    with caplog.at_level(logging.INFO):
-        file = _read(tmp_path, text)
-    assert [s.words for s in file.sentences] == [("a", "#", "b")] * 2
-    assert file.tags == [("B-A", "O", "O")] * 2
-    assert "that begin with # are comments, the first is line 1" in caplog.text
-
-
-def test_comments_of_two_columns_have_no_tag(tmp_path):
-    text = "#\thttp://a.org [2009]\nx\tB-A\n\n#\tO\ny\tO\n"
-    file = _read(tmp_path, text)
-    assert [s.words for s in file.sentences] == [("x",), ("#", "y")]
-
-
-def test_words_may_begin_with_a_number_sign(tmp_path, caplog):
-    for text, words in (
         ("# O\na O\n", ("#", "a")),
         ("#1 B-NEW\na O\n", ("#1", "a")),
-        ("#tag O\n", ("#tag",)),
         ("#\na\n", ("#", "a")),
-        ("#\tO\na\tO\n", ("#", "a")),
-        ("a O\n# NEW\nb O\n", ("a", "#", "b")),
-    ):
-        assert _read(tmp_path, text).sentences[0].words == words
-    assert not caplog.text
-    # A tag that is missing stays a mistake, and so do comments among words.
-    for text in ("#tag\na O\n", "#a b O\nc O\n", "a O\n# id x y\nb O\n"):
-        with pytest.raises(ValueError, match="begin with # before a sentence"):
-            _read(tmp_path, text)
+        # The sign of pounds has a tag of its own in the Penn Treebank.
+        ("#\t#\n200\tCD\n", ("#", "200")),
+        ("1-2\tO\n3.1\tO\n", ("1-2", "3.1")),
+    ],
+)
+def test_rows_of_plain_files_are_words(tmp_path, text, words):
+    assert _read(tmp_path, text).sentences[0].words == words
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.json", "a.JSONL", "a.parquet", "a.xml"]
+)
+def test_files_that_name_another_format_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"must be a column file.*--columns"):
+        _read(tmp_path, "a O\n\nb O\n", name=name)
 
 
 def test_a_document_may_begin_in_the_column_of_words(tmp_path):
