@@ -1,6 +1,10 @@
 """Packages named in pyproject.toml and in the files of requirements."""
 
+import ast
+import importlib.metadata
+import re
 import runpy
+import sys
 import tomllib
 
 import pytest
@@ -57,6 +61,77 @@ def test_a_wheel_of_requirements_is_of_one_version_everywhere():
         "tensorflow-tpu",
         "tensorboard",
     }
+
+
+# Packages whose modules have other names. TensorFlow's types come with it.
+_PACKAGE_OF = {
+    "absl": "absl-py",
+    "google": "protobuf",
+    "google_crc32c": "google-crc32c",
+    "sklearn": "scikit-learn",
+    "tensorflow_text": "tensorflow-text",
+    "yaml": "PyYAML",
+}
+# Imported where they are needed, with a message that names them.
+_OPTIONAL = {"apache_beam", "tokenizers", "torch", "transformers"}
+
+
+def _imported():
+    """Lists the packages that programs import, with one of their modules."""
+    folders = [p for p in _ROOT.iterdir() if p.is_dir()]
+    ours = {path.stem for path in [*_ROOT.glob("*.py"), *folders]}
+    ours |= {"_typeshed", *sys.stdlib_module_names}
+    for path in _ROOT.rglob("*.py"):
+        if path.relative_to(_ROOT).parts[0].startswith((".", "tests")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                modules = [node.module]
+            for name in modules:
+                top = name.split(".")[0]
+                if top not in ours | _OPTIONAL:
+                    yield _PACKAGE_OF.get(top, top), path.name
+
+
+def test_programs_import_only_packages_that_are_declared():
+    declared = {
+        line.split("==")[0] for line in _packages("requirements/base.txt")
+    }
+    imported = dict(_imported())
+    assert {n: imported[n] for n in sorted({*imported} - declared)} == {}
+    assert {"numpy", "h5py"} <= set(imported)
+
+
+def _normalized(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_lock_has_each_package_of_the_tests_in_its_version():
+    locked = {
+        _normalized(name): version
+        for name, version in (
+            line.split("==") for line in _packages("requirements/lock.txt")
+        )
+    }
+    for file in ("base", "export", "dev"):
+        for line in _packages(f"requirements/{file}.txt"):
+            name, version = line.split("==")
+            assert locked[_normalized(name)] == version
+    # And what they need in turn.
+    needed, names = set(), {"tensorflow", "huggingface-hub", "pytest"}
+    while names:
+        needed |= names
+        names = {
+            _normalized(re.match(r"[\w.-]+", line)[0])
+            for name in names
+            for line in importlib.metadata.requires(name) or ()
+            if ";" not in line
+        } - needed
+    # A virtual environment brings its own tools for building.
+    assert needed - {*locked} == {"setuptools", "wheel"}
 
 
 def test_the_version_is_the_one_of_the_changelog_and_the_citation():

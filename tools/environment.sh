@@ -1,6 +1,7 @@
 # Sourced by quickstart.sh and run_tests.sh: creates and updates .venv.
 #
-#   prepare_environment FILE...   installs files of requirements/ into .venv
+#   prepare_environment FILE...   installs files of requirements/ into .venv,
+#                                 in the versions of requirements/lock.txt
 #
 # A file is installed again if any requirements file has changed, because they
 # include each other. The hash is in the name of a file in .venv.
@@ -18,8 +19,8 @@ PYTHON
     fi
   done
   cat >&2 <<'MESSAGE'
-No Python 3.11, 3.12 or 3.13 with its venv module was found.
-Install one, for example:
+No Python 3.11, 3.12 or 3.13 with its venv module was found; TensorFlow has no
+package for Python 3.14. Install one, for example:
   Debian, Ubuntu   apt-get install python3 python3-venv
   macOS            brew install python@3.13
   anywhere         https://www.python.org/downloads/
@@ -43,7 +44,7 @@ prepare_environment() {
     if [ ! -e "$stamp" ]; then
       echo "Installing $file (TensorFlow is large: this takes a few minutes)"
       .venv/bin/python -m pip install --quiet --disable-pip-version-check \
-        -r "$file" || exit 1
+        -c requirements/lock.txt -r "$file" || exit 1
       rm -f ".venv/installed-$name-"*
       touch "$stamp"
     fi
