@@ -1,7 +1,6 @@
 """Cleaning and sentence splitting of documents, on all cores."""
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -188,14 +187,12 @@ def write_documents(
         The number of documents.
 
     Raises:
-        ValueError: a file would stay empty.
+        ValueError: a file would stay empty, or there are more files than the
+            system allows.
     """
     counts = dict.fromkeys([*names, *filter(None, [holdout_path])], 0)
-    with contextlib.ExitStack() as stack:
-        files = {
-            path: stack.enter_context(writing.whole_file(path))
-            for path in counts
-        }
+    with writing.whole_files([*counts]) as opened:
+        files = dict(zip(counts, opened, strict=True))
         turns = itertools.cycle(names)
         for number, document in enumerate(documents, start=1):
             is_held_out = bool(holdout_every) and number % holdout_every == 0

@@ -5,9 +5,10 @@ import errno
 import json
 import math
 import os
+import resource
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from absl import logging
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib import figure as figure_lib
 
 # A full disk, an exceeded quota, and a file above the size limit.
+_FURTHER_FILES = 128  # Open in a process besides its output.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -122,6 +124,27 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             raise
         # The system does not name the file.
         raise OSError(error.errno, error.strerror, path) from error
+
+
+@contextlib.contextmanager
+def whole_files(names: Sequence[str], mode: str = "w") -> Iterator[list[IO]]:
+    """Opens files at once, each as `whole_file` does.
+
+    Raises:
+        OSError: a file cannot be written.
+        ValueError: the system does not allow so many open files.
+    """
+    needed = len(names) + _FURTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY not in (soft, hard) and needed > hard:
+        raise ValueError(
+            f"Writing {len(names)} files at once needs {needed} open files; "
+            f"the system allows {hard} (ulimit -Hn). Write fewer files."
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(whole_file(name, mode)) for name in names]
 
 
 def _open(path: str, mode: str) -> IO:

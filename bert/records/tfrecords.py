@@ -1,7 +1,6 @@
 """TFRecord files: random access and writing."""
 
 import array
-import contextlib
 import functools
 import hashlib
 import itertools
@@ -225,11 +224,7 @@ def write_batches(
     total = 0
     for path in record_paths:
         offsets.remove(path)
-    with contextlib.ExitStack() as stack:
-        files = [
-            stack.enter_context(writing.whole_file(path, "wb"))
-            for path in record_paths
-        ]
+    with writing.whole_files(record_paths, "wb") as files:
         for batch in batches:
             frames = [
                 framing.frame(record)

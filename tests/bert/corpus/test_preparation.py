@@ -1,12 +1,15 @@
 """Rules, counts and worker processes."""
 
 import collections
+import subprocess
+import sys
 
 import hypothesis
 import pytest
 from hypothesis import strategies
 
 from bert.corpus import formats, preparation
+from tests.support import locations
 
 
 def _prepare(documents, num_workers=1, **rules):
@@ -152,3 +155,29 @@ def test_file_that_would_be_empty_is_an_error_and_nothing_is_written(
     with pytest.raises(ValueError, match=r"documents are too few.*b"):
         preparation.write_documents(documents, paths)
     assert list(tmp_path.iterdir()) == []
+
+
+_WITH_A_LIMIT = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 300))
+from bert.corpus import preparation
+names = [f"{sys.argv[1]}/{n}" for n in range(int(sys.argv[2]))]
+preparation.write_documents((f"{n}\\n" for n in range(1000)), names)
+"""
+
+
+def test_more_files_than_the_soft_limit_are_written_at_once(tmp_path):
+    command = [sys.executable, "-c", _WITH_A_LIMIT, str(tmp_path)]
+    folder = {"cwd": locations.ROOT}
+    subprocess.run([*command, "100"], check=True, **folder)
+    assert (tmp_path / "99").read_text() == "".join(
+        f"{n}\n\n" for n in range(99, 1000, 100)
+    )
+    ended = subprocess.run(
+        [*command, "200"], check=False, stderr=subprocess.PIPE, **folder
+    )
+    assert (
+        b"ValueError: Writing 200 files at once needs 328 open files; the "
+        b"system allows 300 (ulimit -Hn). Write fewer files." in ended.stderr
+    )
+    assert len([*tmp_path.iterdir()]) == 100
