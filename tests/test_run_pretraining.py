@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import run_pretraining
+from bert.records import sidecars
 from bert.training import (
     checkpointing,
     evaluation,
@@ -510,6 +511,39 @@ def test_a_run_that_is_set_back_to_step_0_makes_the_same_steps(
     toy.run(tmp_path, **keep)
     assert "model.ckpt-0 at step 0" in caplog.text
     np.testing.assert_equal(toy.weights(tmp_path, 13), found)
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "here"),
+    [
+        ("vocab_sha256", "1" * 8, "0" * 64),
+        ("do_lower_case", False, True),
+        ("strip_accents", False, True),
+    ],
+)
+def test_a_start_from_a_model_of_another_text_is_refused(
+    tmp_path, name, there, here
+):
+    flags = toy.flags_of(tmp_path)
+    sidecars.write_metadata(flags["input_file"], toy.metadata_of())
+    folder = tmp_path / "pretrained"
+    shutil.copytree(toy.CHECKPOINT.parent, folder)
+    described = {
+        "task": "pretraining",
+        "vocab_sha256": "0" * 64,
+        "do_lower_case": True,
+        "strip_accents": True,
+    }
+    (folder / "task.json").write_text(json.dumps(described | {name: there}))
+    (folder / "vocab.txt").unlink(missing_ok=True)
+    with pytest.raises(ValueError) as refused:
+        run_pretraining.run(
+            toy.parse({**flags, "init_checkpoint": str(folder)})
+        )
+    message = str(refused.value)
+    assert f"The model of {folder}" in message
+    assert f"{name} is {there!r} there and {here!r} here" in message
+    assert not (tmp_path / "out/task.json").exists()
 
 
 def test_masked_lm_starts_from_a_left_to_right_model(tmp_path, caplog):

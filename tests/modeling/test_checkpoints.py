@@ -184,6 +184,20 @@ def test_values_of_another_precision_load_as_float32(tmp_path, dtype):
     )
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_must_be_finite(value):
+    layer = keras.layers.Dense(2, name="output")
+    layer.build((None, 3))
+    checkpoints.check_finite(layer, "model.ckpt-7")
+    kernel = np.ones((3, 2), np.float32)
+    kernel[2, 1] = value
+    layer.kernel.assign(kernel)
+    with pytest.raises(
+        ValueError, match=r"those of output/kernel in model\.ckpt-7 are not"
+    ):
+        checkpoints.check_finite(layer, "model.ckpt-7")
+
+
 def test_read_takes_names_and_names_an_absent_one():
     got = checkpoints.read(_CHECKPOINT, ["cls/squad/output_bias"])
     assert {k: v.shape for k, v in got.items()} == {

@@ -84,6 +84,21 @@ def test_index_of_an_earlier_file_is_not_used(indexed, caplog, change):
     assert "records.index.npy is not the index of" in caplog.text
 
 
+@pytest.mark.parametrize("place", ["middle", "last"])
+def test_index_of_other_sizes_after_the_first_record_is_not_used(
+    indexed, caplog, place
+):
+    path = offsets.index_path(indexed)
+    frame_sizes = np.load(path)
+    other = {"middle": len(frame_sizes) // 2, "last": -1}[place]
+    # Exchanged with the first later one of another size: the sum is the same.
+    one = 1 + int(np.argmax(frame_sizes[1:] != frame_sizes[other]))
+    frame_sizes[[one, other]] = frame_sizes[[other, one]]
+    np.save(path, frame_sizes)
+    assert offsets.read(indexed).tolist() == _scanned(indexed)
+    assert "records.index.npy is not the index of" in caplog.text
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"\x93NUMPY", b"[1, 2]", b"\x80\x04N."], ids=repr
 )

@@ -54,6 +54,9 @@ def test_other_records_have_another_fingerprint(tmp_path):
     ):
         assert fingerprint(*other) != found
     assert len(fingerprint([b""])) == 16
+    # The sample reaches to the last record.
+    last = [*records[:39], b"x39"]
+    assert fingerprint(last) != fingerprint(records[:40])
 
 
 def test_reads_records_of_several_files_in_any_order(tmp_path):
