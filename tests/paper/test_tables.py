@@ -1,13 +1,14 @@
 """Scripts accept the commands of every table, and numbers are the paper's."""
 
 import dataclasses
+import pathlib
 import re
 
 import pytest
 
 from bert.commands import flags as flags_lib
 from bert.tasks.classification import glue
-from paper import recipes, running, scales, tables
+from paper import recipes, report, running, scales, tables
 from tests.support import documented_commands as documented
 from tests.support import locations
 
@@ -93,14 +94,74 @@ def test_the_numbers_of_the_paper_rank_as_it_claims():
 
 
 def test_the_scores_of_glue_have_the_averages_of_the_paper():
-    cells = _make("table-1").cells
-    for size, average in (("base", 79.6), ("large", 82.1)):
-        scores = [
-            cell.paper
-            for cell in cells
-            if cell.row == size and cell.column.name != "WNLI"
-        ]
-        assert round(sum(scores) / len(scores), 1) == average
+    cells = [c for c in _make("table-1").cells if c.column.name != "WNLI"]
+    systems = dict.fromkeys(cell.row for cell in cells)
+    assert len(systems) == 5
+    for system in systems:
+        *scores, average = [c.paper for c in cells if c.row == system]
+        assert len(scores) == 9
+        # The paper averages scores before they are rounded.
+        assert abs(sum(scores) / 9 - average) < 0.1
+
+
+def test_the_margins_that_the_paper_states_are_those_of_its_tables():
+    def paper(table, row, column):
+        return _cell(_make(table), row, column).paper
+
+    average = ("table-1", "OpenAI GPT", "average")
+    for (better, worse), margin in {
+        # Section 4.1, and the abstract for MultiNLI.
+        (("table-1", "base", "average"), average): 4.5,
+        (("table-1", "large", "average"), average): 7.0,
+        (
+            ("table-1", "large", "MNLI-m"),
+            ("table-1", "OpenAI GPT", "MNLI-m"),
+        ): 4.6,
+        # Section 4.2.
+        (
+            ("table-2", "large + TriviaQA, ensemble", "test F1"),
+            (
+                *("table-2", "nlnet, ensemble, first of the leaderboard"),
+                "test F1",
+            ),
+        ): 1.5,
+        # Section 4.3.
+        (
+            ("table-3", "large", "test F1"),
+            ("table-3", "MIR-MRC (F-Net), first of the leaderboard", "test F1"),
+        ): 5.1,
+        # Section 4.4.
+        (
+            ("table-4", "large", "test"),
+            ("table-4", "ESIM+ELMo", "test"),
+        ): 27.1,
+        (
+            ("table-4", "large", "test"),
+            ("table-4", "OpenAI GPT", "test"),
+        ): 8.3,
+        # Section 5.3.
+        (
+            ("table-7", "fine-tuned, base", "dev F1"),
+            ("table-7", "concat last four", "dev F1"),
+        ): 0.3,
+    }.items():
+        assert round(paper(*better) - paper(*worse), 1) == margin
+
+
+@pytest.mark.parametrize("name", tables.OF_SIZES)
+def test_systems_that_are_not_trained_here_have_a_dash(name, tmp_path):
+    table = _make(name)
+    others = [cell for cell in table.cells if not cell.commands]
+    assert others and all(cell.paper is not None for cell in others)
+    folders = running.Folders("data", str(tmp_path))
+    path = report.write(name, "full", table, folders)
+    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    for cell in others:
+        start = f"| {cell.row} | {cell.column.name} | {cell.paper:.1f} "
+        (line,) = (line for line in lines if line.startswith(start))
+        assert line.endswith("| – | – | – | – | – |")
+    small = _make(name, "small").cells
+    assert all(cell.commands for cell in small)
 
 
 def test_hyperparameters_are_those_that_the_paper_states():
