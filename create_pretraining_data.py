@@ -194,7 +194,7 @@ def _record_files(options, tokenizer, record_paths):
             max_predictions_per_seq=options.max_predictions_per_seq,
             # As released, blank lines may be random replacements too.
             vocab_size=max(tokenizer.vocab.values()) + 1,
-            vocab_sha256=sidecars.vocab_sha256(tokenizer.vocab),
+            vocab_sha256=tokenizer.vocab_sha256,
             do_lower_case=options.do_lower_case,
             strip_accents=options.strips_accents,
             num_records=0,

@@ -106,7 +106,7 @@ def run(options: Options) -> None:
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
     )
-    config, tokenizer = command_models.read_files(options)
+    config, tokenizer = command_models.read_files(options, pretrained)
     text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_length(options.max_seq_length)
     hidden_layers = _load_model(options, config, pretrained.find_checkpoint())
@@ -118,13 +118,14 @@ def run(options: Options) -> None:
         _WINDOW_BYTES // (num_numbers * _FLOAT_BYTES),
     )
     most = max(most, options.batch_size)
-    _write(options, _vectors(options, tokenizer, hidden_layers, most))
+    _write(options, _vectors(options, config, tokenizer, hidden_layers, most))
 
 
 def _vectors(
     options: Options,
+    config: config_lib.BertConfig,
     tokenizer: tokenization.FullTokenizer,
-    hidden_layers,
+    hidden_layers: "prediction.HiddenLayers",
     num_lines_in_window: int,
 ) -> Iterator[list[text_vectors.Vectors]]:
     """Yields the vectors of windows of lines, in the order of the input."""
@@ -148,6 +149,8 @@ def _vectors(
     num_lines = num_cut_words = 0
     while window := list(itertools.islice(prepared, num_lines_in_window)):
         part = []
+        for line in window:
+            config.check_segments(line.segment_ids)
         # Lines of similar length are in one batch.
         in_order = sorted(window, key=lambda line: len(line.tokens))
         for start in range(0, len(window), options.batch_size):

@@ -18,7 +18,6 @@ command again: training resumes from the last checkpoint.
 """
 
 import dataclasses
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,6 @@ from bert.tasks.classification import options as options_lib
 from bert.training import fine_tuning
 from bert.training import options as training_options
 from modeling import config as config_lib
-from modeling import huggingface_config
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -235,9 +233,7 @@ def _stated_labels(
     is_scored = options.problem_type == task.REGRESSION
     if options.task_name.lower() != custom.NAME:
         info = glue.find_dataset(options.task_name, others=(custom.NAME,))
-        if os.path.basename(trained.config_file or "") != (
-            huggingface_config.CONFIG
-        ):
+        if trained.is_release is not False:
             return None
         names = info.label_set.names
         is_scored = not names

@@ -43,7 +43,9 @@ def run(options: Options) -> None:
     options = following.complete(
         options, models.origin, flags.given(), is_training=True
     )
-    config = check(options)
+    model = models.start or models.run
+    config = model.read_config(options.bert_config_file)
+    check(options, config)
     models.check_weights(is_training=options.do_train)
     run_record.write_start(options)
     # Imported after the checks, because TensorFlow takes seconds.
@@ -60,17 +62,15 @@ def run(options: Options) -> None:
     run_lib.run(experiment, options, models.run)
 
 
-def check(options: Options) -> config_lib.BertConfig:
-    """Checks the files of a run; returns the configuration of the model.
+def check(options: Options, config: config_lib.BertConfig) -> None:
+    """Checks the files of a run.
 
     Raises:
-        OSError: the configuration cannot be read, the output folder cannot be
-            written, or `--init_checkpoint` does not exist.
-        ValueError: the configuration is invalid, or no file matches.
+        OSError: the output folder cannot be written.
+        ValueError: the records are too long for the model, or no file matches.
     """
     trained_on = paths.expand(options.input_file)
     held_out = paths.expand(options.eval_input_file or options.input_file)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_length(options.max_seq_length)
     if options.eval_input_file and options.do_train:
         both = {*map(_real, held_out)} & {*map(_real, trained_on)}
@@ -81,7 +81,6 @@ def check(options: Options) -> config_lib.BertConfig:
                 ", ".join(sorted(both)),
             )
     writing.check_folder(options.output_dir)
-    return config
 
 
 def _real(path: str) -> str:

@@ -47,6 +47,23 @@ class Location:
     is_ours: bool = False
 
 
+def is_huggingface(checkpoint: str) -> bool:
+    """Returns whether a checkpoint is a file of Hugging Face's weights."""
+    return os.path.basename(checkpoint) in huggingface.FILES
+
+
+def has_release_weights(folder: str) -> bool | None:
+    """Returns whether a folder has weights of TensorFlow's format.
+
+    Returns:
+        False if it has Hugging Face's alone; None if it has neither.
+    """
+    names = paths.names_in(folder)
+    if _indexed(names):
+        return True
+    return None if {*huggingface.FILES}.isdisjoint(names) else False
+
+
 def prefix_of(folder: str, step: int) -> str:
     """Names the checkpoint of a training's step."""
     return os.path.join(folder, f"{RUN_NAME}-{step}")

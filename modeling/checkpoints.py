@@ -6,7 +6,6 @@ with a `Reader`.
 
 import contextlib
 import dataclasses
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +17,7 @@ from modeling import (
     checkpoint_files,
     foreign_files,
     huggingface,
+    model_garden,
     name_tables,
     release_format,
 )
@@ -127,7 +127,7 @@ def _check_format(path: str) -> None:
         ValueError: it is not read, or a download left something in its place.
     """
     files = release_format.files_of(path)
-    if os.path.basename(path) in huggingface.FILES:
+    if checkpoint_files.is_huggingface(path):
         files = [path]
     for file in files:
         foreign_files.check_fetched(file)
@@ -149,7 +149,7 @@ def opened(path: str) -> Iterator[Source]:
     """
     checkpoint = find(path)
     with contextlib.ExitStack() as files:
-        if os.path.basename(checkpoint) in huggingface.FILES:
+        if checkpoint_files.is_huggingface(checkpoint):
             yield huggingface.Reader(checkpoint, files)
         else:
             yield release_format.Reader(checkpoint)
@@ -239,7 +239,8 @@ def load_from(
     Raises:
         ValueError: the checkpoint is broken, has no variable of the model or
             lacks one that is not new; a shape differs, or a type is not a
-            float; or its configuration contradicts the model's.
+            float; its configuration contradicts the model's; or it is of
+            another network, see `check_places`.
     """
     variables = variables_by_name(model)
     stored = source.variables
@@ -247,6 +248,13 @@ def load_from(
     if config := getattr(model, "config", None):
         config.check_checkpoint(source.origin, source.num_attention_heads)
     common = [name for name in variables if name in stored]
+    unexpected = [
+        name
+        for name in sorted(stored.keys() - variables.keys())
+        if not is_training_state(name, stored)
+    ]
+    has_outputs = any(not name.startswith("bert/") for name in common)
+    check_places(source, unexpected, uses_outputs=has_outputs)
     for name in common:
         value = source.read(name)
         variables[name].assign(value.astype(variables[name].dtype, copy=False))
@@ -255,14 +263,50 @@ def load_from(
         step=step_of(source),
         loaded=tuple(sorted(common)),
         missing=tuple(sorted(variables.keys() - stored.keys())),
-        unexpected=tuple(
-            sorted(
-                name
-                for name in stored.keys() - variables.keys()
-                if not is_training_state(name, stored)
-            )
-        ),
+        unexpected=tuple(unexpected),
     )
+
+
+def check_places(
+    source: Source, names: Sequence[str], *, uses_outputs: bool
+) -> None:
+    """Checks that variables which are not loaded are of unused parts of BERT.
+
+    Others, such as adapters or a CRF, change the answers of the program that
+    trained them.
+
+    Args:
+        source: the open checkpoint.
+        names: of the variables.
+        uses_outputs: whether an output layer is loaded; otherwise only the
+            encoder matters.
+
+    Raises:
+        ValueError: a variable has no place in BERT, or in its output layers.
+    """
+    known = {
+        variable.release
+        for variables in (
+            name_tables.encoder(name_tables.num_layers(source.variables)),
+            *map(name_tables.head, name_tables.ARCHITECTURES),
+        )
+        for variable in variables
+    }
+    # The Model Garden's other heads have names of their own.
+    checks_outputs = uses_outputs and source.kind != model_garden.KIND
+    strange = [
+        name
+        for name in names
+        if name not in known
+        and source.variables[name][0] != ()  # A counter, for example.
+        and (checks_outputs or name.startswith(("bert/", "bert.")))
+    ]
+    if strange:
+        raise ValueError(
+            f"{source.origin} is of another network: BERT has no place for "
+            f"{messages.names(strange)}, and would answer differently without "
+            "them."
+        )
 
 
 def check(

@@ -4,10 +4,11 @@ import contextlib
 import dataclasses
 import logging
 import os
+from collections.abc import Iterable
 from typing import Self
 
 from bert.files import json_text, messages, paths
-from modeling import huggingface_config, name_tables
+from modeling import checkpoint_files, huggingface_config, name_tables
 
 # The file in the folder of a checkpoint.
 FILE = "bert_config.json"
@@ -143,11 +144,21 @@ class BertConfig:
             raise ValueError(f"The model config{where}: {error}") from error
 
     @classmethod
-    def from_json_file(cls, path: str) -> Self:
+    def from_json_file(
+        cls, path: str, *, is_release: bool | None = None
+    ) -> Self:
         """Reads a `bert_config.json`, or Hugging Face's `config.json`.
+
+        The same words mean two networks: `gelu` has another form in Hugging
+        Face's, and another default of the classifier's dropout. A file has
+        Hugging Face's meaning by its marks (`model_type`, `architectures`,
+        `transformers_version`), or as the `config.json` of Hugging Face's
+        weights. TensorFlow's weights are always of the release's network.
 
         Args:
             path: of the file, local or remote.
+            is_release: whether the weights of the network are TensorFlow's; by
+                default, those in the folder of the file decide.
 
         Raises:
             OSError: the file cannot be opened.
@@ -155,8 +166,18 @@ class BertConfig:
                 network is not BERT.
         """
         values = json_text.read_object(path)
-        fields = huggingface_config.to_release(values, path)
-        return cls._from_fields(fields, path)
+        huggingface_config.check(values, path)
+        is_marked = huggingface_config.is_marked(values)
+        if is_marked or os.path.basename(path) == huggingface_config.CONFIG:
+            if is_release is None:
+                is_release = checkpoint_files.has_release_weights(
+                    os.path.dirname(path)
+                )
+            if is_marked or is_release is False:
+                values = huggingface_config.to_release(
+                    values, path, is_release=bool(is_release)
+                )
+        return cls._from_fields(values, path)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
@@ -171,9 +192,12 @@ class BertConfig:
             ValueError: it is broken, or not of BERT.
         """
         folder = folder_of(checkpoint)
+        is_release = None
+        if folder != checkpoint:
+            is_release = not checkpoint_files.is_huggingface(checkpoint)
         for name in (FILE, huggingface_config.CONFIG):
             if paths.exists(path := os.path.join(folder, name)):
-                return cls.from_json_file(path)
+                return cls.from_json_file(path, is_release=is_release)
         raise FileNotFoundError(
             f"There must be a {FILE}, or Hugging Face's "
             f"{huggingface_config.CONFIG}, in {folder or os.curdir!r}."
@@ -230,6 +254,19 @@ class BertConfig:
                 f"model was only trained up to sequence length {longest} "
                 "(max_position_embeddings). Pass --max_seq_length="
                 f"{longest} or less."
+            )
+
+    def check_segments(self, segment_ids: Iterable[int]) -> None:
+        """Checks that the model has an embedding for every segment id.
+
+        Raises:
+            ValueError: it has fewer.
+        """
+        if max(segment_ids, default=0) >= self.type_vocab_size:
+            raise ValueError(
+                "A pair of texts, or a question about a paragraph, needs a "
+                "model of 2 types of segment; the type_vocab_size of this one "
+                f"is {self.type_vocab_size}."
             )
 
     def check_frozen_layers(self, num_layers: int) -> None:

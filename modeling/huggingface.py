@@ -292,7 +292,7 @@ class Reader:
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
                 continue
             variable = table.get(name)
-            release = variable.release if variable else theirs
+            release = variable.release if variable else name
             transposed = bool(variable and variable.is_transposed)
             if release in names:
                 self._check_equal(theirs, names[release][0])

@@ -1,6 +1,5 @@
 """Hugging Face's `config.json` and `tokenizer_config.json` for BERT."""
 
-import os
 from collections.abc import Mapping, Sequence
 
 from bert.files import json_text, messages
@@ -35,6 +34,8 @@ _FIXED = {
     "add_cross_attention": False,
     "tie_word_embeddings": True,
     "pruned_heads": {},
+    "auto_map": {},  # A network of the folder's own code.
+    "quantization_config": {},
     # The release's multilingual and Chinese models state these.
     "directionality": "bidi",
     "pooler_type": "first_token_transform",
@@ -94,31 +95,38 @@ def check(values: Mapping[str, object], path: str) -> None:
             )
 
 
-def to_release(values: json_text.Object, path: str) -> dict[str, object]:
-    """Returns the fields of a `bert_config.json`.
+def is_marked(values: Mapping[str, object]) -> bool:
+    """Returns whether a config has a key that Hugging Face's library adds."""
+    return not _MARKS.isdisjoint(values)
 
-    A file is Hugging Face's by its name or by the keys that the library adds:
-    the same fields then mean its network (exact gelu, its default of the
-    classifier's dropout). Other files stay as they are.
+
+def to_release(
+    values: json_text.Object, path: str, *, is_release: bool
+) -> dict[str, object]:
+    """Returns the fields of a `bert_config.json` for a Hugging Face config.
 
     Args:
-        values: the parsed file.
-        path: its path.
+        values: the parsed file, which `check` has passed.
+        path: its path, for messages.
+        is_release: whether the network is the release's, with the tanh form of
+            `gelu` and its constant dropout of classifiers. Otherwise it is
+            Hugging Face's, whose `gelu` is exact.
 
     Raises:
-        ValueError: the network is not BERT.
+        ValueError: the activation is unknown.
     """
-    check(values, path)
-    if os.path.basename(path) != CONFIG and _MARKS.isdisjoint(values):
-        return values
+    act = values.get("hidden_act", _DEFAULT_ACTIVATION)
+    messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
+    fields = {name: values[name] for name in _FIELDS if name in values}
+    if is_release:
+        is_gelu = _ACTIVATIONS[act].startswith("gelu")
+        return {**fields, "hidden_act": "gelu" if is_gelu else act}
     # Hugging Face's default is the dropout of hidden layers.
     dropout = values.get("classifier_dropout")
     if dropout is None:
         dropout = values.get("hidden_dropout_prob")
-    act = values.get("hidden_act", _DEFAULT_ACTIVATION)
-    messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
     return {
-        **{name: values[name] for name in _FIELDS if name in values},
+        **fields,
         "hidden_act": _ACTIVATIONS[act],
         "classifier_dropout_prob": dropout,
     }

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from modeling import name_tables
 
+KIND = "Model Garden"
 # The key of the object graph.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # The kernel whose shape shows the number of attention heads.

@@ -65,7 +65,7 @@ class Reader:
             self._keys, self.architectures = model_garden.keys_by_name(
                 self._reader.get_tensor(model_garden.OBJECT_GRAPH), stored
             )
-        self.kind = "Model Garden"
+        self.kind = model_garden.KIND
         if query := self._keys.get(model_garden.QUERY):
             self.num_attention_heads = stored[query][0][1]  # [D, N, H]
         return {

@@ -38,7 +38,7 @@ def pretrained(tmp_path_factory):
     (folder / "words.txt").write_text("\n".join(words) + "\n")
     toy_pretraining.flags_of(folder)
     made_with = toy_pretraining.metadata_of(
-        vocab_sha256=sidecars.vocab_sha256(words),
+        vocab_sha256=tokenization.vocab_sha256(words),
         flags={"vocab_file": str(folder / "words.txt")},
     )
     sidecars.write_metadata(str(folder / "records"), made_with)
@@ -56,7 +56,7 @@ def test_pretraining_describes_its_model(pretrained):
         "attention": "bidirectional",
         "max_seq_length": 10,
         "max_predictions_per_seq": 2,
-        "vocab_sha256": sidecars.vocab_sha256(words),
+        "vocab_sha256": tokenization.vocab_sha256(words),
         "do_lower_case": True,
         "strip_accents": True,
     }

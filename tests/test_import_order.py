@@ -33,7 +33,8 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("name_tables", "huggingface_config", "config", "tensor_types"),
+    *("name_tables", "huggingface_config", "foreign_files", "huggingface"),
+    *("checkpoint_files", "config", "tensor_types"),
     *("compilation", "dropout", "losses", "layers", "packing"),
     *("ablations", "bert", "heads"),
 ]

@@ -28,7 +28,6 @@ from bert.files import messages, paths, writing
 from bert.models import compatibility, model_card, needs
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import sidecars
 from bert.tasks import task as task_lib
 from bert.tasks.classification import glue
 from bert.training import options as training_options
@@ -119,7 +118,7 @@ def convert(options: Options) -> None:
     if options.bert_config_file is None:
         config = config_lib.BertConfig.from_checkpoint(model.path)
     else:
-        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+        config = model.read_config(options.bert_config_file)
     vocab_file = options.vocab_file or model.vocab_file
     entries = None
     if vocab_file is not None:
@@ -180,7 +179,7 @@ def _describe(
     if entries is not None:
         vocab = tokenization.vocabulary_of(entries)
         by_files = dataclasses.replace(
-            by_files, vocab_sha256=sidecars.vocab_sha256(vocab)
+            by_files, vocab_sha256=tokenization.vocab_sha256(vocab)
         )
         if by_files.do_lower_case is None:
             # The vocabulary of a flag shows its casing as that of a folder.

@@ -27,7 +27,6 @@ from bert.files import lines, messages, paths, run_files, writing
 from bert.models import compatibility, following
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import sidecars
 from bert.training import options as training_options
 from modeling import checkpoints
 from modeling import config as config_lib
@@ -142,7 +141,7 @@ def _write_model(
             copy,
             config,
             dataclasses.replace(
-                model.description, vocab_sha256=sidecars.vocab_sha256(vocab)
+                model.description, vocab_sha256=tokenization.vocab_sha256(vocab)
             ),
         )
 

@@ -90,10 +90,11 @@ def run(options: Options) -> None:
     options, pretrained = command_models.open_pretrained(options, flags.given())
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
-    config, tokenizer = command_models.read_files(options)
+    config, tokenizer = command_models.read_files(options, pretrained)
     tokens, segment_ids = sentence_pairs.tokenize_pair(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
+    config.check_segments(segment_ids)
     # Late: these import TensorFlow, and the checks above are quick.
     from bert.training import warm_start
     from modeling import bert

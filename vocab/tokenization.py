@@ -9,6 +9,7 @@ Source: behavior of tokenization.py of google-research/bert, measured.
 """
 
 import dataclasses
+import hashlib
 import os
 import re
 import unicodedata
@@ -136,6 +137,17 @@ def vocabulary_of(entries: Iterable[str]) -> dict[str, int]:
     return {entry.strip(): index for index, entry in enumerate(entries)}
 
 
+def vocab_sha256(tokens: Iterable[str]) -> str:
+    """Hashes a vocabulary: its tokens in order, each followed by a line feed.
+
+    For a vocabulary file without repeated lines this is its SHA-256.
+    """
+    digest = hashlib.sha256()
+    for token in tokens:
+        digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
 def convert_by_vocab(
     vocab: Mapping[_Key, _Value], items: Iterable[_Key]
 ) -> list[_Value]:
@@ -223,6 +235,11 @@ class FullTokenizer:
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
+
+    @property
+    def vocab_sha256(self) -> str:
+        """`vocab_sha256` of the vocabulary."""
+        return vocab_sha256(self.vocab)
 
     @property
     def vocab_size(self) -> int:

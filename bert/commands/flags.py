@@ -13,6 +13,7 @@ dataclass from them. The type of a field determines the type of its flag: `str`,
 and `tuple[int, ...]` or `tuple[float, ...]` for one of numbers.
 """
 
+import contextlib
 import dataclasses
 import functools
 import types
@@ -269,25 +270,55 @@ def _marked(
     }
 
 
-def is_value(options: type, name: str, value: object) -> bool:
-    """Returns whether a JSON value has the type of a field's flag."""
+def check_value(options: type, name: str, value: object, source: str) -> None:
+    """Checks a value of a file as the command line checks that of its flag.
+
+    Args:
+        options: the dataclass that declares the flag.
+        name: of the flag.
+        value: of JSON; a list may be a tuple.
+        source: the file, for the message.
+
+    Raises:
+        ValueError: its type, its bounds or its choices are not the flag's.
+    """
     (field,) = (f for f in dataclasses.fields(options) if f.name == name)
-    kind = _kind(options, field)
-    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else kind
-    return any(
-        _is_of(value, kind)
-        for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+    kind, declaration = _kind(options, field), field.metadata["flag"]
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else ()
+    if any(_is_of(value, kind) for kind in kinds or (kind,)):
+        with contextlib.suppress(ValueError):
+            if declaration.parser:
+                declaration.parser.parse(value)
+                return
+            if _is_allowed(value, declaration):
+                return
+    choices = ", ".join(declaration.choices)
+    raise ValueError(
+        f"{source}: {name!r} must be a value of --{name}"
+        f"{choices and f', one of {choices}'}; got {value!r:.60}."
     )
 
 
-def _is_of(value: object, kind: type) -> bool:
+def _is_of(value: object, kind: Any) -> bool:
     if typing.get_origin(kind) is tuple:
-        return isinstance(value, list | tuple)
+        return isinstance(value, list | tuple) and all(
+            _is_of(part, typing.get_args(kind)[0]) for part in value
+        )
     if isinstance(value, bool):  # It is an int too.
         return kind is bool
     if kind is float:
         return isinstance(value, int | float)
     return isinstance(value, str if kind == Path else kind)
+
+
+def _is_allowed(value: Any, declaration: Declaration) -> bool:
+    """Returns whether a value is among the choices and within the bounds."""
+    if declaration.choices:
+        return value in declaration.choices
+    lowest, highest = declaration.lower_bound, declaration.upper_bound
+    return (lowest is None or value >= lowest) and (
+        highest is None or value <= highest
+    )
 
 
 def is_required(field: dataclasses.Field) -> bool:

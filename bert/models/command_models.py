@@ -145,19 +145,20 @@ class CommandModels:
 
 
 def read_files(
-    options: _FileOptions,
+    options: _FileOptions, model: folder_lib.ModelFolder
 ) -> tuple[config_lib.BertConfig, tokenization.FullTokenizer]:
     """Reads the configuration and the vocabulary of a command's model.
 
     Args:
         options: `vocab_file`, `bert_config_file` and the casing.
+        model: has the weights, if there are some.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is broken, or they do not fit together.
     """
     tokenizer = tokenization.open_tokenizer(options)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config = model.read_config(options.bert_config_file)
     config.check_vocab_size(tokenizer.vocab_size, options.vocab_file)
     return config, tokenizer
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
+from bert.commands import flags
 from bert.files import json_text, paths, run_files, writing
 from bert.models import description as description_lib
 from bert.models import hub, sentence_encoder
@@ -81,7 +82,7 @@ class ModelFolder:
             folder = os.path.dirname(local)
             location = checkpoint_files.locate(local)
         description, sources = _describe(folder)
-        return cls(
+        model = cls(
             path=folder,
             name=path,
             checkpoint=location.path if location else None,
@@ -94,6 +95,34 @@ class ModelFolder:
             description=description,
             sources=sources,
         )
+        model.check_vocabulary(description.vocab_sha256, model.task_file)
+        return model
+
+    @property
+    def task_file(self) -> str:
+        """The path of the description, which need not exist."""
+        return os.path.join(self.path, description_lib.FILE)
+
+    def check_vocabulary(self, sha256: str | None, source: str) -> None:
+        """Checks that the vocabulary in the folder, if any, is the stated one.
+
+        Args:
+            sha256: `tokenization.vocab_sha256` of that; None if not stated.
+            source: the file that states it, for the message.
+
+        Raises:
+            ValueError: it is another one.
+        """
+        if sha256 is None or self.entries is None:
+            return
+        tokens = tokenization.vocabulary_of(self.entries)
+        if tokenization.vocab_sha256(tokens) != sha256:
+            raise ValueError(
+                f"{self.vocab_file} is not the vocabulary of the model: its "
+                f"entries, or their order, differ from the vocab_sha256 of "
+                f"{source}. Copy the vocabulary with which the model was "
+                "trained."
+            )
 
     @property
     def is_latest(self) -> bool:
@@ -115,6 +144,13 @@ class ModelFolder:
         named = self.path if hub.is_address(self.name) else self.name
         return checkpoints.check_supported(self.checkpoint, named)
 
+    @property
+    def is_release(self) -> bool | None:
+        """Whether the weights are TensorFlow's; None if there are none."""
+        if self.checkpoint is None:
+            return None
+        return not checkpoint_files.is_huggingface(self.checkpoint)
+
     @functools.cached_property
     def config(self) -> config_lib.BertConfig | None:
         """The configuration.
@@ -124,7 +160,24 @@ class ModelFolder:
         """
         if self.config_file is None:
             return None
-        return config_lib.BertConfig.from_json_file(self.config_file)
+        return config_lib.BertConfig.from_json_file(
+            self.config_file, is_release=self.is_release
+        )
+
+    def read_config(self, path: str) -> config_lib.BertConfig:
+        """Reads a configuration, for the weights of this folder.
+
+        The words of a file of Hugging Face mean the network of the weights:
+        TensorFlow's have the release's, unless their own configuration states
+        the exact `gelu`.
+
+        Raises:
+            OSError, ValueError: see `BertConfig.from_json_file`.
+        """
+        is_release = self.is_release
+        if is_release and self.config is not None:
+            is_release = self.config.hidden_act != "gelu_exact"
+        return config_lib.BertConfig.from_json_file(path, is_release=is_release)
 
     @functools.cached_property
     def entries(self) -> tuple[str, ...] | None:
@@ -146,7 +199,15 @@ class ModelFolder:
 
     def source(self, entry: str) -> str:
         """Names the file that says an entry of the description."""
-        return os.path.join(self.path, self.sources[entry])
+        return os.path.join(self.path, self.sources.get(entry, ""))
+
+    def check_flag(self, options: type, name: str, value: object) -> None:
+        """Checks an entry of the description, or a limit, as a flag's value.
+
+        Raises:
+            ValueError: see `flags.check_value`.
+        """
+        flags.check_value(options, name, value, self.source(name))
 
 
 def _first(folder: str, *names: str) -> str | None:
@@ -242,9 +303,9 @@ def write(
         write_vocabulary(vocab_file, target)
 
 
-def tokens_of(vocab_file: str) -> dict[str, int]:
-    """Returns the ids of the tokens of a vocabulary by token."""
-    return tokenization.load_vocab(vocab_file)
+def vocab_sha256(vocab_file: str) -> str:
+    """Returns the `tokenization.vocab_sha256` of a file."""
+    return tokenization.vocab_sha256(tokenization.load_vocab(vocab_file))
 
 
 def write_vocabulary(vocab_file: str, target: str) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from absl import logging
 
-from bert.commands import flags
 from bert.files import paths
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
@@ -77,11 +76,7 @@ def complete(
             taken.update(_limit(options, model))
     if model is not None and taken:
         for name, (value, _) in taken.items():
-            if not flags.is_value(type(options), name, value):
-                raise ValueError(
-                    f"{model.source(name)}: {name!r} must be a value of "
-                    f"--{name}; got {value!r:.60}."
-                )
+            model.check_flag(type(options), name, value)
         logging.info(
             "Flags not given, from %s: %s",
             model.path,

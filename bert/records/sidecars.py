@@ -4,9 +4,7 @@ The sidecar of a record file `NAME` is `NAME.meta.json`.
 """
 
 import dataclasses
-import hashlib
 import json
-from collections.abc import Iterable
 
 from bert.files import json_text, messages, paths, writing
 
@@ -27,7 +25,7 @@ class Metadata:
         max_predictions_per_seq: masked tokens per record; None for other
             records.
         vocab_size: the size of the vocabulary: ids are below it.
-        vocab_sha256: the `vocab_sha256` of the vocabulary.
+        vocab_sha256: `tokenization.vocab_sha256` of the vocabulary.
         do_lower_case: whether text was lower-cased.
         strip_accents: whether accents were removed; None: as `do_lower_case`.
         num_records: the records of this file.
@@ -45,17 +43,6 @@ class Metadata:
     num_records: int
     text_sha256: str | None = None
     flags: json_text.Object = dataclasses.field(default_factory=dict)
-
-
-def vocab_sha256(tokens: Iterable[str]) -> str:
-    """Hashes a vocabulary: its tokens in order, each followed by a line feed.
-
-    For a vocabulary file without repeated lines this is its SHA-256.
-    """
-    digest = hashlib.sha256()
-    for token in tokens:
-        digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
 
 
 def metadata_path(record_path: str) -> str:

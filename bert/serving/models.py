@@ -1,10 +1,9 @@
 """Trained models that answer: their descriptions, and their networks."""
 
 import dataclasses
-import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import keras
 import tensorflow as tf
@@ -24,7 +23,10 @@ from modeling import bert, checkpoints, foreign_files, heads, huggingface
 from modeling import config as config_lib
 from vocab import tokenization
 
-_Options = TypeVar("_Options")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Options = TypeVar("_Options", bound="DataclassInstance")
 EMBEDDING = "embedding"  # A sentence encoder, or the encoder of any model.
 
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
@@ -33,6 +35,10 @@ _DTYPE = "float32"
 _MASKED_LM = "cls/predictions/output_bias"
 _CAUSAL = "causal"
 _POOLER = "bert/pooler/dense/kernel"
+_OF_PAIRS = (
+    description_lib.QUESTION_ANSWERING,
+    description_lib.MULTIPLE_CHOICE,
+)
 # Tasks that read all positions of the network.
 _OF_ALL_POSITIONS = (description_lib.PRETRAINING, EMBEDDING)
 
@@ -116,15 +122,22 @@ class Model:
         encoder = self.sentence_encoder
         return encoder.similarity if encoder else sentence_encoder_lib.COSINE
 
-    def _filled(self, make: Callable[..., _Options]) -> _Options:
+    def _filled(self, make: type[_Options]) -> _Options:
         # A value that is not described is the default of the release.
         values = {
-            name: self.description.stated(name)
-            for name in inspect.signature(make).parameters
+            field.name: self.description.stated(field.name)
+            for field in dataclasses.fields(make)
         }
+        for field in dataclasses.fields(make):
+            value = values[field.name]
+            if value is not None and "flag" in field.metadata:
+                self.folder.check_flag(make, field.name, value)
         if "max_seq_length" in values:
             values["max_seq_length"] = self.max_seq_length
-        return make(**{name: v for name, v in values.items() if v is not None})
+        try:
+            return make(**{n: v for n, v in values.items() if v is not None})
+        except ValueError as error:
+            raise ValueError(f"{self.folder.path}: {error}") from error
 
 
 def read(
@@ -194,6 +207,13 @@ def read(
         sentence_encoder=sentence_encoder,
     )
     config.check_length(answering.max_seq_length)
+    if answering.task in _OF_PAIRS:
+        config.check_segments([1])
+    if answering.task == description_lib.QUESTION_ANSWERING:
+        # The values of task.json, which answers need later, are checked now.
+        _ = answering.windows, answering.answers
+    elif answering.task != description_lib.PRETRAINING:
+        _ = answering.truncation
     return answering
 
 

@@ -498,9 +498,10 @@ class Predictor:
             ValueError: the example does not fit the model.
         """
         encode = _TASKS[self._model.task].encode
-        return Encoded(
-            example=example, rows=encode(example, self._model, self._counts)
-        )
+        rows = encode(example, self._model, self._counts)
+        for row in rows:
+            self._model.config.check_segments(row.ids["segment_ids"].flat)
+        return Encoded(example=example, rows=rows)
 
     def log_truncation(self) -> None:
         """Warns of the texts that were too long for the model, if any."""

@@ -155,8 +155,13 @@ def id_signature(
     return tf.function(run, input_signature=id_specs(model), autograph=False)
 
 
-def _text_and_pair(compute: _Network, tokenizer: _Tokenizer) -> Signatures:
-    """Makes the signatures of a text, and of a pair, of their tokens."""
+def _text_and_pair(
+    compute: _Network, tokenizer: _Tokenizer, num_segments: int
+) -> Signatures:
+    """Makes the signatures of a text, and of a pair, of their tokens.
+
+    A network with one type of segment has no signature of pairs.
+    """
 
     @text_signature(text_a=_TEXTS)
     def single(text_a: tf.Tensor) -> _Tensors:
@@ -167,6 +172,8 @@ def _text_and_pair(compute: _Network, tokenizer: _Tokenizer) -> Signatures:
     def pairs(text_a: tf.Tensor, text_b: tf.Tensor) -> _Tensors:
         return compute(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
 
+    if num_segments < 2:
+        return {DEFAULT: single}
     return {DEFAULT: single, PAIRS: pairs}
 
 
@@ -193,7 +200,8 @@ def _classifier(
         return answer(network(**rows))
 
     ids = id_signature(lambda rows: answer(network(**rows)), model)
-    return {**_text_and_pair(of_tokens, tokenizer), IDS: ids}
+    texts = _text_and_pair(of_tokens, tokenizer, model.config.type_vocab_size)
+    return {**texts, IDS: ids}
 
 
 def _chooser(
@@ -374,4 +382,5 @@ def _encoder(
         return {"tokens": tokens, **answer(rows)}
 
     ids = id_signature(answer, model)
-    return {**_text_and_pair(of_tokens, tokenizer), IDS: ids}
+    texts = _text_and_pair(of_tokens, tokenizer, model.config.type_vocab_size)
+    return {**texts, IDS: ids}

@@ -15,7 +15,6 @@ from bert.files import writing
 from bert.models import command_models, describing, following
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import sidecars
 from bert.tasks import task as task_lib
 from bert.training import failures, run_record, trials
 from bert.training import options as training_options
@@ -70,7 +69,9 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         is_training=options.do_train,
         task=task_class.kind,
     )
-    config, tokenizer = command_models.read_files(options)
+    config, tokenizer = command_models.read_files(
+        options, models.start or models.run
+    )
     config.check_length(options.max_seq_length)
     config.check_frozen_layers(options.freeze_layers)
     writing.check_folder(options.output_dir)
@@ -134,7 +135,7 @@ def _describe(task: task_lib.Task) -> description_lib.Description:
         description,
         task=task.kind,
         more={**flags_of_task, **description.more},
-        vocab_sha256=sidecars.vocab_sha256(task.tokenizer.vocab),
+        vocab_sha256=task.tokenizer.vocab_sha256,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strips_accents,
         max_seq_length=options.max_seq_length,

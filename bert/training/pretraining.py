@@ -163,8 +163,7 @@ def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
         return None, "no .meta.json file of the records names it"
     if not paths.exists(path):
         return None, f"that of the records, {path}, does not exist"
-    tokens = folder_lib.tokens_of(path)
-    if sidecars.vocab_sha256(tokens) != made_with.vocab_sha256:
+    if folder_lib.vocab_sha256(path) != made_with.vocab_sha256:
         return None, f"{path} is no longer that of the records"
     return path, ""
 

@@ -62,7 +62,12 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
         self._predictor: prediction.Predictor | None = None
         self.data: Mapping[str, list[task_lib.Records]] = {
             split: [
-                task_records.make(task, data_set, self.communicator)
+                task_records.make(
+                    task,
+                    data_set,
+                    self.communicator,
+                    model.config.type_vocab_size,
+                )
                 for data_set in task.data_sets(split)
             ]
             for split in options.needed_splits

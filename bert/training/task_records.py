@@ -12,21 +12,30 @@ from bert.records import reading, sidecars, tfrecords
 from bert.tasks import task as task_lib
 from bert.training import workers
 
+_RECORDS_PER_BATCH = 256
+
 
 def make(
     task: task_lib.Task,
     data_set: task_lib.DataSet,
     communicator: workers.Communicator,
+    type_vocab_size: int,
 ) -> task_lib.Records:
     """Writes the records of a data set, or reuses existing ones.
 
     They are reused if they were created from the same text with the same
     vocabulary, length and so on. The chief writes, and the others wait.
 
+    Args:
+        task, data_set: the examples.
+        communicator: connects the workers.
+        type_vocab_size: of the model: segment ids must be below it.
+
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the data set is empty; or there are only examples without
-            records, such as questions about empty paragraphs, to train on.
+            records, such as questions about empty paragraphs, to train on; or
+            a record is of a pair and the model has one type of segment.
     """
     path = os.path.join(task.options.output_dir, f"{data_set.name}.tf_record")
     made_from = _metadata(task, data_set)
@@ -43,13 +52,20 @@ def make(
             f"{path}: none of {len(counts)} examples has a record. Are all "
             "texts empty?"
         )
+    source = reading.RecordSource(
+        files=files,
+        features=data_set.features,
+        vocab_size=task.tokenizer.vocab_size,
+        type_vocab_size=type_vocab_size,
+    )
+    if type_vocab_size == 1:
+        # Reading checks them: a pair is an error before the training.
+        for start in range(0, len(files), _RECORDS_PER_BATCH):
+            end = min(start + _RECORDS_PER_BATCH, len(files))
+            source.read(np.arange(start, end))
     return task_lib.Records(
         data_set=data_set,
-        source=reading.RecordSource(
-            files=files,
-            features=data_set.features,
-            vocab_size=task.tokenizer.vocab_size,
-        ),
+        source=source,
         rows_per_example=np.asarray(counts, np.int64),
     )
 
@@ -63,7 +79,7 @@ def _metadata(
         kind=data_set.kind,
         max_seq_length=options.max_seq_length,
         vocab_size=tokenizer.vocab_size,
-        vocab_sha256=sidecars.vocab_sha256(tokenizer.vocab),
+        vocab_sha256=tokenizer.vocab_sha256,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strips_accents,
         num_records=0,  # Filled in when they are written.

@@ -173,14 +173,59 @@ def test_either_file_is_read_from_prefix_or_folder(prefix):
     assert config_lib.BertConfig.from_checkpoint(folder) == want
 
 
-@pytest.mark.parametrize("mark", [{}, {"model_type": "bert"}])
-def test_a_config_json_means_one_network_however_it_is_read(prefix, mark):
-    _put_beside(prefix, "config.json", hidden_dropout_prob=0.3, **mark)
-    path = str(pathlib.Path(prefix).parent / "config.json")
-    config = config_lib.BertConfig.from_json_file(path)
-    assert config == config_lib.BertConfig.from_checkpoint(prefix)
-    assert config.hidden_act == "gelu_exact"
-    assert config.classifier_dropout_prob == 0.3
+_RELEASE, _HUGGING_FACE = ("gelu", 0.1), ("gelu_exact", 0.3)
+
+
+@pytest.mark.parametrize("name", ["bert_config.json", "config.json"])
+@pytest.mark.parametrize(
+    ("weights", "mark", "network"),
+    [
+        (None, {}, _RELEASE),
+        (None, {"transformers_version": "4.57.0"}, _HUGGING_FACE),
+        ("bert_model.ckpt.index", {}, _RELEASE),
+        ("bert_model.ckpt.index", {"model_type": "bert"}, _RELEASE),
+        ("model.safetensors", {"architectures": ["BertModel"]}, _HUGGING_FACE),
+        ("pytorch_model.bin", {"model_type": "bert"}, _HUGGING_FACE),
+    ],
+)
+def test_hugging_face_s_network_needs_its_mark_and_no_weights_of_tensorflow(
+    tmp_path, name, weights, mark, network
+):
+    _put_beside(tmp_path / "x", name, hidden_dropout_prob=0.3, **mark)
+    if weights:
+        (tmp_path / weights).touch()
+    read = [
+        config_lib.BertConfig.from_json_file(str(tmp_path / name)),
+        config_lib.BertConfig.from_checkpoint(str(tmp_path)),
+    ]
+    if weights:
+        checkpoint = str(tmp_path / weights.removesuffix(".index"))
+        read.append(config_lib.BertConfig.from_checkpoint(checkpoint))
+    for config in read:
+        assert (config.hidden_act, config.classifier_dropout_prob) == network
+
+
+@pytest.mark.parametrize(
+    ("name", "network"),
+    [("bert_config.json", _RELEASE), ("config.json", _HUGGING_FACE)],
+)
+def test_an_unmarked_file_beside_hugging_face_s_weights_means_its_name(
+    tmp_path, name, network
+):
+    _put_beside(tmp_path / "x", name, hidden_dropout_prob=0.3)
+    (tmp_path / "model.safetensors").touch()
+    config = config_lib.BertConfig.from_checkpoint(str(tmp_path))
+    assert (config.hidden_act, config.classifier_dropout_prob) == network
+
+
+def test_every_gelu_of_a_file_for_tensorflow_s_weights_is_the_release_s(
+    tmp_path,
+):
+    _put_beside(tmp_path / "x", model_type="bert", hidden_act="gelu_python")
+    path = str(tmp_path / "bert_config.json")
+    read = config_lib.BertConfig.from_json_file
+    assert read(path).hidden_act == "gelu_exact"
+    assert read(path, is_release=True) == _GOLDEN_CONFIG
 
 
 def test_other_attention_heads_are_refused(prefix):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 import types
 import zipfile
@@ -11,7 +12,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from modeling import bert, checkpoints, huggingface, huggingface_config
+from modeling import (
+    bert,
+    checkpoints,
+    heads,
+    huggingface,
+    huggingface_config,
+)
 from modeling import config as config_lib
 from tests.support import toy_config
 
@@ -343,6 +350,8 @@ def test_a_classifier_is_what_the_architecture_says(
             "DistilBertModel",
         ),
         ({"is_decoder": True}, "is_decoder must be False"),
+        ({"auto_map": {"AutoModel": "m.Net"}}, "auto_map must be {}"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config must be"),
     ],
 )
 def test_another_network_is_named(tmp_path, config, message):
@@ -385,7 +394,8 @@ def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
     values = huggingface_config.from_release(config, ["BertModel"], {}, 0)
     names = {"gelu": "gelu_new", "gelu_exact": "gelu"}
     assert values["hidden_act"] == names.get(ours, ours)
-    assert huggingface_config.to_release(values, "c")["hidden_act"] == ours
+    values = huggingface_config.to_release(values, "c", is_release=False)
+    assert values["hidden_act"] == ours
 
 
 @pytest.mark.parametrize(
@@ -506,13 +516,15 @@ def test_config_by_hand():
         "label2id": {"no": 0, "yes": 1},
         "problem_type": "multi_label_classification",
     }
-    released = huggingface_config.to_release(values, "c")
+    released = huggingface_config.to_release(values, "c", is_release=False)
     assert config_lib.BertConfig.from_dict(released) == _CONFIG
     assert huggingface_config.labels_of(values) == {
         "problem_type": "multi_label",
         "labels": ["no", "yes"],
     }
-    released = huggingface_config.to_release({"vocab_size": 3}, "c")
+    released = huggingface_config.to_release(
+        {"vocab_size": 3}, "c", is_release=False
+    )
     with pytest.raises(ValueError, match="must contain hidden_size, num"):
         config_lib.BertConfig.from_dict(released)
 
@@ -600,3 +612,39 @@ def test_a_tokenizer_states_accents_that_differ_from_its_casing(
     assert values["do_lower_case"] is do_lower_case
     assert values["strip_accents"] is stated
     assert values["model_max_length"] == 8
+
+
+_CLASSIFIER = {
+    "classifier.weight": np.ones([2, 12], np.float32),
+    "classifier.bias": np.ones([2], np.float32),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_encoder"),
+    [
+        ("bert.encoder.layer.0.attention.self.layer_norm_q.weight", True),
+        ("encoder.layer.0.output.adapters.task.adapter_up.weight", True),
+        ("bert.embeddings.visual_projection.weight", True),
+        ("classifier.dense.weight", False),
+        ("crf.transitions", False),
+    ],
+)
+def test_weights_without_a_place_are_refused_where_they_would_matter(
+    tmp_path, name, is_of_encoder
+):
+    extra = {name: np.ones([3, 3], np.float32)}
+    weights = {**_encoder(), **_CLASSIFIER, **extra}
+    folder = _folder(
+        tmp_path, weights, architectures=["BertForSequenceClassification"]
+    )
+    message = f"is of another network.*{re.escape(name)}"
+    with pytest.raises(ValueError, match=message):
+        checkpoints.load(
+            heads.BertForSequenceClassification(_CONFIG, num_labels=2), folder
+        )
+    if is_of_encoder:
+        with pytest.raises(ValueError, match=message):
+            checkpoints.load(bert.BertModel(_CONFIG), folder)
+    else:
+        checkpoints.load(bert.BertModel(_CONFIG), folder)

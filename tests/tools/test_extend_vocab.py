@@ -4,7 +4,6 @@ import shutil
 import numpy as np
 import pytest
 
-from bert.records import sidecars
 from modeling import checkpoints
 from modeling import config as config_lib
 from tests.support import toy_config, toy_vocabulary
@@ -131,7 +130,7 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
     vocab_file = start / "vocab.txt"
     assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
     vocab = tokenization.load_vocab(str(vocab_file))
-    task["vocab_sha256"] = sidecars.vocab_sha256(vocab)
+    task["vocab_sha256"] = tokenization.vocab_sha256(vocab)
     assert json.loads((start / "task.json").read_text()) == task
     with pytest.raises(FileExistsError, match="must be in a new folder"):
         _extend(options, tmp_path)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from absl import logging
 
+from bert.files import messages
 from bert.tasks.classification import class_labels
 from vocab import tokenization
 
@@ -48,13 +49,15 @@ class Truncation:
             `head_tail`, or all of it, in `windows` that overlap by half.
 
     Raises:
-        ValueError: `max_seq_length` leaves no room for a token.
+        ValueError: `max_seq_length` leaves no room for a token, or `long_text`
+            is none of these.
     """
 
     max_seq_length: int
     long_text: str = HEAD
 
     def __post_init__(self) -> None:
+        messages.check_choice("long_text", self.long_text, LONG_TEXT)
         # A pair takes three special tokens; a window needs one more.
         least = 4 if self.long_text == WINDOWS else 3
         if self.max_seq_length < least:

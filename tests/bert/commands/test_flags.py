@@ -75,6 +75,23 @@ class _Preset:
         return {"size": 7, "rate": 0.25} if chosen["size"] != 3 else {}
 
 
+class _Limit(flags.ArgumentParser):
+    def parse(self, argument):
+        return argument if argument == "auto" else float(argument)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _File(_Preset):
+    sizes: tuple[int, ...] | None = Group.TRAINING.optional("Sizes.")
+    limit: float | str = Group.TRAINING.flag(0.5, "Limit.", parser=_Limit())
+    out: flags_lib.Path | None = Group.FILES.optional("Out.")
+    kind: str = Group.TRAINING.flag("a", "Kind.", choices=("a", "b"))
+    count: int = Group.TRAINING.count(1, "Count.")
+    share: float = Group.TRAINING.flag(
+        0.5, "Share.", lower_bound=0.0, upper_bound=1.0
+    )
+
+
 def test_a_preset_changes_only_flags_that_the_command_does_not_give():
     values = flags.FlagValues()
     flags_lib.define(_Preset, values)
@@ -86,42 +103,31 @@ def test_a_preset_changes_only_flags_that_the_command_does_not_give():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "is_value"),
-    [
-        ("size", 3, True),
-        ("size", True, False),
-        ("size", 3.0, False),
-        ("rate", 3, True),
-        ("rate", False, False),
-        ("rate", "3", False),
-    ],
-)
-def test_a_value_of_a_flag_has_its_type(name, value, is_value):
-    assert flags_lib.is_value(_Preset, name, value) is is_value
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Wide:
-    sizes: tuple[int, ...] | None = Group.TRAINING.optional("Sizes.")
-    limit: float | str = Group.TRAINING.flag(0.5, "Limit.")
-    out: flags_lib.Path | None = Group.FILES.optional("Out.")
-
-
-@pytest.mark.parametrize(
     ("name", "values", "others"),
     [
-        ("sizes", [[1, 2], (1, 2)], [1, "1,2"]),
-        ("limit", ["auto", 0.5, 2], [True, [0.5]]),
+        ("size", [3], [True, 3.0, "3", [3]]),
+        ("rate", [3, 0.5], [False, "3"]),
+        ("sizes", [[1, 2], (1, 2), []], [1, "1,2", ["1"], [1, True]]),
+        ("limit", ["auto", 0.5, 2, "inf"], [True, [0.5], "never"]),
         ("out", ["runs"], [3, ["runs"]]),
+        ("kind", ["a", "b"], ["A", "c", ""]),
+        ("count", [1, 10**6], [0, -1]),
+        ("share", [0, 0.25, 1.0], [-0.1, 1.5]),
     ],
 )
-def test_a_value_of_a_list_a_path_or_of_two_types_is_known(
-    name, values, others
-):
+def test_a_value_of_a_file_is_one_that_its_flag_takes(name, values, others):
     for value in values:
-        assert flags_lib.is_value(_Wide, name, value), value
+        flags_lib.check_value(_File, name, value, "task.json")
     for value in others:
-        assert not flags_lib.is_value(_Wide, name, value), value
+        with pytest.raises(
+            ValueError, match=f"task.json: '{name}' must be a value of --{name}"
+        ):
+            flags_lib.check_value(_File, name, value, "task.json")
+
+
+def test_a_wrong_choice_in_a_file_is_an_error_that_lists_the_right_ones():
+    with pytest.raises(ValueError, match="one of a, b; got 'c'"):
+        flags_lib.check_value(_File, "kind", "c", "task.json")
 
 
 def test_a_flag_declared_again_has_its_new_default_or_the_old_one():

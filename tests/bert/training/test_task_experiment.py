@@ -38,7 +38,7 @@ def _options(folder, **changes):
 
 
 def _experiment(folder, **changes):
-    tokenizer = types.SimpleNamespace(vocab={"[UNK]": 0}, vocab_size=9)
+    tokenizer = types.SimpleNamespace(vocab_sha256="0", vocab_size=9)
     toy = _Toy(_options(folder, **changes), tokenizer)
     model = describing.PlannedModel(
         config=config.BertConfig(vocab_size=2),

@@ -9,6 +9,7 @@ from bert.records import framing, schema, sidecars, tfrecords
 from bert.tasks import task
 from bert.training import options as training_options
 from bert.training import task_records, workers
+from vocab import tokenization
 
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
@@ -33,7 +34,9 @@ def _toy(folder, vocab=_TOKENIZER.vocab, **changes):
         max_seq_length=5,
         **changes,
     )
-    tokenizer = types.SimpleNamespace(vocab=vocab, vocab_size=9)
+    tokenizer = types.SimpleNamespace(
+        vocab_sha256=tokenization.vocab_sha256(vocab), vocab_size=9
+    )
     return _Toy(options, tokenizer)
 
 
@@ -58,6 +61,7 @@ def _make(
     examples=_windows,
     made_from=_MADE_FROM,
     barrier=lambda: None,
+    type_vocab_size=2,
     **changes,
 ):
     data_set = task.DataSet(
@@ -69,7 +73,9 @@ def _make(
         examples=examples,
     )
     communicator = types.SimpleNamespace(barrier=barrier)
-    return task_records.make(_toy(folder, **changes), data_set, communicator)
+    return task_records.make(
+        _toy(folder, **changes), data_set, communicator, type_vocab_size
+    )
 
 
 def _never():
@@ -88,7 +94,7 @@ def test_records_are_made_once(tmp_path):
     assert metadata.kind == "squad training"
     assert (metadata.num_records, metadata.vocab_size) == (3, 9)
     assert (metadata.max_seq_length, metadata.do_lower_case) == (5, True)
-    assert metadata.vocab_sha256 == sidecars.vocab_sha256(["[UNK]", "a"])
+    assert metadata.vocab_sha256 == tokenization.vocab_sha256(["[UNK]", "a"])
 
 
 @pytest.mark.parametrize(
@@ -167,3 +173,8 @@ def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
 def test_examples_without_a_record_are_refused_in_training(tmp_path):
     with pytest.raises(ValueError, match="none of 2 examples has a record"):
         _make(tmp_path, lambda: [[], []])
+
+
+def test_a_pair_is_refused_before_the_training_of_one_type_of_segment(tmp_path):
+    with pytest.raises(ValueError, match=r"segment_ids .*type_vocab_size"):
+        _make(tmp_path, type_vocab_size=1)
