@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from absl import logging
 
 from bert.files import lines, messages
+from bert.tasks.classification import class_labels
 
 DOCUMENT_START = "-DOCSTART-"
 FORMAT = (
@@ -36,7 +37,7 @@ class Sentence:
 
     Attributes:
         words: as in the file, at least one.
-        tags: of the words, as in the file; None without a tag column.
+        tags: of the words, in one spelling each; None without a tag column.
         lines: line number of each word, from 1.
         document: number of its document, from 0.
     """
@@ -216,7 +217,10 @@ def _sentence(
     words = [_cell(path, row, "word", word) for row in rows]
     tags = None
     if tag is not None and len(rows[0].cells) > 1:
-        tags = tuple(_cell(path, row, "tag", tag) for row in rows)
+        tags = tuple(
+            class_labels.spelling_key(_cell(path, row, "tag", tag))
+            for row in rows
+        )
     return Sentence(
         words=tuple(words),
         tags=tags,

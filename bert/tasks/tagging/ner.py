@@ -290,7 +290,20 @@ def _parts(
     The space around a sentence is filled evenly on both sides with complete
     words of the document; if one side ends, the other gets the rest. A window
     of a sentence that is too long labels half its words at most, so that every
-    word has context on both sides. `offsets` are the pieces before each word.
+    word has context on both sides.
+
+    Examples:
+        The third of five words has two pieces. Words 2 and 3 are a sentence.
+
+        >>> list(_parts([0, 1, 2, 4, 5, 6], (2, 4), room=5))
+        [((2, 4), (1, 5))]
+        >>> list(_parts([0, 1, 2, 4, 5, 6], (2, 4), room=2))
+        [((2, 3), (2, 3)), ((3, 4), (3, 5))]
+
+    Args:
+        offsets: the number of pieces before each word, and of all.
+        sentence: its first word, and the first after it.
+        room: the number of pieces of a window.
     """
     first, last = sentence
     limit = room

@@ -228,6 +228,12 @@ def test_files_that_name_another_format_are_refused(tmp_path, name):
         _read(tmp_path, "a O\n\nb O\n", name=name)
 
 
+def test_spellings_of_a_tag_are_one_tag_and_capitals_are_not(tmp_path):
+    tags = ("B-caf\u00e9", "B-cafe\u0301", "B-caf\u00e9\u200b", "B-Caf\u00e9")
+    file = _read(tmp_path, "".join(f"a\t{tag}\n" for tag in tags))
+    assert file.tags == [(*["B-caf\u00e9"] * 3, "B-Caf\u00e9")]
+
+
 def test_a_document_may_begin_in_the_column_of_words(tmp_path):
     text = "0\t-DOCSTART-\tO\n\n1\ta\tO\n\n1\tb\tX\n"
     file = _read(tmp_path, text, (1, 2))
