@@ -21,6 +21,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bert.commands import flags
 from bert.files import writing
 from bert.models import description as description_lib
@@ -92,9 +94,9 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         if options.do_train and options.class_weights:
             # Read only for balanced weights.
             train_labels = (
-                example.label
+                label
                 for file in self._files[task.TRAIN]
-                for example in file.examples(with_labels=True)
+                for label in datasets.labels_of(file.examples())
             )
             self._class_weights = class_labels.class_weights(
                 options.class_weights, self.label_set, train_labels
@@ -132,10 +134,9 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     def _data_set(
         self, split: str, file: datasets.TextFile
     ) -> task.DataSet[datasets.TextFile]:
-        has_labels, suffix = split != task.PREDICT, file.split.suffix
         return task.DataSet(
             split=split,
-            suffix=suffix,
+            suffix=file.split.suffix,
             kind="classification",
             made_from=file.origin() | dataclasses.asdict(self._truncation),
             features=schema.classification_features(
@@ -145,13 +146,13 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
                 ),
             ),
             examples=lambda: sentence_pairs.records(
-                file.examples(with_labels=has_labels),
+                file.examples(),
                 self.label_set,
                 self._truncation,
                 self.tokenizer,
                 file.path,
             ),
-            has_labels=has_labels,
+            has_labels=file.has_labels,
             content=file,
         )
 
@@ -178,24 +179,43 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
         output_dir: str,
     ) -> None:
         file = data.data_set.content
+        examples = file.examples()
+        if file.has_labels:
+            rows = self.labeled_rows(data)
+            report.write(
+                data.data_set,
+                [example for example in examples if example.label is not None],
+                self.label_ids(data)[rows],
+                labeled_task.Answers(
+                    outputs=answers.outputs[rows], losses=answers.losses[rows]
+                ),
+                output_dir,
+            )
         if data.data_set.split == task.EVAL:
-            report.write(file, self.label_ids(data), answers, output_dir)
             return
-        suffix = file.split.suffix
+        suffix, outputs = file.split.suffix, answers.outputs
         files: dict[str, Iterable[str]] = {
-            f"test_results{suffix}.tsv": predictions.result_lines(
-                answers.outputs
-            ),
+            f"test_results{suffix}.tsv": predictions.result_lines(outputs),
             f"predictions{suffix}.jsonl": predictions.prediction_lines(
-                self.label_set, answers.outputs
+                self.label_set, outputs, examples
+            ),
+            f"predictions{suffix}.csv": predictions.table_lines(
+                self.label_set, outputs, examples, has_labels=file.has_labels
             ),
         }
         if name := file.split.submission:
-            chosen = predictions.predicted_labels(
-                self.label_set, answers.outputs
-            )
+            chosen = predictions.predicted_labels(self.label_set, outputs)
             files[f"{name}.tsv"] = glue.submission_lines(chosen)
         writing.write_files(output_dir, files)
+
+    def labeled_rows(
+        self, data: task.Records[datasets.TextFile]
+    ) -> np.ndarray | slice:
+        if data.data_set.split == task.EVAL:
+            return slice(None)  # The others were left out.
+        examples = data.data_set.content.examples()
+        places = [i for i, e in enumerate(examples) if e.label is not None]
+        return np.array(places, int)
 
 
 def _stated_labels(

@@ -1,5 +1,6 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
+import csv
 import dataclasses
 import json
 import re
@@ -89,6 +90,37 @@ def test_predicts_with_the_files_beside_the_model(trained, out):
     assert (out / "predictions.jsonl").read_text() == (
         trained / "out/predictions.jsonl"
     ).read_text()
+
+
+def test_test_file_with_labels_has_scores_and_a_report(trained, out, tmp_path):
+    rows = toy.sentences(20, seed=4)
+    labels = ["-", *(label for _, label in rows[1:])]
+    data = tmp_path / "data"
+    data.mkdir()
+    with open(data / "test.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(zip((x for x, _ in rows), labels, strict=True))
+    before = toy.results(out)
+    toy.run(trained, output_dir=out, data_dir=data, do_predict=True)
+    with open(
+        out / "predictions.csv", newline="", encoding="utf-8-sig"
+    ) as file:
+        table = list(csv.DictReader(file))
+    assert [row["text_a"] for row in table] == [text for text, _ in rows]
+    assert [row["label"] for row in table] == ["", *labels[1:]]
+    right = sum(row["label"] == row["prediction"] for row in table)
+    results = programs.results(out / "test_results.txt")
+    # The row without a label is predicted, and has no score.
+    assert results["test_accuracy"] == pytest.approx(right / 19)
+    assert set(results) == {
+        *("test_accuracy", "test_loss", "test_macro_f1", "global_step"),
+    }
+    report = (out / "test_report.txt").read_text()
+    count = max(map(labels.count, ("no", "yes")))
+    assert f"{count} of 19 ({count / 19:.1%})" in report
+    assert len((out / "test_highest_loss.jsonl").read_text().splitlines()) == 19
+    assert toy.results(out) == before
 
 
 def test_weights_that_are_not_finite_are_not_evaluated(trained, tmp_path):
@@ -186,7 +218,7 @@ def test_several_labels_are_chosen_by_average_precision(tmp_path):
     assert best["metric"] == "average_precision"
     lines = (out / "predictions.jsonl").read_text().splitlines()
     for row in map(json.loads, lines):
-        assert list(row) == ["row", "labels", "probabilities"]
+        assert list(row) == ["row", "labels", "probabilities", "text_a"]
         assert list(row["probabilities"]) == ["said", "yes"]
         likely = [k for k, p in row["probabilities"].items() if p >= 0.5]
         assert row["labels"] == likely
@@ -241,7 +273,9 @@ def test_scores(tmp_path):
     assert results["eval_pearson"] > 0.9
     assert "eval_accuracy" not in results
     lines = (out / "predictions.jsonl").read_text().splitlines()
-    assert [list(json.loads(line)) for line in lines] == [["row", "score"]] * 11
+    assert [list(json.loads(line)) for line in lines] == [
+        ["row", "score", "text_a"]
+    ] * 11
 
 
 def _evaluated(folder, **changes):
@@ -451,28 +485,6 @@ def test_labels_are_weighed_from_the_training_file_in_training_alone(tmp_path):
     training = toy.parse({**flags, "do_train": True})
     weights = run_classifier.SentenceClassification(training, None)
     assert weights._class_weights == pytest.approx((0.75, 1.5))
-
-
-def test_the_first_lines_of_all_files_are_compared(tmp_path, caplog):
-    data = toy.write_data(tmp_path / "data")
-    model = toy.flags_of(tmp_path, text_a_column=0, label_column=1)
-    options = toy.parse({**model, **programs.STAGES})
-    run_classifier.SentenceClassification(options, None)
-    warned = [m for m in caplog.messages if "names of the columns" in m]
-    assert [m.partition(",")[0] for m in warned] == [
-        str(data / name) for name in ("train.tsv", "dev.tsv", "test.tsv")
-    ]
-
-
-def test_a_file_of_which_rows_are_held_out_is_warned_of_once(tmp_path, caplog):
-    toy.write_data(tmp_path / "data")
-    flags = toy.flags_of(
-        tmp_path, text_a_column=0, label_column=1, dev_fraction=0.1
-    )
-    options = toy.parse({**flags, "do_train": True, "do_eval": True})
-    run_classifier.SentenceClassification(options, None)
-    warned = [m for m in caplog.messages if "names of the columns" in m]
-    assert len(warned) == 1
 
 
 def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):

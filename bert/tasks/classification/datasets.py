@@ -6,7 +6,7 @@ import functools
 import os
 import random
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -95,6 +95,9 @@ class TextFile:
         label_set: the allowed labels.
         dev_fraction: the share of its examples that is held out.
         is_held_out: whether this is the held-out share, not the rest.
+        has_labels: whether labels are read.
+        is_complete: whether rows without a label are examples too, as they are
+            to be predicted.
     """
 
     split: SplitInfo
@@ -102,6 +105,8 @@ class TextFile:
     label_set: class_labels.LabelSet
     dev_fraction: float = 0.0
     is_held_out: bool = False
+    has_labels: bool = True
+    is_complete: bool = False
 
     def origin(self) -> dict[str, object]:
         """Returns what its examples depend on."""
@@ -111,11 +116,10 @@ class TextFile:
             "labels": dataclasses.asdict(self.label_set),
             "dev_fraction": self.dev_fraction,
             "is_held_out": self.is_held_out,
+            "has_labels": self.has_labels,
         }
 
-    def examples(
-        self, *, with_labels: bool
-    ) -> list[sentence_pairs.InputExample]:
+    def examples(self) -> list[sentence_pairs.InputExample]:
         """Reads its examples.
 
         Raises:
@@ -126,16 +130,24 @@ class TextFile:
             self.path,
             self.split.layout,
             self.label_set,
-            with_labels=with_labels,
+            with_labels=self.has_labels,
+            is_complete=self.is_complete,
         )
         if self.dev_fraction:
-            chosen = held_out([e.label for e in examples], self.dev_fraction)
+            chosen = held_out(labels_of(examples), self.dev_fraction)
             examples = [
                 example
                 for place, example in enumerate(examples)
                 if (place in chosen) == self.is_held_out
             ]
         return examples
+
+
+def labels_of(
+    examples: Iterable[sentence_pairs.InputExample],
+) -> list[class_labels.Label]:
+    """Lists the labels of the examples that have one."""
+    return [e.label for e in examples if e.label is not None]
 
 
 def held_out(
@@ -204,16 +216,63 @@ def find_files(
                 f"{data_dir!r}, or in a folder {info.name} there."
             )
             raise FileNotFoundError(f"{message}{advice}")
+        is_test = split == task.PREDICT
         files.append(
             TextFile(
                 split=part,
                 path=path,
                 label_set=info.label_set,
-                dev_fraction=0.0 if split == task.PREDICT else dev_fraction,
+                dev_fraction=0.0 if is_test else dev_fraction,
                 is_held_out=is_held_out,
+                has_labels=not is_test
+                or _has_labels(path, part.layout, info.label_set),
+                is_complete=is_test,
             )
         )
     return files
+
+
+def _has_labels(
+    path: str, layout: Layout, label_set: class_labels.LabelSet
+) -> bool:
+    """Returns whether a test file has the column of the labels, and labels.
+
+    Warns of a file with others than those of the model: it has no score.
+    """
+    has_labels = False
+    if layout.label is None:
+        return False
+    for _, row in _rows(path, layout, with_labels=False):
+        if not _has_label_column(row, layout):
+            return False
+        if label_set.is_missing(row.cell(layout.label)):
+            continue
+        try:
+            row.read(layout.label, label_set.parse)
+        except ValueError as error:
+            _warn_once(
+                f"{error} All rows are predicted, without a test score. "
+                "--label_column= reads no labels"
+            )
+            return False
+        has_labels = True
+    return has_labels
+
+
+def _has_label_column(row: row_files.Row, layout: Layout) -> bool:
+    """Returns whether a row has the column, and not as its text.
+
+    Columns from the end may be others in a file without labels.
+    """
+    if layout.label is None or not row.has(layout.label):
+        return False
+    count = len(row.cells)
+    label, *texts = (
+        column % count if isinstance(column, int) else column
+        for column in (layout.label, layout.text_a, layout.text_b)
+        if column is not None
+    )
+    return label not in texts
 
 
 def find_file(
@@ -251,6 +310,7 @@ def read_examples(
     label_set: class_labels.LabelSet,
     *,
     with_labels: bool = True,
+    is_complete: bool = False,
 ) -> list[sentence_pairs.InputExample]:
     """Reads the examples of a file.
 
@@ -259,8 +319,9 @@ def read_examples(
         layout: its columns.
         label_set: the allowed labels.
         with_labels: whether labels are required; if not, the column is not
-            read and every example has the label `label_set.placeholder`. Rows
-            without a label are left out.
+            read and every example has the label `label_set.placeholder`.
+        is_complete: whether rows without a label are examples too, with the
+            label None; by default they are left out.
 
     Raises:
         OSError: the file cannot be opened.
@@ -270,14 +331,17 @@ def read_examples(
     examples = []
     num_missing = 0
     for number, row in _rows(path, layout, with_labels=with_labels):
-        text_b, label = None, label_set.placeholder
+        text_b: str | None = None
+        label = None if with_labels else label_set.placeholder
         if layout.text_b is not None:
             text_b = row.read(layout.text_b, row_files.text)
         if with_labels and layout.label is not None:
             if label_set.is_missing(row.cell(layout.label)):
                 num_missing += 1
-                continue
-            label = row.read(layout.label, label_set.parse)
+                if not is_complete:
+                    continue
+            else:
+                label = row.read(layout.label, label_set.parse)
         examples.append(
             sentence_pairs.InputExample(
                 text_a=row.read(layout.text_a, row_files.text),
@@ -287,14 +351,8 @@ def read_examples(
             )
         )
     if num_missing:
-        _warn_once(
-            _left_out(
-                path,
-                num_missing,
-                num_missing + len(examples),
-                label_set.missing,
-            )
-        )
+        num_rows = len(examples) + (0 if is_complete else num_missing)
+        _warn_once(_left_out(path, num_missing, num_rows, label_set.missing))
     if not examples:
         only = f" with {layout.only[1]!r}" if layout.only else ""
         only += " with a label" if num_missing else ""
@@ -358,10 +416,18 @@ def discover_labels(
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     classes = label_set.names
+    totals: collections.Counter[str] = collections.Counter()
+    for name, count in counts.items():
+        totals[class_labels.spelling_key(name)] += count
+    numbered = [
+        f"{messages.short(name)} ({totals[class_labels.spelling_key(name)]})"
+        for name in classes
+    ]
     logging.info(
         "%s: labels %s; rows have none if the label is empty or one of "
         "--missing_labels=%s",
-        *(path, messages.listed(classes), shlex.quote(",".join(missing))),
+        *(path, messages.names(numbered, messages.MOST_VALUES)),
+        shlex.quote(",".join(missing)),
     )
     if len(classes) == num_rows > messages.MOST_VALUES:
         logging.warning(
@@ -398,6 +464,7 @@ def _rows(
         [column for column in columns if column is not None],
         has_header=layout.has_header,
         same_width=layout.same_width,
+        optional=[layout.label] if isinstance(layout.label, str) else [],
     )
     num_short = 0
     for number, row in enumerate(rows):

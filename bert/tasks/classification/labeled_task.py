@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
+from absl import logging
 
 from bert.tasks import task
 from bert.tasks.classification import class_labels, metrics, predictions
@@ -57,25 +58,40 @@ class LabeledTask(task.Task[task.Content, Answers]):
     def metrics(
         self, data: task.Records[task.Content], answers: Answers
     ) -> dict[str, float]:
+        rows = self.labeled_rows(data)
+        outputs = answers.outputs[rows]
         scores = metrics.evaluate(
             self.metric_names,
-            self.label_ids(data),
-            predictions.decide(self.label_set, answers.outputs),
-            answers.outputs,
+            self.label_ids(data)[rows],
+            predictions.decide(self.label_set, outputs),
+            outputs,
             # Source: GLUE's F1 is that of the label 1.
             positive=self.label_set.ids.get("1", 1),
         )
-        return {"loss": float(np.mean(answers.losses)), **scores}
+        return {"loss": float(np.mean(answers.losses[rows])), **scores}
 
     def results(
         self, data: task.Records[task.Content], answers: Answers
     ) -> dict[str, float]:
+        scores = super().results(data, answers)
+        if self.label_set.problem_type != task.REGRESSION:
+            targets = self.label_ids(data)[self.labeled_rows(data)]
+            logging.info(
+                "%s: %s",
+                data.data_set.name,
+                metrics.describe_majority(self.label_set, targets),
+            )
+        if data.data_set.split != task.EVAL:
+            return dict(scores)
         # As released: `loss` is a mean over batches, `eval_loss` over examples.
         loss = mean_of_batch_means(answers.losses, self.options.eval_batch_size)
-        return {
-            f"loss{data.data_set.suffix}": loss,
-            **super().results(data, answers),
-        }
+        return {f"loss{data.data_set.suffix}": loss, **scores}
+
+    def labeled_rows(
+        self, data: task.Records[task.Content]
+    ) -> np.ndarray | slice:
+        """Returns the places of the examples with a label, by default all."""
+        return slice(None)
 
     def label_ids(self, data: task.Records[task.Content]) -> np.ndarray:
         """Returns `[E]` or, for several labels, `[E, K]`."""

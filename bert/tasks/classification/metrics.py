@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from absl import logging
 
+from bert.files import messages
+from bert.tasks.classification import class_labels
+
 ACCURACY = "accuracy"
 F1 = "f1"
 MACRO_F1 = "macro_f1"
@@ -60,6 +63,29 @@ def evaluate(
         name: float(_compute(name, targets, decisions, outputs, positive))
         for name in names
     }
+
+
+def describe_majority(
+    label_set: class_labels.LabelSet, targets: np.ndarray
+) -> str:
+    """Describes the number of examples, and the accuracy of a constant answer.
+
+    Args:
+        label_set: one label, or several.
+        targets: `[E]` class ids, or `[E, K]` 0 or 1.
+    """
+    values, counts = np.unique(targets, axis=0, return_counts=True)
+    commonest = values[np.argmax(counts)]
+    names = label_set.names
+    if commonest.ndim:
+        name = ", ".join(names[i] for i in np.flatnonzero(commonest)) or "none"
+    else:
+        name = names[commonest]
+    count, total = counts.max(), len(targets)
+    return (
+        f"n = {total}; most frequent label: {messages.truncate(name, 60)}, "
+        f"{count} of {total} ({count / total:.1%})"
+    )
 
 
 def as_columns(values: np.ndarray) -> np.ndarray:

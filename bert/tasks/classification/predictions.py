@@ -1,12 +1,15 @@
 """Predictions of classifiers: from outputs to labels, and their files."""
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bert.files import lines
 from bert.tasks import task
-from bert.tasks.classification import class_labels
+from bert.tasks.classification import class_labels, sentence_pairs
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
 
@@ -79,20 +82,70 @@ def result_lines(outputs: np.ndarray) -> Iterator[str]:
 
 
 def prediction_lines(
-    label_set: class_labels.LabelSet, outputs: np.ndarray
+    label_set: class_labels.LabelSet,
+    outputs: np.ndarray,
+    examples: Sequence[sentence_pairs.InputExample],
 ) -> Iterator[str]:
     """Yields the lines of predictions.jsonl.
 
-    Each is an object: `row`, the index of the example among those read from
-    its file, from 0, then the fields of `named_answers`.
+    Each is an object: `row`, that of the file, from 0 without the header, the
+    fields of `named_answers`, and the texts.
 
     Args:
         label_set: the labels.
         outputs: `[E, K]` float32.
+        examples: the E examples.
     """
-    for index, named in enumerate(named_answers(label_set, outputs)):
-        line = {"row": index, **named}
+    for example, named in zip(
+        examples, named_answers(label_set, outputs), strict=True
+    ):
+        line = {"row": example.row, **named, **example.texts}
         yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def table_lines(
+    label_set: class_labels.LabelSet,
+    outputs: np.ndarray,
+    examples: Sequence[sentence_pairs.InputExample],
+    *,
+    has_labels: bool,
+) -> Iterator[str]:
+    """Yields the rows of predictions.csv, with the mark that Excel needs.
+
+    The columns are `row`, the texts, `label` if it is known, `prediction` and,
+    for one label, its `probability`.
+
+    Args:
+        label_set: the labels.
+        outputs: `[E, K]` float32.
+        examples: the E examples.
+        has_labels: whether the labels are known.
+    """
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    has_probability = label_set.problem_type == task.SINGLE_LABEL
+    names = ["row", *examples[0].texts]
+    names += ["label"] if has_labels else []
+    names += ["prediction", "probability"][: 1 + has_probability]
+    file.write(lines.BYTE_ORDER_MARK)
+    writer.writerow(names)
+    for example, answer, row in zip(
+        examples, predicted_labels(label_set, outputs), outputs, strict=True
+    ):
+        cells: list[object] = [example.row, *example.texts.values()]
+        cells += [_cell(example.label)] if has_labels else []
+        cells += [_cell(answer)]
+        cells += [shortest(row.max())] if has_probability else []
+        writer.writerow(cells)
+        yield file.getvalue()
+        file.seek(0)
+        file.truncate()
+
+
+def _cell(label: class_labels.Label | None) -> str | float | None:
+    if isinstance(label, tuple):
+        return ",".join(label)
+    return shortest(label) if isinstance(label, float) else label
 
 
 def named_answers(

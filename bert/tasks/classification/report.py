@@ -14,6 +14,7 @@ from bert.tasks.classification import (
     labeled_task,
     metrics,
     predictions,
+    sentence_pairs,
 )
 
 _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
@@ -24,46 +25,53 @@ _LARGE_INCHES = 10.0
 
 
 def write(
-    file: datasets.TextFile,
+    data: task.DataSet[datasets.TextFile],
+    examples: Sequence[sentence_pairs.InputExample],
     label_ids: np.ndarray,
     answers: labeled_task.Answers,
     folder: str,
 ) -> None:
-    """Writes the report files of an evaluation.
+    """Writes the report files of labeled data.
 
     `eval_report.txt`, `eval_confusion_matrix.png` (for one label) and
-    `eval_highest_loss.jsonl`; for scores only the last one.
+    `eval_highest_loss.jsonl`; for scores only the last one. Those of a test set
+    begin with `test_`.
 
     Args:
-        file: source of the E examples.
+        data: the data set.
+        examples: its E examples, with labels.
         label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         answers: predictions with one loss per example, `[E]`.
         folder: output folder.
     """
-    label_set, suffix = file.label_set, file.split.suffix
+    label_set = data.content.label_set
+    prefix = os.path.join(folder, task.RESULTS_PREFIX[data.split])
     files: dict[str, Iterable[str]] = {
-        f"eval_highest_loss{suffix}.jsonl": _highest_losses(file, answers)
+        f"{prefix}_highest_loss{data.suffix}.jsonl": _highest_losses(
+            label_set, examples, answers
+        )
     }
     if label_set.problem_type != task.REGRESSION:
         decisions = predictions.decide(label_set, answers.outputs)
         text = scores_by_label(label_set, label_ids, decisions)
-        files[f"eval_report{suffix}.txt"] = [text]
+        files[f"{prefix}_report{data.suffix}.txt"] = [text]
     writing.write_files(folder, files)
     if label_set.problem_type == task.SINGLE_LABEL:
-        plot = os.path.join(folder, f"eval_confusion_matrix{suffix}.png")
+        plot = f"{prefix}_confusion_matrix{data.suffix}.png"
         draw(label_set.names, label_ids, decisions, plot)
 
 
 def _highest_losses(
-    file: datasets.TextFile, answers: labeled_task.Answers
+    label_set: class_labels.LabelSet,
+    examples: Sequence[sentence_pairs.InputExample],
+    answers: labeled_task.Answers,
 ) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
 
     Each has `row`, that of the file, from 0 without the header, `loss`,
     `label`, `prediction` and texts.
     """
-    examples = file.examples(with_labels=True)
-    predicted = predictions.predicted_labels(file.label_set, answers.outputs)
+    predicted = predictions.predicted_labels(label_set, answers.outputs)
     order = np.argsort(-answers.losses, kind="stable")
     for place in order[:_NUM_EXAMPLES]:
         example, prediction = examples[place], predicted[place]
@@ -74,8 +82,7 @@ def _highest_losses(
             "loss": round(float(answers.losses[place]), 6),
             "label": example.label,
             "prediction": prediction,
-            "text_a": example.text_a,
-            **({} if example.text_b is None else {"text_b": example.text_b}),
+            **example.texts,
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
@@ -102,6 +109,7 @@ def scores_by_label(
         digits=4,
         zero_division=0.0,
     )
+    text += f"\n{metrics.describe_majority(label_set, targets)}\n"
     if label_set.problem_type == task.MULTI_LABEL:
         return text
     matrix = sklearn_metrics.confusion_matrix(

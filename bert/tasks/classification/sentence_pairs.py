@@ -29,14 +29,21 @@ class InputExample:
     Args:
         text_a: the first, or only, sentence.
         text_b: the second; None or empty for a single sentence.
-        label: as parsed by its `LabelSet`; empty if not needed.
+        label: as parsed by its `LabelSet`; None if unknown.
         row: its row in the file, from 0 without the header.
     """
 
     text_a: str
     text_b: str | None = None
-    label: class_labels.Label = ""
+    label: class_labels.Label | None = None
     row: int = 0
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts by name, for result files."""
+        if self.text_b is None:
+            return {"text_a": self.text_a}
+        return {"text_a": self.text_a, "text_b": self.text_b}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -294,7 +301,10 @@ def records(
             tokenizer.tokenize(example.text_a),
             tokenizer.tokenize(example.text_b or ""),
         )
-        label_id = label_set.encode(example.label)
+        label = example.label
+        label_id = label_set.encode(
+            label_set.placeholder if label is None else label
+        )
         label_ids = (
             list(label_id) if isinstance(label_id, tuple) else [label_id]
         )

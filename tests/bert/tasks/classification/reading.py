@@ -10,4 +10,6 @@ def read_split(info, split, data_dir, *, with_labels):
     """Reads the examples of a file; None if it is absent and may be."""
     info = dataclasses.replace(info, splits={task.EVAL: (split,)})
     files = datasets.find_files(info, task.EVAL, str(data_dir))
-    return files[0].examples(with_labels=with_labels) if files else None
+    if not files:
+        return None
+    return dataclasses.replace(files[0], has_labels=with_labels).examples()

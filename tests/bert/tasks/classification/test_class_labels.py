@@ -106,7 +106,7 @@ def test_rows_without_a_label_are_counted_and_give_no_class(tmp_path, caplog):
         "left out 4 of 6 rows, which have no label: it is empty, or one of "
         + signs
     )
-    assert "labels 'no', 'yes'" in found
+    assert "labels 'no' (1), 'yes' (1)" in found
     assert signs in found
     names = _discover(tmp_path, values, missing=("nan",))
     assert names == ("-", "no", "yes")

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -245,10 +246,10 @@ def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
             (task.TRAIN, 0),
         )
     )
-    held_out = dev.examples(with_labels=True)
+    held_out = dev.examples()
     assert len(held_out) == 3
     assert [e.text_a for e in held_out] == [f"q{e.row - 1}" for e in held_out]
-    others = train.examples(with_labels=True)
+    others = train.examples()
     assert sorted(e.text_a for e in held_out + others) == [
         f"q{n}" for n in range(10)
     ]
@@ -260,9 +261,40 @@ def test_a_file_to_predict_has_no_held_out_rows(tmp_path):
     _write(tmp_path, "sentence\n" + "text\n" * 10, "test.tsv")
     info = glue.find_dataset("SST-2")
     (test,) = datasets.find_files(info, task.PREDICT, str(tmp_path), 0.3)
-    assert len(test.examples(with_labels=False)) == 10
+    assert len(test.examples()) == 10
     (whole,) = datasets.find_files(info, task.PREDICT, str(tmp_path))
     assert test.origin() == whole.origin()
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "found"),
+    [
+        ("x\tl\na\t1\nb\t-\n", {"text_a": "x", "label": "l"}, ["1", None]),
+        ("x\tl\na\t\nb\t-\n", {"text_a": "x", "label": "l"}, ["0", "0"]),
+        ("x\tl\na\t1\nb\t7\n", {"text_a": "x", "label": "l"}, ["0", "0"]),
+        ("x\na\nb\n", {"text_a": "x", "label": "l"}, ["0", "0"]),
+        ("a\t1\nb\t0\n", {"text_a": 0, "label": -1}, ["1", "0"]),
+        ("1\n0\n", {"text_a": 0, "label": -1}, ["0", "0"]),
+        ("a\nb\n", {"text_a": 0, "label": 1}, ["0", "0"]),
+    ],
+)
+def test_labels_of_a_test_file_are_read_if_all_are_known(
+    tmp_path, caplog, text, layout, found
+):
+    layout = datasets.Layout(**layout, has_header="x" in text, same_width=True)
+    split = datasets.SplitInfo(files=("test.tsv",), layout=layout)
+    _write(tmp_path, text, "test.tsv")
+    info = datasets.DatasetInfo(
+        name="toy",
+        label_set=_BINARY,
+        metrics=(),
+        splits={task.PREDICT: (split,)},
+    )
+    (test,) = datasets.find_files(info, task.PREDICT, str(tmp_path))
+    assert [example.label for example in test.examples()] == found
+    assert test.has_labels == (found != ["0", "0"])
+    warning = "line 3, column 'l': unknown label '7'; .*without a test score"
+    assert bool(re.search(warning, caplog.text)) == ("7" in text)
 
 
 def test_held_out_rows_without_a_training_file_name_the_flag(tmp_path):
@@ -281,7 +313,7 @@ def test_balanced_weights_count_only_the_rows_to_train_on(tmp_path):
     _write(tmp_path, f"sentence\tlabel\n{rows}", "train.tsv")
     info = glue.find_dataset("SST-2")
     (train,) = datasets.find_files(info, task.TRAIN, str(tmp_path), 0.25)
-    found = [example.label for example in train.examples(with_labels=True)]
+    found = [example.label for example in train.examples()]
     counts = _counts(range(15), found)
     weights = class_labels.class_weights(["balanced"], info.label_set, found)
     assert weights == (15 / 2 / counts["0"], 15 / 2 / counts["1"])

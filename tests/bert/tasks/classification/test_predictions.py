@@ -1,11 +1,17 @@
 """Answers, pooled windows and the files of predictions."""
 
+import csv
+import io
 import json
 
 import numpy as np
 import pytest
 
-from bert.tasks.classification import class_labels, predictions
+from bert.tasks.classification import (
+    class_labels,
+    predictions,
+    sentence_pairs,
+)
 from tests.support import locations
 
 _GOLDEN = locations.GOLDEN / "classifier"
@@ -74,15 +80,77 @@ def test_results_are_spelled_as_the_release_spells_them():
 def test_predictions_name_row_answer_and_probabilities(
     label_set, outputs, expected
 ):
-    (line,) = predictions.prediction_lines(label_set, outputs)
+    example = sentence_pairs.InputExample(text_a="a", text_b="b", row=7)
+    (line,) = predictions.prediction_lines(label_set, outputs, [example])
     assert line.endswith("\n")
-    assert json.loads(line) == expected
+    texts = {"text_a": "a", "text_b": "b"}
+    assert json.loads(line) == {**expected, "row": 7, **texts}
+
+
+def _examples(*labels_of_rows, **texts):
+    return [
+        sentence_pairs.InputExample(
+            text_a=f'né, "{row}"', label=label, row=row, **texts
+        )
+        for row, label in enumerate(labels_of_rows)
+    ]
 
 
 def test_lines_are_numbered_and_names_stay_readable():
     label_set = class_labels.LabelSet(names=("né", "中"))
     lines = predictions.prediction_lines(
-        label_set, _float32([0.75, 0.25], [0.25, 0.75])
+        label_set,
+        _float32([0.75, 0.25], [0.25, 0.75]),
+        _examples("né", "né"),
     )
     for row, (name, line) in enumerate(zip(("né", "中"), lines, strict=True)):
         assert line.startswith(f'{{"row": {row}, "label": "{name}", ')
+
+
+@pytest.mark.parametrize(
+    ("label_set", "outputs", "label", "expected"),
+    [
+        (
+            _CLASSES,
+            _float32([0.1, 0.2, 0.7], [0.8, 0.1, 0.1]),
+            "so-so",
+            [
+                ["label", "prediction", "probability"],
+                ["so-so", "yes", "0.7"],
+                ["", "no", "0.8"],
+            ],
+        ),
+        (
+            _SEVERAL,
+            _float32([0.6, 0.7], [0.1, 0.2]),
+            ("q",),
+            [["label", "prediction"], ["q", "p,q"], ["", ""]],
+        ),
+        (
+            _SCORE,
+            _float32([2.3], [0.1]),
+            2.5,
+            [["label", "prediction"], ["2.5", "2.3"], ["", "0.1"]],
+        ),
+    ],
+)
+def test_table_has_texts_labels_and_answers(
+    label_set, outputs, label, expected
+):
+    def table(examples, **options):
+        text = "".join(
+            predictions.table_lines(label_set, outputs, examples, **options)
+        )
+        mark, text = text[0], text[1:]
+        assert mark == "\ufeff"
+        return list(csv.reader(io.StringIO(text, newline="")))
+
+    rows = table(_examples(label, None), has_labels=True)
+    assert [row[2:] for row in rows] == expected
+    assert [row[:2] for row in rows] == [
+        ["row", "text_a"],
+        ["0", 'né, "0"'],
+        ["1", 'né, "1"'],
+    ]
+    rows = table(_examples("", "", text_b="b"), has_labels=False)
+    assert rows[0][:4] == ["row", "text_a", "text_b", "prediction"]

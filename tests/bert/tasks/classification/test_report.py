@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
+from bert.tasks import task
 from bert.tasks.classification import (
     class_labels,
     datasets,
@@ -14,7 +15,9 @@ from bert.tasks.classification import (
 )
 
 
-def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
+def _write(
+    path, label_set, label_ids, dev_fraction=0.0, data_split="eval", **arrays
+):
     split = datasets.SplitInfo(
         files=(path.name,),
         layout=datasets.Layout(
@@ -29,8 +32,17 @@ def _write(path, label_set, label_ids, dev_fraction=0.0, **arrays):
         dev_fraction=dev_fraction,
         is_held_out=bool(dev_fraction),
     )
+    data = task.DataSet(
+        split=data_split,
+        suffix="_x",
+        kind="classification",
+        made_from={},
+        features=(),
+        examples=tuple,
+        content=file,
+    )
     answers = labeled_task.Answers(**arrays)
-    report.write(file, label_ids, answers, str(path.parent))
+    report.write(data, file.examples(), label_ids, answers, str(path.parent))
 
 
 def test_files_name_the_rows_that_were_held_out(tmp_path):
@@ -58,6 +70,7 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
     assert (second["row"], second["prediction"]) == (0, "a")
     text = (tmp_path / "eval_report_x.txt").read_text()
     assert "1  a -> b (100.0% of a)" in text
+    assert "\nn = 2; most frequent label: a, 1 of 2 (50.0%)\n" in text
     assert (tmp_path / "eval_confusion_matrix_x.png").stat().st_size > 1000
 
 
