@@ -22,6 +22,7 @@ _NUM_PAIRS = 10  # Number of listed confused pairs.
 _MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
 _LONGEST_NAME = 25  # Maximum characters of a name in the plot.
 _LARGE_INCHES = 10.0
+_MOST_PLOTTED = 1000  # The plot has about a pixel for each class.
 
 
 def write(
@@ -33,9 +34,9 @@ def write(
 ) -> None:
     """Writes the report files of labeled data.
 
-    `eval_report.txt`, `eval_confusion_matrix.png` (for one label) and
-    `eval_highest_loss.jsonl`; for scores only the last one. Those of a test set
-    begin with `test_`.
+    `eval_report.txt`, `eval_confusion_matrix.png` (for one of up to 1,000
+    labels) and `eval_highest_loss.jsonl`; for scores only the last one. Those
+    of a test set begin with `test_`.
 
     Args:
         data: the data set.
@@ -56,7 +57,10 @@ def write(
         text = scores_by_label(label_set, label_ids, decisions)
         files[f"{prefix}_report{data.suffix}.txt"] = [text]
     writing.write_files(folder, files)
-    if label_set.problem_type == task.SINGLE_LABEL:
+    if (
+        label_set.problem_type == task.SINGLE_LABEL
+        and len(label_set.names) <= _MOST_PLOTTED
+    ):
         plot = f"{prefix}_confusion_matrix{data.suffix}.png"
         draw(label_set.names, label_ids, decisions, plot)
 
@@ -112,17 +116,15 @@ def scores_by_label(
     text += f"\n{metrics.describe_majority(label_set, targets)}\n"
     if label_set.problem_type == task.MULTI_LABEL:
         return text
-    matrix = sklearn_metrics.confusion_matrix(
-        targets, decisions, labels=label_ids
-    )
-    wrong = matrix * (1 - np.eye(len(names), dtype=int))
-    pairs = np.argwhere(wrong)
-    order = np.argsort(-wrong[tuple(pairs.T)], kind="stable")[:_NUM_PAIRS]
+    # Not a matrix: that of 6,000 labels has 36 million entries.
+    wrong = np.stack([targets, decisions], axis=1)[targets != decisions]
+    pairs, counts = np.unique(wrong, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_NUM_PAIRS]
     if len(order):
         text += "\nmost confused (label -> prediction):\n"
-    for row, column in pairs[order].tolist():
-        count, label = matrix[row, column], names[row]
-        share = count / matrix[row].sum()
+    for place in order:
+        (row, column), count = pairs[place], counts[place]
+        label, share = names[row], count / np.count_nonzero(targets == row)
         text += (
             f"{count:6}  {label} -> {names[column]} ({share:.1%} of {label})\n"
         )

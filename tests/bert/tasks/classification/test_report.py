@@ -1,6 +1,7 @@
 """Files of an evaluation's report, and its scores by label."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -72,6 +73,28 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
     assert "1  a -> b (100.0% of a)" in text
     assert "\nn = 2; most frequent label: a, 1 of 2 (50.0%)\n" in text
     assert (tmp_path / "eval_confusion_matrix_x.png").stat().st_size > 1000
+
+
+def test_thousands_of_labels_need_little_memory(tmp_path):
+    path = tmp_path / "train.tsv"
+    names = tuple(f"label{number}" for number in range(4000))
+    path.write_text("text\tlabel\na\tlabel7\nb\tlabel9\n")
+    outputs = np.zeros((2, 4000), np.float32)
+    outputs[0, 7] = outputs[1, 8] = 1.0
+    tracemalloc.start()
+    _write(
+        path,
+        class_labels.LabelSet(names=names),
+        label_ids=np.array([7, 9]),
+        outputs=outputs,
+        losses=np.array([0.1, 0.9], np.float32),
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4000 * 4000  # A matrix of bytes.
+    text = (tmp_path / "eval_report_x.txt").read_text()
+    assert "1  label9 -> label8 (100.0% of label9)" in text
+    assert not (tmp_path / "eval_confusion_matrix_x.png").exists()
 
 
 def test_scores_have_their_worst_examples_alone(tmp_path):
