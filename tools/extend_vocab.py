@@ -10,7 +10,7 @@ Example, for medicine:
 The tool adds the words that the vocabulary splits into the most pieces in all
 of the text. No id changes, so the released model still fits. With a checkpoint,
 the embedding of a new word starts as the mean of its pieces, not at random.
-Docs: docs/tutorial.md.
+Docs: docs/continued_pretraining.md.
 """
 
 import dataclasses
