@@ -23,8 +23,8 @@ from absl import logging
 from bert.commands import flags, program
 from bert.files import lines, paths, progress, writing
 from bert.models import command_models
-from bert.tasks import text_vectors
 from bert.tasks.classification import sentence_pairs
+from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
 from bert.training import workers
 from modeling import config as config_lib

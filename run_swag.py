@@ -23,8 +23,9 @@ from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import schema
-from bert.tasks import swag, task
+from bert.tasks import task
 from bert.tasks.classification import labeled_task, predictions, sentence_pairs
+from bert.tasks.multiple_choice import swag
 from bert.training import fine_tuning
 from bert.training import options as training_options
 from modeling import config as config_lib

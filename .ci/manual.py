@@ -29,7 +29,7 @@ API = {
     "modeling": ("config", "bert", "heads", "layers", "losses", "checkpoints"),
     "vocab": ("tokenization", "word_memory"),
     "bert.models": ("folder", "description"),
-    "bert.serving": ("exporting", "models", "graph_tokenizer"),
+    "bert.serving": ("exporting", "loading"),
     "bert.training": ("optimization", "objectives", "steps", "run"),
     "bert.tasks": ("task",),
 }

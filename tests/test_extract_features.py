@@ -8,7 +8,7 @@ import pytest
 import extract_features
 from bert.training import workers
 from modeling import checkpoints
-from tests.bert.tasks import test_text_vectors
+from tests.bert.tasks.embedding import test_text_vectors
 from tests.support import locations, programs
 
 _ROOT = locations.ROOT

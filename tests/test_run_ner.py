@@ -11,7 +11,7 @@ import pytest
 
 import run_ner
 from bert.models import folder as folder_lib
-from bert.serving import models, predicting
+from bert.serving import loading, predicting
 from bert.tasks.tagging import conll, entities
 from modeling import checkpoints
 from tests.support import programs
@@ -263,7 +263,7 @@ def _evaluate(folder, model, **changes):
 
 
 def _entities_of(model, text):
-    predictor = predicting.Predictor(models.read(str(model)), 4)
+    predictor = predicting.Predictor(loading.read(str(model)), 4)
     (answer,) = predictor.predict([predictor.encode({"text": text})])
     return [(e["type"], e["text"]) for e in answer["entities"]]
 
@@ -555,7 +555,7 @@ def test_labels_of_words_do_not_mark_the_entities_of_files(learned, folder):
     )
     written = (folder / "answered/plain_predictions.txt").read_text()
     assert written == "Ann NAME\nfell WORD\n\n"
-    predictor = predicting.Predictor(models.read(str(model)), 4)
+    predictor = predicting.Predictor(loading.read(str(model)), 4)
     example = {"text": "Ann fell"}
     answers = predictor.predict([predictor.encode(example)])
     assert answers == [{"words": ["Ann", "fell"], "tags": ["NAME", "WORD"]}]

@@ -17,8 +17,8 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import paths
-from bert.models import description as description_lib
-from bert.tasks import text_vectors
+from bert.tasks import registry
+from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
 
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
@@ -57,7 +57,7 @@ def run(options: Options) -> str:
         ValueError: the folder has no model, or does not describe it; a flag
             has no effect.
     """
-    from bert.serving import exporting, models, signatures
+    from bert.serving import exporting, loading
 
     versions = [
         int(name)
@@ -71,31 +71,32 @@ def run(options: Options) -> str:
     layers = None
     if options.layers is not None:
         layers = tuple(text_vectors.parse_layers(options.layers))
-    model = models.read(
+    answering = loading.read(
         options.model_dir, best=options.use_best_checkpoint, layers=layers
     )
-    if model.task == description_lib.PRETRAINING:
-        model = dataclasses.replace(model, task=models.EMBEDDING)
-    logging.info("Task of %s: %s.", model.checkpoint, model.task)
+    model = answering.model
+    if answering.kind == registry.PRETRAINED.kind:
+        answering = registry.ENCODER(model)
+    logging.info("Task of %s: %s.", model.checkpoint, answering.kind)
     logging.info(
         "A sequence has at most %d word pieces, the max_seq_length of %s.",
         model.max_seq_length,
         options.model_dir,
     )
-    network = models.load(model)
+    network = loading.load(answering)
     described = {
         **model.description.to_json(),
-        "task": model.task,
+        "task": answering.kind,
         "max_seq_length": model.max_seq_length,
         "checkpoint": os.path.basename(model.checkpoint),
     }
     if model.sentence_encoder is not None:
         described |= dataclasses.asdict(model.sentence_encoder)
-    elif model.task == models.EMBEDDING:
+    elif answering.kind == registry.ENCODER.kind:
         described["layers"] = list(model.layers)
     if options.format == _SAVED_MODEL:
         exporting.write_saved_model(
-            signatures.make(model, network),
+            exporting.make_signatures(answering, network),
             network,
             target,
             model.tokenizer.vocab_file,
@@ -103,7 +104,7 @@ def run(options: Options) -> str:
         )
     else:
         exporting.write_litert(
-            model,
+            answering,
             network,
             target,
             described,

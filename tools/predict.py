@@ -26,14 +26,13 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import lines, paths
-from bert.models import description as description_lib
 from bert.training import options as training_options
 
 if TYPE_CHECKING:
     from bert.serving import predicting
 
 # An encoded line; None if it is blank, and its error if it is wrong.
-_Example: TypeAlias = "predicting.Encoded | ValueError | None"
+_Example: TypeAlias = "predicting.EncodedExample | ValueError | None"
 
 ARGUMENTS = "[TEXT ...]"
 _TEXT, _JSON = "text", "json"
@@ -157,36 +156,33 @@ class _Session:
     """A model that answers lines of text."""
 
     def __init__(self, options: Options):
-        from bert.serving import models, predicting
+        from bert.serving import loading, predicting
 
-        model = models.read(options.model, best=options.use_best_checkpoint)
-        self.task, self.format = model.task, options.format
-        self.form = predicting.form(model.task)
+        self.model = loading.read(
+            options.model, best=options.use_best_checkpoint
+        )
+        self.format, self.form = options.format, self.model.form
         self.context: str | None = None  # The paragraph of all questions.
         if options.context_file is not None:
-            if model.task != description_lib.QUESTION_ANSWERING:
+            if self.model.shared_field is None:
                 raise ValueError(
                     "--context_file requires a model that answers questions; "
-                    f"the task of this one is {model.task}."
+                    f"the task of this one is {self.model.kind}."
                 )
-            self.form = "question"
+            self.form = self.model.fields[0]
             self.context = "\n".join(lines.read_lines(options.context_file))
-        self.predictor = predicting.Predictor(model, _BATCH_SIZE)
+        self.predictor = predicting.Predictor(self.model, _BATCH_SIZE)
 
     def read(
         self, line: str | ValueError, where: str | None = None
     ) -> "_Example":
         """Encodes a line; returns None if it is blank, its error if wrong."""
-        from bert.serving import predicting
-
         if isinstance(line, ValueError):
             return line
         if not line.strip():
             return None
         try:
-            return self.predictor.encode(
-                predicting.example(self.task, line, self.context)
-            )
+            return self.predictor.encode(self.model.parse(line, self.context))
         except ValueError as error:
             return ValueError(f"{where}: {error}") if where else error
 
@@ -194,7 +190,11 @@ class _Session:
         """Writes the answers to examples, and the errors of wrong ones."""
         from bert.serving import predicting
 
-        encoded = [e for e in examples if isinstance(e, predicting.Encoded)]
+        encoded = [
+            example
+            for example in examples
+            if isinstance(example, predicting.EncodedExample)
+        ]
         answers = iter(self.predictor.predict(encoded))
         for example in examples:
             text = ""
@@ -206,9 +206,7 @@ class _Session:
                 answer = {**example.example, **next(answers)}
                 text = json.dumps(answer, ensure_ascii=False)
             elif example is not None:
-                text = predicting.show(
-                    self.task, example.example, next(answers)
-                )
+                text = self.model.show(example.example, next(answers))
             output.write(f"{text}\n")
         output.flush()
 

@@ -19,14 +19,43 @@ import tensorflow_text as tf_text
 
 from bert.files import run_files, writing
 from bert.models import folder as folder_lib
-from bert.serving import models, signatures, warmup
+from bert.serving import warmup
+from bert.tasks import asking, signatures
+from vocab import graph_tokenizer
 
 _DESCRIPTION = "model.json"
 _LITERT_FILE = "model.tflite"
 
 
+def make_signatures(
+    model: asking.Asking, network: keras.Model
+) -> asking.Signatures:
+    """Makes the signatures of a model.
+
+    Args:
+        model: of `loading.read`.
+        network: of `loading.load`.
+
+    Raises:
+        ValueError: the model is not exported for texts.
+    """
+    text_tokenizer = model.model.tokenizer
+    basic = text_tokenizer.basic_tokenizer
+    tokenizer = graph_tokenizer.GraphTokenizer(
+        text_tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
+    )
+    # Traced once for all signatures, and outside of what training compiles, so
+    # that plain operations are exported.
+    compute = tf.function(
+        model.outputs(network),
+        input_signature=signatures.id_specs(model),
+        autograph=False,
+    )
+    return model.signatures(compute, tokenizer)
+
+
 def write_saved_model(
-    functions: signatures.Signatures,
+    functions: asking.Signatures,
     network: keras.Model,
     folder: str,
     vocab_file: str,
@@ -35,7 +64,7 @@ def write_saved_model(
     """Writes a model that takes raw text.
 
     Args:
-        functions: of `signatures.make`.
+        functions: of `make_signatures`.
         network: with the weights.
         folder: of the version, such as `NAME/1`; created.
         vocab_file: copied to the model's `assets/`.
@@ -70,7 +99,7 @@ def write_saved_model(
             root,
             incomplete,
             signatures=concrete,
-            # It is not trained.
+            # A SavedModel for serving needs no gradients.
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False
             ),
@@ -86,7 +115,7 @@ def _specs_as_json(specs: Mapping[str, tf.TensorSpec]) -> dict[str, object]:
 
 
 def write_litert(
-    model: models.Model,
+    model: asking.Asking,
     network: keras.Model,
     folder: str,
     described: Mapping[str, object],
@@ -96,8 +125,8 @@ def write_litert(
     """Writes a network for LiteRT, for any number of rows of any length.
 
     Args:
-        model: of `models.read`; its vocabulary is copied.
-        network: of `models.load`; its activations are replaced by operations
+        model: of `loading.read`; its vocabulary is copied.
+        network: of `loading.load`; its activations are replaced by operations
             that exist in LiteRT.
         folder, described: as for `write_saved_model`.
         quantize: store the matrices as 8-bit integers; the other factors are
@@ -108,7 +137,7 @@ def write_litert(
     """
     specs = signatures.id_specs(model)
     compute = tf.function(
-        models.outputs_of(model, network),
+        model.outputs(network),
         input_signature=specs,
         autograph=False,  # No Python here depends on a tensor.
     ).get_concrete_function()
@@ -128,7 +157,7 @@ def write_litert(
     with _written(folder, {**described, **form}) as incomplete:
         content = converter.convert()
         folder_lib.write_vocabulary(
-            model.tokenizer.vocab_file,
+            model.model.tokenizer.vocab_file,
             os.path.join(incomplete, run_files.VOCABULARY),
         )
         path = os.path.join(incomplete, _LITERT_FILE)

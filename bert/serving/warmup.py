@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
-from bert.serving import signatures
+from bert.tasks import asking
 
 # Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 _FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -18,11 +18,11 @@ _TEXT = b"A short text prepares the graph."
 _LENGTH = 2  # Of lists of texts and rows of ids: every model allows it.
 
 
-def write(functions: signatures.Signatures, folder: str) -> None:
+def write(functions: asking.Signatures, folder: str) -> None:
     """Writes a request for each signature.
 
     Args:
-        functions: of `signatures.make`.
+        functions: of `exporting.make_signatures`.
         folder: of the SavedModel.
     """
     path = os.path.join(folder, _FILE)

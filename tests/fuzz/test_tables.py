@@ -9,8 +9,9 @@ import pytest
 from hypothesis import strategies
 
 from bert.files import row_files
-from bert.tasks import swag, task
+from bert.tasks import task
 from bert.tasks.classification import class_labels, datasets
+from bert.tasks.multiple_choice import swag
 from tests.fuzz import harness, mutations
 
 _ROWS = (

@@ -14,8 +14,6 @@ import json, pathlib, sys
 import tensorflow as tf
 import tensorflow_text
 
-from tests.support import locations
-
 folder, signature, root = sys.argv[1:]
 function = tf.saved_model.load(folder).signatures[signature]
 _, wanted = function.structured_input_signature

@@ -8,9 +8,8 @@ import pytest
 from absl import logging
 
 import extract_features
-from bert.serving import predicting
 from modeling import checkpoints
-from tests.support import serving_client
+from tests.support import asked_models, serving_client
 from tools import predict
 
 # float32, with and without what is compiled.
@@ -324,7 +323,7 @@ def test_questions_that_are_cut_are_counted(tmp_path, caplog):
 )
 def test_an_example_has_the_parts_of_its_task(task, line):
     with pytest.raises(ValueError, match=r"is \w+ \|\|\| .*; got 'a"):
-        predicting.example(task, line)
+        asked_models.asked(task).parse(line)
 
 
 @pytest.mark.parametrize(
@@ -340,12 +339,13 @@ def test_an_example_has_the_parts_of_its_task(task, line):
     ],
 )
 def test_the_last_separator_with_spaces_separates_two_texts(line, parts):
-    assert tuple(predicting.example("classification", line).values()) == parts
+    model = asked_models.asked("classification")
+    assert tuple(model.parse(line).values()) == parts
 
 
 def test_choices_are_written_as_the_texts_before_and_the_endings():
     line = "a |||  ||| c|||d ||| e"
-    assert predicting.example("multiple_choice", line) == {
+    assert asked_models.asked("multiple_choice").parse(line) == {
         "first": "a",
         "second": "",
         "endings": ["c|||d", "e"],
@@ -353,9 +353,10 @@ def test_choices_are_written_as_the_texts_before_and_the_endings():
 
 
 def test_equal_endings_have_a_row_each():
-    example = predicting.example("multiple_choice", "a |||  ||| c ||| c")
+    model = asked_models.asked("multiple_choice")
+    example = model.parse("a |||  ||| c ||| c")
     answer = {"choice": 1, "ending": "c", "probabilities": [0.25, 0.75]}
-    text = predicting.show("multiple_choice", example, answer)
+    text = model.show(example, answer)
     assert text == "a ||| \n  0.7500  c\n  0.2500  c\n"
 
 
@@ -416,11 +417,13 @@ def test_equal_endings_have_a_row_each():
     ],
 )
 def test_an_answer_is_shown_as_its_task_shows_it(task, example, answer, rows):
-    assert predicting.show(task, example, answer) == "\n".join([*rows, ""])
+    shown = asked_models.asked(task).show(example, answer)
+    assert shown == "\n".join([*rows, ""])
 
 
 def test_with_a_context_a_line_is_a_question():
-    found = predicting.example("question_answering", "who? ||| what", "a\nb")
+    model = asked_models.asked("question_answering")
+    found = model.parse("who? ||| what", "a\nb")
     assert found == {"question": "who? ||| what", "context": "a\nb"}
 
 
@@ -507,15 +510,6 @@ def test_masks_are_filled_in_any_batch(masks):
                 [c["probability"] for c in second],
                 atol=_TOLERANCE,
             )
-
-
-def test_candidates_are_all_of_the_vocabulary_at_most(masks, monkeypatch):
-    monkeypatch.setattr(predicting, "_NUM_CANDIDATES", 9999)
-    (row,) = _ask(masks, "[MASK]")
-    values = [c["probability"] for c in row["masks"][0]]
-    assert len(values) == 1200
-    assert values == sorted(values, reverse=True)
-    assert sum(values) == pytest.approx(1, abs=1e-4)
 
 
 def test_the_table_names_the_text_each_mask_and_its_candidates(masks):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.serving import exporting, models
+from bert.serving import exporting, loading
 from bert.tasks import task as task_lib
 from modeling import bert, checkpoints, heads
 from tests.support import serving_client, toy_config
@@ -20,6 +20,7 @@ _CONFIG = toy_config.config(
     max_position_embeddings=11,
     initializer_range=0.4,
 )
+_ENCODER = "embedding"
 # float32 in another order of the same sums.
 _TOLERANCE = 1e-5
 
@@ -50,7 +51,7 @@ def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
         ),
         "question_answering": lambda: heads.BertForQuestionAnswering(config),
         "multiple_choice": lambda: heads.BertForMultipleChoice(config),
-        models.EMBEDDING: lambda: bert.BertModel(config),
+        _ENCODER: lambda: bert.BertModel(config),
     }[task]()
     values = {
         name: variable.value
@@ -60,9 +61,9 @@ def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
         if name.endswith("bias"):
             values[name] = tf.random.normal(value.shape, seed=1)
     checkpoints.save(str(folder / "model.ckpt-1"), values)
-    layers = (-1,) if task == models.EMBEDDING else None
-    model = models.read(str(folder), layers=layers)
-    return model, models.load(model)
+    layers = (-1,) if task == _ENCODER else None
+    model = loading.read(str(folder), layers=layers)
+    return model, loading.load(model)
 
 
 def _ids(task, batch, length):
@@ -91,9 +92,9 @@ def _runner(path):
 def _compare(folder, made, tolerance, quantize=False):
     """Writes a model and compares its outputs; returns the size of its file."""
     model, network = made
-    compute = models.outputs_of(model, network)
+    compute = model.outputs(network)
     sizes = (3, 7), (2, 11), (1, 4)
-    cases = [_ids(model.task, *size) for size in sizes]
+    cases = [_ids(model.kind, *size) for size in sizes]
     wanted = [compute(*ids.values()) for ids in cases]
     exporting.write_litert(model, network, str(folder), {}, quantize=quantize)
     described = json.loads((folder / "model.json").read_text())
@@ -114,7 +115,7 @@ _CASES = [
     ("multiple_choice", task_lib.SINGLE_LABEL),
     ("question_answering", task_lib.SINGLE_LABEL),
     ("tagging", task_lib.SINGLE_LABEL),
-    (models.EMBEDDING, task_lib.SINGLE_LABEL),
+    (_ENCODER, task_lib.SINGLE_LABEL),
 ]
 
 

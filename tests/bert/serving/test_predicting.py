@@ -1,16 +1,15 @@
 """Predictions from raw text, against the modules of the scripts."""
 
 import contextlib
-import types
+import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.serving import models, predicting
-from bert.tasks.squad import answer_ranking, question_files, window_features
-from bert.tasks.tagging import ner
-from tests.support import serving_client
+from bert.serving import loading, predicting
+from bert.tasks import asking
+from tests.support import asked_models, serving_client
 
 _LENGTH = 32
 
@@ -27,81 +26,39 @@ def _predictor(folder, packing, **description):
         **description,
     }
     serving_client.describe(made, **values)
-    return predicting.Predictor(models.read(str(made)), batch_size=2)
+    return predicting.Predictor(loading.read(str(made)), batch_size=2)
 
 
 def _predict(predictor, *examples):
     return predictor.predict([predictor.encode(each) for each in examples])
 
 
-def _by_the_script(predictor, example, length):
-    """Answers a question with the modules of the script.
-
-    Args:
-        predictor: its model and model.
-        example: the question and its context.
-        length: to which the only window is cut.
-    """
-    model = predictor._model
-    question = question_files.SquadExample(
-        qas_id="",
-        question_text=example["question"],
-        doc_tokens=question_files.find_words(example["context"]),
-    )
-    ((window,),) = window_features.convert_examples_to_features(
-        [question], model.tokenizer, model.windows
-    )
-    record = window.record()
-    outputs = predictor._compute(
-        *(
-            tf.constant([record[name][:length]])
-            for name in ("input_ids", "input_mask", "segment_ids")
-        )
-    )
-    (found,) = answer_ranking.rank_answers(
-        [question],
-        [[window]],
-        {
-            window.unique_id: np.concatenate(
-                [outputs["start_logits"], outputs["end_logits"]]
-            )
-        },
-        model.answers,
-        model.tokenizer.basic_tokenizer,
-    )
-    return found.nbest[0]
-
-
-@pytest.mark.parametrize(("packing", "length"), [(False, _LENGTH), (True, 11)])
-def test_padding_competes_for_answers_as_in_the_script(
-    tmp_path, packing, length
-):
-    predictor = _predictor(tmp_path / "run", packing)
-    example = {"question": "who ?", "context": "it rained all day long ."}
-    (got,) = _predict(predictor, example)
-    expected = _by_the_script(predictor, example, length)
-    assert got["answer"] == expected.text
-    assert got["probability"] == pytest.approx(expected.probability, abs=2e-5)
-
-
-def test_an_answer_does_not_depend_on_longer_texts_beside_it(tmp_path):
-    predictor = _predictor(tmp_path / "run", packing=True)
+@pytest.mark.parametrize("packing", [True, False])
+def test_padding_never_competes_for_answers(tmp_path, packing):
     short, long = (
         {"question": "who ?", "context": "it rained all day long ." * times}
         for times in (1, 3)
     )
-    (alone,) = _predict(predictor, short)
-    together, _ = _predict(predictor, short, long)
-    assert together["answer"] == alone["answer"]
-    assert together["probability"] == pytest.approx(
-        alone["probability"], abs=2e-5
-    )
+    answers = []
+    for length in (12, _LENGTH):
+        predictor = _predictor(
+            tmp_path / str(length), packing, max_seq_length=length
+        )
+        answers += [*_predict(predictor, short)]
+        answers += [_predict(predictor, short, long)[0]]
+    for answer in answers:
+        assert answer["answer"] == answers[0]["answer"] != "empty"
+        assert answer["probability"] == pytest.approx(
+            answers[0]["probability"], abs=2e-5
+        )
 
 
 def test_the_tokens_of_a_row_of_choices_are_those_of_the_longest():
     mask = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 0]])
-    assert predicting.Row(ids={"input_mask": mask}).num_tokens == 3
-    assert predicting.Row(ids={"input_mask": mask[0]}).num_tokens == 2
+    rows = [asking.Row(ids={"input_mask": m}, source=None) for m in mask]
+    assert [row.num_tokens for row in rows] == [2, 3, 1]
+    row = asking.Row(ids={"input_mask": mask}, source=None)
+    assert row.num_tokens == 3
 
 
 @pytest.mark.parametrize("version_2", [False, True])
@@ -116,23 +73,17 @@ def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
 
 
 def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
-    encoded = predicting.Encoded(
-        example={},
-        rows=[predicting.Row(ids={"masked_lm_positions": np.array([1])})],
-    )
+    model = asked_models.asked("pretraining")
+    rows = model.encode({"text": "[MASK]"}, None)
     output = {
-        "ids": np.array([[1, 7]]),
+        "ids": np.array([[0, 1200]]),
         "probabilities": np.array([[0.5, 0.25]], np.float32),
     }
-    model = types.SimpleNamespace(
-        tokenizer=types.SimpleNamespace(inv_vocab={1: "rain"})
-    )
-    answer = predicting._decode_words(encoded, [output], model)
-    assert answer == {
+    assert model.decode({}, rows, [output]) == {
         "masks": [
             [
-                {"token": "rain", "probability": 0.5},
-                {"token": "[id 7]", "probability": 0.25},
+                {"token": "[unused0]", "probability": 0.5},
+                {"token": "[id 1200]", "probability": 0.25},
             ]
         ]
     }
@@ -151,13 +102,11 @@ def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
     ],
 )
 def test_masks_have_the_ids_segments_and_positions_of_pre_training(
-    tmp_path, text, tokens, segments, positions
+    text, tokens, segments, positions
 ):
-    folder = serving_client.golden_model(tmp_path / "run")
-    serving_client.describe(folder, task="pretraining")
-    model = models.read(str(folder))
-    (row,) = predicting._encode_masks({"text": text}, model, None)
-    ids = model.tokenizer.convert_tokens_to_ids(tokens.split())
+    model = asked_models.asked("pretraining")
+    (row,) = model.encode({"text": text}, None)
+    ids = model.model.tokenizer.convert_tokens_to_ids(tokens.split())
     assert {name: value.tolist() for name, value in row.ids.items()} == {
         "input_ids": ids,
         "input_mask": [1] * len(ids),
@@ -166,34 +115,45 @@ def test_masks_have_the_ids_segments_and_positions_of_pre_training(
     }
 
 
+_TAGS = ("O", "B-LOC", "I-LOC")
+
+
+def _tagged(text, numbers, **entries):
+    """Asks a tagger whose labels of the positions of all rows are given."""
+    model = asked_models.asked(
+        "tagging", **{"labels": _TAGS, "max_seq_length": 32, **entries}
+    )
+    rows = model.encode({"text": text}, None)
+    outputs = [{"probabilities": np.eye(3)[list(numbers)]} for _ in rows]
+    return model.decode({"text": text}, rows, outputs), rows
+
+
 def test_the_words_of_a_text_are_those_of_exported_models():
-    text = " a\xa0b\tc\u2003d\x0be\x0cf\r\n\u200b\x1cg  h\x85i "
-    words = predicting._words({"text": text})
+    text = " a\xa0b\tc\u2003d\x0be\x0cf\r\u200b\x1cg  h\x85i "
+    answer, _ = _tagged(text, [0] * 32)
     split = tf.strings.split([text]).values.numpy().tolist()
-    assert [word.encode() for word in words] == split
-    assert words[:2] == ("a\xa0b", "c\u2003d")
+    assert [word.encode() for word in answer["words"]] == split
+    assert answer["words"][:2] == ["a\xa0b", "c\u2003d"]
 
 
 def test_an_entity_has_its_words_and_their_places():
-    window = ner.Window(
-        input_ids=(2, 5, 6, 7, 8, 3),
-        label_ids=(0, 0, 0),
-        positions=(1, 2, 4),  # The second word has two pieces.
-    )
-    encoded = predicting.Encoded(
-        example={"text": "in New York"},
-        rows=[predicting.Row(ids={}, source=window)],
-    )
-    names = ("O", "B-LOC", "I-LOC")
-    model = types.SimpleNamespace(
-        label_set=types.SimpleNamespace(names=names), checkpoint="run/x"
-    )
-    output = {"probabilities": np.eye(3)[[2, 0, 1, 2, 2, 2]]}
-    answer = predicting._decode_tags(encoded, [output], model)
+    answer, (row,) = _tagged("it rained day", [2, 0, 1, 2, 2, 2])
+    assert row.source.positions == (1, 2, 4)  # The second has two.
     assert answer["tags"] == ["O", "B-LOC", "I-LOC"]
     assert answer["entities"] == [
-        {"type": "LOC", "text": "New York", "start": 1, "end": 3}
+        {"type": "LOC", "text": "rained day", "start": 1, "end": 3}
     ]
+
+
+def test_the_sentences_of_a_document_are_read_together_on_request():
+    text = "it rained\n\nday all\n"
+    for context, lengths in (("document", (7, 7)), ("sentence", (5, 4))):
+        answer, rows = _tagged(text, [0, 1, 2, 0, 2, 2, 0], context=context)
+        assert tuple(len(row.source.input_ids) for row in rows) == lengths
+        assert answer["words"] == ["it", "rained", "day", "all"]
+        # An entity ends with its sentence.
+        assert answer["entities"][0]["end"] == 2
+        assert [e["start"] for e in answer["entities"]] == [0, 2]
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
@@ -202,8 +162,11 @@ def test_functions_are_compiled_again_after_a_prediction(tmp_path, is_broken):
     example = {"question": "who ?", "context": "it rained ."}
     encoded = predictor.encode(example)
     if is_broken:
-        predictor._compute = None
-    with pytest.raises(TypeError) if is_broken else contextlib.nullcontext():
+        encoded = dataclasses.replace(encoded, rows=[None])
+    expected = contextlib.nullcontext()
+    if is_broken:
+        expected = pytest.raises(AttributeError)
+    with expected:
         predictor.predict([encoded])
     assert not tf.config.functions_run_eagerly()
 

@@ -10,7 +10,9 @@ import pytest
 import tensorflow as tf
 
 from bert.files import writing
-from bert.serving import exporting, signatures
+from bert.serving import exporting
+from bert.tasks import registry, signatures
+from tests.support import asked_models
 
 
 @pytest.fixture
@@ -141,16 +143,12 @@ def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = f"ram://{tmp_path.name}"
     tf.io.gfile.makedirs(store)
-    with tf.io.gfile.GFile(f"{store}/words.txt", "w") as file:
-        file.write("[PAD]\n")
+    words = f"{store}/words.txt"
+    tf.io.gfile.copy(asked_models.VOCAB_FILE, words)
     monkeypatch.setattr(
         tf.lite.TFLiteConverter, "convert", lambda self: b"network"
     )
-    model = types.SimpleNamespace(
-        task="question_answering",
-        problem_type="single_label",
-        tokenizer=types.SimpleNamespace(vocab_file=f"{store}/words.txt"),
-    )
+    model = registry.ASKING["question_answering"](asked_models.served(words))
 
     def network(input_ids, *_):
         return {"start_logits": input_ids, "end_logits": input_ids}

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from bert.serving import models, signatures, warmup
+from bert.serving import warmup
+from bert.tasks import asking, signatures
 from tests.support import serving_client
 from tools import export_model
 
@@ -58,11 +59,11 @@ def _choose(first, endings):
 @tf.function(
     input_signature=[
         tf.TensorSpec([None, None, None], tf.int32, name=name)
-        for name in models.ID_NAMES
+        for name in asking.ID_NAMES
     ]
 )
 def _ids(*ids):
-    return dict(zip(models.ID_NAMES, ids, strict=True))
+    return dict(zip(asking.ID_NAMES, ids, strict=True))
 
 
 def _stored(folder):

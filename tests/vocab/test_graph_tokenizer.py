@@ -11,10 +11,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from bert.serving import graph_tokenizer
 from tests.fuzz import harness
 from tests.support import locations, offsets, programs
-from vocab import tokenization
+from vocab import graph_tokenizer, tokenization
 
 _ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests" / "golden"

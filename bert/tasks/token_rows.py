@@ -5,8 +5,8 @@ The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 
 import tensorflow as tf
 
-from bert.serving import graph_tokenizer
 from bert.tasks.classification import sentence_pairs
+from vocab import graph_tokenizer
 
 # The inputs of a network by name, each `[R, T]` int32.
 Rows = dict[str, tf.Tensor]

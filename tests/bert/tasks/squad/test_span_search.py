@@ -9,37 +9,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.models import description as description_lib
-from bert.serving import models, signatures, span_search
-from bert.tasks.squad import answer_ranking, question_files, window_features
-from modeling import config as config_lib
-from tests.support import locations, offsets
-from vocab import tokenization
+from bert.serving import exporting
+from bert.tasks import registry
+from bert.tasks.squad import (
+    answer_ranking,
+    question_files,
+    span_search,
+    window_features,
+)
+from tests.support import asked_models, locations, offsets
 
 _ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
 _DATA = _ROOT.parent / "shared/data"
-_CONFIG = config_lib.BertConfig.from_json_file(
-    str(_GOLDEN / "inputs/bert_config.json")
-)
-_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_VOCAB = asked_models.VOCAB_FILE
 
 
-def _model(vocab_file=_VOCAB, do_lower_case=True, **description):
-    tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-    sizes = {**_CONFIG.to_dict(), "vocab_size": tokenizer.vocab_size}
-    return models.Model(
-        task="question_answering",
-        folder=None,
-        checkpoint="",
-        variables=(),
-        config=config_lib.BertConfig.from_dict(
-            sizes | {"max_position_embeddings": 512}
-        ),
-        tokenizer=tokenizer,
-        description=description_lib.Description(
-            **{"max_seq_length": 384, **description}
-        ),
+def _model(vocab_file=_VOCAB, do_lower_case=True, **entries):
+    return registry.ASKING["question_answering"](
+        asked_models.served(
+            vocab_file,
+            do_lower_case,
+            sizes={"max_position_embeddings": 512},
+            **{"max_seq_length": 384, **entries},
+        )
     )
 
 
@@ -73,7 +66,7 @@ def _drawn(input_ids):
 
 def _ask(model, network, questions):
     """Answers (question, context) pairs in a graph."""
-    made = signatures.make(model, network)["serving_default"]
+    made = exporting.make_signatures(model, network)["serving_default"]
     columns = zip(*questions, strict=True) if questions else ((), ())
     outputs = made(
         *(tf.constant(text, tf.string, [len(questions)]) for text in columns)
@@ -142,10 +135,10 @@ _TELLING = (
 
 def _by_definition(model, question, context):
     """Returns the score, the characters and the null odds of the best span."""
-    tokenizer = model.tokenizer
+    tokenizer = model.model.tokenizer
     spans = offsets.spans_of(tokenizer, context)
     query = tokenizer.tokenize(question)[: model.windows.max_query_length]
-    room = model.max_seq_length - len(query) - 3
+    room = model.model.max_seq_length - len(query) - 3
     parts = window_features.document_spans(
         len(spans), room, model.windows.doc_stride
     )
@@ -229,7 +222,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
     ]
     windows = list(
         window_features.convert_examples_to_features(
-            examples, model.tokenizer, model.windows
+            examples, model.model.tokenizer, model.windows
         )
     )
     logits = {
@@ -241,7 +234,7 @@ def test_answers_in_squad_are_those_of_the_script(casing):
         windows,
         logits,
         model.answers,
-        model.tokenizer.basic_tokenizer,
+        model.model.tokenizer.basic_tokenizer,
         without_padding=True,
     )
     expected = [each.prediction() for each in ranked]

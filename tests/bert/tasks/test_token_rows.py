@@ -6,7 +6,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from bert.serving import token_rows
+from bert.tasks import token_rows
 from bert.tasks.classification import sentence_pairs
 
 _TOKENIZER = types.SimpleNamespace(id_of={"[CLS]": 901, "[SEP]": 902}.get)

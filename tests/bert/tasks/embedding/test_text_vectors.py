@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from bert.tasks import text_vectors
 from bert.tasks.classification import sentence_pairs
+from bert.tasks.embedding import text_vectors
 
 _PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}
 _IDS = {"[CLS]": 1, "[SEP]": 2}

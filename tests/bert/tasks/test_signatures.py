@@ -3,26 +3,29 @@
 import dataclasses
 import json
 import random
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.serving import models, signatures
+from bert.serving import exporting, loading
+from bert.tasks import asking, registry, signatures
 from modeling import checkpoints
-from tests.support import serving_client
+from tests.support import asked_models, serving_client
 from vocab import tokenization
 
 
+def _model(kind, type_vocab_size):
+    sizes = {
+        "vocab_size": 7,
+        "max_position_embeddings": 5,
+        "type_vocab_size": type_vocab_size,
+    }
+    return registry.ASKING[kind](asked_models.served(sizes=sizes))
+
+
 def test_rows_of_a_client_are_checked():
-    model = types.SimpleNamespace(
-        task="tagging",
-        config=types.SimpleNamespace(
-            max_position_embeddings=5, vocab_size=7, type_vocab_size=2
-        ),
-    )
-    ask = signatures.id_signature(dict, model)
+    ask = signatures.of_ids(dict, _model("tagging", 2))
     ids = tf.ones([2, 5], tf.int32)
     assert ask(ids, ids, ids)["input_ids"].numpy().tolist() == [[1] * 5] * 2
     long = tf.ones([2, 6], tf.int32)
@@ -40,15 +43,9 @@ def test_rows_of_a_client_are_checked():
 )
 @pytest.mark.parametrize("task", ["tagging", "multiple_choice"])
 def test_numbers_that_are_no_ids_are_refused(name, greatest, task):
-    model = types.SimpleNamespace(
-        task=task,
-        config=types.SimpleNamespace(
-            max_position_embeddings=5, vocab_size=7, type_vocab_size=3
-        ),
-    )
-    ask = signatures.id_signature(dict, model)
+    ask = signatures.of_ids(dict, _model(task, 3))
     shape = [1, 4] if task == "tagging" else [2, 3, 4]
-    rows = {each: np.ones(shape, np.int32) for each in models.ID_NAMES}
+    rows = {each: np.ones(shape, np.int32) for each in asking.ID_NAMES}
     for number, is_right in [
         (-(2**31), False),
         (-100, False),
@@ -80,9 +77,11 @@ class _Layers:
 
 def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
     folder = serving_client.golden_classifier(tmp_path / "run")
-    model = models.read(str(folder), layers=(0,))
-    model = dataclasses.replace(model, variables=())  # No pooler.
-    ask = signatures.make(model, _Layers())["ids"]
+    model = loading.read(str(folder), layers=(0,))
+    model = registry.ENCODER(
+        dataclasses.replace(model.model, variables=())  # No pooler.
+    )
+    ask = exporting.make_signatures(model, _Layers())["ids"]
     found = ask(
         tf.constant([[5, 6, 8, 0], [7, 0, 0, 0]]),
         tf.constant([[1, 1, 1, 1], [1, 0, 0, 0]]),
@@ -100,13 +99,15 @@ def test_texts_are_cut_with_the_accents_of_the_model(tmp_path):
     folder = serving_client.golden_classifier(tmp_path / "run")
     described = json.loads((folder / "task.json").read_text())
     serving_client.describe(folder, **described | {"strip_accents": False})
-    model = models.read(str(folder), layers=(0,))
-    model = dataclasses.replace(model, variables=())  # No pooler.
-    ask = signatures.make(model, _Layers())["serving_default"]
+    model = loading.read(str(folder), layers=(0,))
+    model = registry.ENCODER(
+        dataclasses.replace(model.model, variables=())  # No pooler.
+    )
+    ask = exporting.make_signatures(model, _Layers())["serving_default"]
     text = "Caf\xe9 cafe\u0301"
     (tokens,) = ask(tf.constant([text]))["tokens"].numpy().tolist()
     definition = tokenization.FullTokenizer(
-        model.tokenizer.vocab_file, strip_accents=False
+        model.model.tokenizer.vocab_file, strip_accents=False
     )
     assert [token.decode() for token in tokens] == [
         *("[CLS]", *definition.tokenize(text), "[SEP]")
@@ -125,15 +126,17 @@ class _Points:
 @pytest.mark.integration
 def test_a_sentence_encoder_embeds_texts_and_compares_pairs(tmp_path):
     folder = serving_client.golden_sentence_encoder(tmp_path / "run")
-    model = models.read(str(folder))
-    made = signatures.make(model, _Points())
+    model = loading.read(str(folder))
+    made = exporting.make_signatures(model, _Points())
     # The second is longer than the model reads.
     texts = ["a", "it rained all day and all night and all day"]
     expected = []
     for text in texts:
-        tokens = model.tokenizer.tokenize(text)[: model.max_seq_length - 2]
+        tokens = model.model.tokenizer.tokenize(text)[
+            : model.model.max_seq_length - 2
+        ]
         tokens = ["[CLS]", *tokens, "[SEP]"]
-        ids = model.tokenizer.convert_tokens_to_ids(tokens)
+        ids = model.model.tokenizer.convert_tokens_to_ids(tokens)
         mean = np.array([np.mean(ids), 1])
         expected.append(mean / np.linalg.norm(mean))
     got = made["serving_default"](tf.constant(texts))["embedding"]
@@ -162,8 +165,10 @@ def test_a_label_is_chosen_from_a_probability_of_one_half(tmp_path):
     described = json.loads((folder / "task.json").read_text())
     described["problem_type"] = "multi_label"
     serving_client.describe(folder, **described)
-    model = models.read(str(folder))
-    ask = signatures.make(model, _Logits(0.0, -1e-6))["serving_default"]
+    model = loading.read(str(folder))
+    ask = exporting.make_signatures(model, _Logits(0.0, -1e-6))[
+        "serving_default"
+    ]
     answer = ask(tf.constant(["it rained", "it"]))
     assert answer["is_chosen"].numpy().tolist() == [[True, False]] * 2
 
@@ -186,8 +191,8 @@ def test_a_word_has_the_tag_of_its_first_piece(tmp_path):
     serving_client.describe(
         folder, task="tagging", labels=labels, max_seq_length=40
     )
-    model = models.read(str(folder))
-    tag = signatures.make(model, _Tags())["serving_default"]
+    model = loading.read(str(folder))
+    tag = exporting.make_signatures(model, _Tags())["serving_default"]
     rng = random.Random(3)
     words = ["it", "rained", "unaffable", "\u200b", "(.)", "Caf\xe9s", "x" * 9]
     texts = [" ".join(rng.choices(words, k=n)) for n in (3, 0, 6, 1, 5)]
@@ -195,8 +200,8 @@ def test_a_word_has_the_tag_of_its_first_piece(tmp_path):
     for row, text in enumerate(texts):
         expected = []
         for word in text.split(" ") if text else []:
-            first, *_ = [*model.tokenizer.tokenize(word), "[UNK]"]
-            (number,) = model.tokenizer.convert_tokens_to_ids([first])
+            first, *_ = [*model.model.tokenizer.tokenize(word), "[UNK]"]
+            (number,) = model.model.tokenizer.convert_tokens_to_ids([first])
             expected.append(labels[number % 3])
         kept = found["tags"][row].numpy().tolist()
         assert [tag.decode() for tag in kept if tag] == expected

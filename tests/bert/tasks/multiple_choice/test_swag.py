@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert.tasks import swag
 from bert.tasks.classification import sentence_pairs
+from bert.tasks.multiple_choice import swag
 from tests.support import toy_swag
 
 _HEADER = (

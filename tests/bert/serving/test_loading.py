@@ -4,20 +4,20 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.models import description as description_lib
-from bert.models import folder as folder_lib
-from bert.serving import models
-from modeling import checkpoints
+from bert.serving import loading
+from modeling import checkpoints, heads, huggingface
+from modeling import config as config_lib
 from tests.support import serving_client
 
 
 def _described(folder, **description):
     made = serving_client.golden_model(folder)
     serving_client.describe(made, **description)
-    return models.read(str(made))
+    return loading.read(str(made))
 
 
 def test_a_described_model_is_read_as_it_was_trained(tmp_path):
@@ -32,7 +32,7 @@ def test_a_described_model_is_read_as_it_was_trained(tmp_path):
         version_2_with_negative=True,
         null_score_diff_threshold="-inf",
     )
-    assert model.task == "question_answering"
+    assert model.kind == "question_answering"
     assert vars(model.windows) == {
         "max_seq_length": 64,
         "doc_stride": 7,
@@ -51,17 +51,17 @@ def test_a_best_checkpoint_has_a_description_of_its_own(tmp_path):
     best = serving_client.golden_classifier(run / "best")
     described = json.loads((best / "task.json").read_text())
     serving_client.describe(best, **described | {"labels": ["no", "yes"]})
-    assert models.read(str(run)).label_set.names == ("0", "1")
-    found = models.read(str(run), best=True)
+    assert loading.read(str(run)).label_set.names == ("0", "1")
+    found = loading.read(str(run), best=True)
     assert found.label_set.names == ("no", "yes")
-    assert found.checkpoint == str(best / "mrpc.ckpt-24")
+    assert found.model.checkpoint == str(best / "mrpc.ckpt-24")
 
 
 def test_accents_are_kept_as_the_folder_states(tmp_path):
     model = _described(
         tmp_path / "run", task="pretraining", strip_accents=False
     )
-    basic = model.tokenizer.basic_tokenizer
+    basic = model.model.tokenizer.basic_tokenizer
     assert (basic.do_lower_case, basic.strip_accents) == (True, False)
 
 
@@ -73,11 +73,11 @@ def _written(message):
 def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
     folder = serving_client.golden_model(tmp_path / "squad")
     with pytest.raises(ValueError, match="_length, version_2") as e:
-        models.read(str(folder))
+        loading.read(str(folder))
     written = _written(str(e.value))
     assert written["task"] == "question_answering"
     (folder / "task.json").write_text(json.dumps(written))
-    model = models.read(str(folder))
+    model = loading.read(str(folder))
     assert model.answers.version_2_with_negative is True
     assert model.threshold == 0.0  # The default of the release.
 
@@ -88,14 +88,14 @@ def test_a_classifier_of_the_original_program_is_completed_in_one_step(
     folder = serving_client.golden_classifier(tmp_path / "mrpc")
     (folder / "task.json").unlink()
     with pytest.raises(ValueError, match="_type, task of") as e:
-        models.read(str(folder))
+        loading.read(str(folder))
     written = _written(str(e.value))
     assert written["labels"] == ["name of output 0", "name of output 1"]
     (folder / "task.json").write_text(
         json.dumps(written | {"labels": ["a", "b"]})
     )
-    found = models.read(str(folder))
-    assert (found.task, found.label_set.names) == ("classification", ("a", "b"))
+    found = loading.read(str(folder))
+    assert (found.kind, found.label_set.names) == ("classification", ("a", "b"))
 
 
 def _huggingface(folder, **config):
@@ -117,30 +117,37 @@ def _huggingface(folder, **config):
 
 def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
     folder = _huggingface(tmp_path / "hf", id2label={"0": "bad", "1": "good"})
-    found = models.read(folder)
-    assert (found.task, found.label_set.names) == (
+    found = loading.read(folder)
+    assert (found.kind, found.label_set.names) == (
         "classification",
         ("bad", "good"),
     )
-    assert found.tokenizer.basic_tokenizer.strip_accents is False
+    assert found.model.tokenizer.basic_tokenizer.strip_accents is False
     folder = _huggingface(tmp_path / "unnamed")
     with pytest.raises(ValueError, match="states labels, problem_type of"):
-        models.read(folder)
+        loading.read(folder)
 
 
 def test_questions_of_a_hugging_face_model_have_answers_unless_it_says_so(
     tmp_path, caplog
 ):
     folder = serving_client.golden_model(tmp_path / "hf")
-    stated = {"do_lower_case": True, "max_seq_length": 64}
-    for values in (stated, stated | {"version_2_with_negative": True}):
-        description = description_lib.Description(
-            task="question_answering", **values
+    network = heads.BertForQuestionAnswering(
+        config_lib.BertConfig.from_json_file(str(folder / "bert_config.json"))
+    )
+    values = {
+        name: np.asarray(variable)
+        for name, variable in checkpoints.variables_by_name(network).items()
+    }
+    for file in folder.glob("tiny.ckpt.*"):
+        file.unlink()
+    huggingface.write(str(folder), values, 2, ["BertForQuestionAnswering"])
+    for stated in ({}, {"version_2_with_negative": True}):
+        serving_client.describe(
+            folder, task="question_answering", max_seq_length=80, **stated
         )
-        model = folder_lib.ModelFolder.open(str(folder))
-        completed = models._answering_as_transformers(model, description)
-        expected = bool(values.get("version_2_with_negative"))
-        assert completed.version_2_with_negative is expected
+        model = loading.read(str(folder))
+        assert model.answers.version_2_with_negative == bool(stated)
     assert caplog.text.count("Every question is answered") == 1
 
 
@@ -151,9 +158,13 @@ def test_masks_are_filled_at_all_positions_of_the_network(tmp_path):
     ]
     values = {"task": "pretraining", "max_seq_length": 16}
     serving_client.describe(folder, **values)
-    assert models.read(str(folder)).max_seq_length == positions > 16
+    model = loading.read(str(folder))
+    text = " it" * (positions - 3) + " [MASK]"
+    (row,) = model.encode({"text": text}, None)
+    assert row.num_tokens == positions > 16
     # Its vectors are those of sequences as long as in the training.
-    assert models.read(str(folder), layers=(-1,)).max_seq_length == 16
+    encoder = loading.read(str(folder), layers=(-1,))
+    assert encoder.truncation.max_seq_length == 16
 
 
 def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(
@@ -165,14 +176,14 @@ def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(
         file.unlink()
     kept = {k: v for k, v in weights.items() if "squad" not in k}
     checkpoints.save(str(folder / "bert_model.ckpt"), kept)
-    model = models.read(str(folder))
-    assert model.task == "pretraining"
-    assert model.tokenizer.basic_tokenizer.do_lower_case is True
+    model = loading.read(str(folder))
+    assert model.kind == "pretraining"
+    assert model.model.tokenizer.basic_tokenizer.do_lower_case is True
     lines = (folder / "vocab.txt").read_text().splitlines()
     few = [x if "[" in x or len(x) == 1 else f"[{x}]" for x in lines]
     (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in few))
     with pytest.raises(ValueError, match="states do_lower_case of the model"):
-        models.read(str(folder))
+        loading.read(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -204,19 +215,19 @@ def test_what_is_not_served_is_refused(tmp_path, description, message):
 def test_the_encoder_below_a_bilstm_is_served(tmp_path, entry):
     folder = serving_client.golden_model(tmp_path / "run")
     serving_client.describe(folder, task="tagging", max_seq_length=64, **entry)
-    model = models.read(str(folder), layers=(-1,))
-    assert (model.task, model.max_seq_length) == (models.EMBEDDING, 64)
+    model = loading.read(str(folder), layers=(-1,))
+    assert (model.kind, model.model.max_seq_length) == ("embedding", 64)
 
 
 def test_folders_without_one_model_are_refused(tmp_path):
     with pytest.raises(ValueError, match="absent contains no checkpoint"):
-        models.read(str(tmp_path / "absent"))
+        loading.read(str(tmp_path / "absent"))
     with pytest.raises(ValueError, match=f"^{tmp_path} contains no checkpoint"):
-        models.read(str(tmp_path))
+        loading.read(str(tmp_path))
     folder = serving_client.golden_classifier(tmp_path / "run")
     (folder / "vocab.txt").unlink()
     with pytest.raises(OSError, match=r"vocab\.txt"):
-        models.read(str(folder))
+        loading.read(str(folder))
 
 
 @pytest.mark.parametrize("has_pooler", [True, False])
@@ -229,9 +240,9 @@ def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
         stored = checkpoints.read(str(folder / "tiny.ckpt"))
         kept = {k: v for k, v in stored.items() if "/pooler/" not in k}
         checkpoints.save(str(folder / "tiny.ckpt"), kept)
-    model = models.read(str(folder), layers=(-1,))
+    model = loading.read(str(folder), layers=(-1,))
     ids = tf.ones([2, 5], tf.int32)
-    outputs = models.outputs_of(model, models.load(model))(ids, ids, ids)
+    outputs = model.outputs(loading.load(model))(ids, ids, ids)
     assert ("pooled_output" in outputs) == has_pooler
     assert outputs["sequence_output"].shape == (2, 5, 32)
 
@@ -243,7 +254,7 @@ def test_an_encoder_alone_fills_no_masks(tmp_path):
     encoder = {k: v for k, v in stored.items() if k.startswith("bert/")}
     checkpoints.save(str(folder / "tiny.ckpt"), encoder)
     with pytest.raises(ValueError, match="no output layer for masked words"):
-        models.load(models.read(str(folder)))
+        loading.load(loading.read(str(folder)))
 
 
 def test_a_folder_of_another_program_is_named(tmp_path):
@@ -251,7 +262,7 @@ def test_a_folder_of_another_program_is_named(tmp_path):
     with pytest.raises(
         ValueError, match=r"model.onnx .an ONNX file.*output_dir"
     ):
-        models.read(str(tmp_path))
+        loading.read(str(tmp_path))
 
 
 def test_a_vocabulary_without_the_marks_of_a_text_is_refused(tmp_path):
@@ -261,7 +272,7 @@ def test_a_vocabulary_without_the_marks_of_a_text_is_refused(tmp_path):
         text.replace("[SEP]\n", "[sep]\n"), encoding="utf-8"
     )
     with pytest.raises(ValueError, match=r"it lacks \[SEP\]\."):
-        models.read(str(folder))
+        loading.read(str(folder))
 
 
 def test_a_vocabulary_larger_than_the_network_s_is_refused(tmp_path):
@@ -269,7 +280,7 @@ def test_a_vocabulary_larger_than_the_network_s_is_refused(tmp_path):
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("another\n")
     with pytest.raises(ValueError, match="has 1201 entries, but the model's"):
-        models.read(str(folder))
+        loading.read(str(folder))
 
 
 @pytest.mark.parametrize("kind", ["dot", "cosine", None])
@@ -278,6 +289,6 @@ def test_embeddings_are_compared_as_their_encoder_states(tmp_path, kind):
     (folder / "config_sentence_transformers.json").write_text(
         json.dumps({"similarity_fn_name": kind})
     )
-    assert models.read(str(folder)).similarity == (kind or "cosine")
+    assert loading.read(str(folder)).similarity == (kind or "cosine")
     # An encoder that no file describes.
-    assert models.read(str(folder), layers=(-1,)).similarity == "cosine"
+    assert loading.read(str(folder), layers=(-1,)).similarity == "cosine"

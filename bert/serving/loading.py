@@ -1,0 +1,123 @@
+"""Reading of trained models that answer texts, and of their networks."""
+
+import dataclasses
+import os
+
+import keras
+from absl import logging
+
+from bert.files import run_files
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.models import needs
+from bert.tasks import asking, registry
+from modeling import checkpoints, foreign_files, huggingface
+from vocab import tokenization
+
+_CAUSAL = "causal"
+
+
+def read(
+    folder: str, *, best: bool = False, layers: tuple[int, ...] | None = None
+) -> asking.Asking:
+    """Reads a trained model, without its weights.
+
+    Args:
+        folder: see `ModelFolder.open`.
+        best: the best checkpoint of the run instead of the latest.
+        layers: to return these hidden layers, whatever the model's task.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: there is no model, or several; the folder does not state
+            what predicting needs; or the model is not supported.
+    """
+    if best:
+        folder = os.path.join(folder, run_files.BEST)
+    model = folder_lib.ModelFolder.open(folder)
+    if model.checkpoint is None:
+        formats = foreign_files.formats_in(model.path)
+        state = f"is {formats}" if formats else "contains no checkpoint"
+        raise ValueError(
+            f"{folder} {state}. "
+            "Pass the --output_dir of a run that was trained, the folder of "
+            "one of its trials, or of a released or Hugging Face model."
+        )
+    with checkpoints.opened(model.checkpoint) as source:
+        shown = needs.shown_by_weights(source.variables, source.architectures)
+        variables, kind = dict(source.variables), source.kind
+    description = model.description.completed(shown)
+    task = description.task or registry.PRETRAINED.kind
+    if kind == huggingface.Reader.kind and task in registry.ASKING:
+        description = registry.ASKING[task].completed(description, model.path)
+    sentence_encoder = None
+    # A model that was fine-tuned for another task answers it.
+    if layers is None and task == registry.PRETRAINED.kind:
+        sentence_encoder = model.sentence_encoder
+    is_encoder = layers is not None or sentence_encoder is not None
+    if is_encoder:
+        task = registry.ENCODER.kind
+    needs.check_answerable(model, description, variables, embeds=is_encoder)
+    _check_served(model.path, description, is_encoder=is_encoder)
+    config, vocab_file = needs.files(model)
+    tokenizer = tokenization.FullTokenizer(
+        vocab_file,
+        bool(description.do_lower_case),
+        description.strip_accents,
+    )
+    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocab_size(tokenizer.vocab_size, tokenizer.vocab_file)
+    length = description.max_seq_length
+    if length is not None and task != registry.PRETRAINED.kind:
+        config.check_length(length)
+    return registry.ASKING[task](
+        asking.ServedModel(
+            folder=model,
+            checkpoint=model.checkpoint,
+            variables=variables.keys(),
+            config=config,
+            tokenizer=tokenizer,
+            description=description,
+            layers=layers or (-1,),
+            sentence_encoder=sentence_encoder,
+        )
+    )
+
+
+def _check_served(
+    folder: str,
+    description: description_lib.Description,
+    *,
+    is_encoder: bool,
+) -> None:
+    """Checks that the network of a model is served."""
+    if description.attention == _CAUSAL:
+        raise ValueError(f"{folder}: left-to-right attention is not served.")
+    if not is_encoder and (description.bilstm_head or description.features):
+        raise ValueError(
+            f"{folder}: a BiLSTM below the output layer is not served; "
+            "tools.export_model --layers exports its encoder."
+        )
+
+
+def load(answering: asking.Asking) -> keras.Model:
+    """Loads the network of a model.
+
+    Args:
+        answering: of `read`.
+
+    Raises:
+        ValueError: the checkpoint lacks a weight, or has one that is not
+            finite.
+    """
+    model = answering.model
+    # Zeros, because drawing weights, which are replaced, takes seconds.
+    network = answering.make_network(
+        dataclasses.replace(model.config, initializer_range=0.0)
+    )
+    report = checkpoints.load(
+        network, model.checkpoint, new=network.optional_variables
+    )
+    logging.info("%s: %s", model.checkpoint, report)
+    checkpoints.check_finite(network, model.checkpoint)
+    return network

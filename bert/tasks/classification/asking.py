@@ -1,0 +1,134 @@
+"""Texts and pairs asked of a classifier."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bert.models import description as description_lib
+from bert.tasks import asking, task
+from bert.tasks.classification import (
+    class_labels,
+    glue,
+    predictions,
+    sentence_pairs,
+)
+from modeling import config as config_lib
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
+    from vocab import graph_tokenizer
+
+
+class Classification(asking.Asking[None]):
+    """A text or a pair; the answer is a label, several or a score."""
+
+    kind = description_lib.CLASSIFICATION
+
+    def __init__(self, model: asking.ServedModel):
+        super().__init__(model)
+        self.truncation = model.stated(sentence_pairs.Truncation)
+
+    @functools.cached_property
+    def num_texts(self) -> int | None:
+        """The number of texts of an example, if the folder states it."""
+        description = self.model.description
+        if description.stated("text_b_column"):
+            return 2
+        if description.stated("text_a_column"):
+            return 1
+        info = glue.DATASETS.get(description.name or "")
+        if info is None:
+            return None
+        return 1 if info.splits[task.TRAIN][0].layout.text_b is None else 2
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return ("text_a", "text_b")[: self.num_texts]
+
+    @property
+    def num_needed(self) -> int:
+        return self.num_texts or 1
+
+    @property
+    def problem_type(self) -> str:
+        """The kind of the outputs, one of `task.PROBLEM_TYPES`."""
+        return self.model.description.problem_type or task.SINGLE_LABEL
+
+    @property
+    def label_set(self) -> class_labels.LabelSet:
+        """The labels, in the order of the outputs."""
+        return class_labels.LabelSet(
+            problem_type=self.problem_type,
+            names=self.model.description.labels or (),
+        )
+
+    def make_network(self, config: config_lib.BertConfig) -> "keras.Model":
+        from modeling import heads
+
+        return heads.BertForSequenceClassification(
+            config, num_labels=self.label_set.num_outputs, dtype=asking.DTYPE
+        )
+
+    def outputs(self, network: "keras.Model") -> asking.Compute:
+        """Returns `probabilities` `[R, K]`, or `score` `[R]`."""
+        import tensorflow as tf
+
+        activation = {
+            task.SINGLE_LABEL: tf.nn.softmax,
+            task.MULTI_LABEL: tf.nn.sigmoid,
+        }.get(self.problem_type)
+
+        def compute(
+            input_ids: "tf.Tensor",
+            input_mask: "tf.Tensor",
+            segment_ids: "tf.Tensor",
+        ) -> "dict[str, tf.Tensor]":
+            logits = network(input_ids, input_mask, segment_ids)["logits"]
+            if activation is None:
+                return {"score": logits[:, 0]}
+            return {"probabilities": activation(logits)}
+
+        return compute
+
+    def encode(
+        self,
+        example: asking.Example,
+        counts: sentence_pairs.TruncationCounts,
+    ) -> list[asking.Row[None]]:
+        tokenize = self.model.tokenizer.tokenize
+        pair = tokenize(example["text_a"]), tokenize(example.get("text_b", ""))
+        rows = sentence_pairs.encode(
+            [pair], self.truncation, self.model.tokenizer, counts
+        )
+        return [asking.Row.of(row, None) for row in rows]
+
+    def decode(
+        self,
+        example: asking.Example,
+        rows: Sequence[asking.Row[None]],
+        outputs: asking.Outputs,
+    ) -> asking.Answer:
+        values = [np.ravel(value) for o in outputs for value in o.values()]
+        pooled = predictions.pool_windows(np.stack(values), [len(values)])
+        return next(predictions.named_answers(self.label_set, pooled))
+
+    def lines(
+        self, example: asking.Example, answer: asking.Answer
+    ) -> list[str]:
+        if "score" in answer:
+            return asking.ranked([("", answer["score"])])
+        chosen = answer.get("labels", ())
+        return asking.ranked(answer["probabilities"].items(), chosen)
+
+    def signatures(
+        self,
+        compute: asking.Compute,
+        tokenizer: "graph_tokenizer.GraphTokenizer",
+    ) -> asking.Signatures:
+        from bert.tasks.classification import signature
+
+        return signature.make(self, compute, tokenizer)

@@ -1,0 +1,129 @@
+"""Texts asked of an encoder: embeddings, similarities, hidden layers."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bert.models import sentence_encoder as sentence_encoder_lib
+from bert.tasks import asking
+from bert.tasks.classification import predictions, sentence_pairs
+from bert.tasks.embedding import text_vectors
+from modeling import config as config_lib
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
+    from vocab import graph_tokenizer
+
+_POOLER = "bert/pooler/dense/kernel"
+_NUMBERS_SHOWN = 5  # Elements of an embedding.
+
+
+class Encoder(asking.Asking[None]):
+    """A text or a pair; the answer is an embedding or a similarity.
+
+    Only a sentence encoder is asked; the encoder of any model is exported.
+    """
+
+    kind = "embedding"
+    fields = ("text_a", "text_b")
+    num_needed = 1
+
+    def __init__(self, model: asking.ServedModel):
+        super().__init__(model)
+        self.truncation = model.stated(sentence_pairs.Truncation)
+        text_vectors.check_layers(model.layers, model.config.num_hidden_layers)
+
+    @property
+    def similarity(self) -> str:
+        """The similarity of two embeddings: cosine if no file states one."""
+        encoder = self.model.sentence_encoder
+        return encoder.similarity if encoder else sentence_encoder_lib.COSINE
+
+    def make_network(self, config: config_lib.BertConfig) -> "keras.Model":
+        from modeling import bert
+
+        return bert.BertModel(config, dtype=asking.DTYPE)
+
+    def outputs(self, network: "keras.Model") -> asking.Compute:
+        """Returns the vectors of rows.
+
+        They are of a sentence encoder `embedding` `[R, D]`; of another encoder
+        `sequence_output` `[R, T, D]`, the chosen `layers` `[R, T, L, D]` and,
+        if the model has it, `pooled_output` `[R, D]`.
+        """
+        import tensorflow as tf
+
+        from bert.tasks.embedding import pooling
+
+        model = self.model
+
+        def compute(
+            input_ids: "tf.Tensor",
+            input_mask: "tf.Tensor",
+            segment_ids: "tf.Tensor",
+        ) -> "dict[str, tf.Tensor]":
+            outputs = network(input_ids, input_mask, segment_ids)
+            if model.sentence_encoder is not None:
+                hidden = outputs["sequence_output"]
+                embedding = pooling.embed(
+                    hidden, input_mask, model.sentence_encoder
+                )
+                return {"embedding": embedding}
+            every = outputs["all_encoder_layers"]
+            vectors = {
+                "sequence_output": outputs["sequence_output"],
+                "layers": tf.stack([every[i] for i in model.layers], axis=2),
+            }
+            if _POOLER in model.variables:
+                vectors["pooled_output"] = outputs["pooled_output"]
+            return vectors
+
+        return compute
+
+    def encode(
+        self,
+        example: asking.Example,
+        counts: sentence_pairs.TruncationCounts,
+    ) -> list[asking.Row[None]]:
+        # Each text has a row of its own.
+        tokenizer = self.model.tokenizer
+        texts = [tokenizer.tokenize(text) for text in example.values()]
+        rows = sentence_pairs.encode(
+            [(text, []) for text in texts], self.truncation, tokenizer, counts
+        )
+        return [asking.Row.of(row, None) for row in rows]
+
+    def decode(
+        self,
+        example: asking.Example,
+        rows: Sequence[asking.Row[None]],
+        outputs: asking.Outputs,
+    ) -> asking.Answer:
+        from bert.tasks.embedding import pooling
+
+        first, *second = (output["embedding"] for output in outputs)
+        if not second:
+            return {"embedding": list(map(predictions.shortest, first))}
+        similarity = pooling.similarity(first, second[0], self.similarity)
+        return {"similarity": predictions.shortest(similarity.numpy())}
+
+    def lines(
+        self, example: asking.Example, answer: asking.Answer
+    ) -> list[str]:
+        if "similarity" in answer:
+            return asking.ranked([("", answer["similarity"])])
+        numbers = answer["embedding"]
+        first = " ".join(f"{number:.4f}" for number in numbers[:_NUMBERS_SHOWN])
+        return [f"  {len(numbers)} numbers: {first} ..."]
+
+    def signatures(
+        self,
+        compute: asking.Compute,
+        tokenizer: "graph_tokenizer.GraphTokenizer",
+    ) -> asking.Signatures:
+        from bert.tasks.embedding import signature
+
+        if self.model.sentence_encoder is not None:
+            return signature.of_sentence_encoder(self, compute, tokenizer)
+        return signature.of_encoder(self, compute, tokenizer)

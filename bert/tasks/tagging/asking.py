@@ -1,0 +1,158 @@
+"""Sentences asked of a tagger, alone or in their document."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert.models import description as description_lib
+from bert.tasks import asking
+from bert.tasks.classification import sentence_pairs
+from bert.tasks.tagging import conll, entities, ner, tagger_labels
+from modeling import config as config_lib
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
+    from vocab import graph_tokenizer
+
+_WHITE_SPACE = re.compile("[ \t\r\f\v]+")  # Exported models split at it.
+
+
+class Tagging(asking.Asking[ner.Window]):
+    """Sentences, one a line; the answer has a tag for each word.
+
+    With `context` `document`, each sentence is read with the lines around it.
+    """
+
+    kind = description_lib.TAGGING
+    fields = ("text",)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels, in the order of the outputs."""
+        return self.model.description.labels or ()
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the model was trained on sentences in their documents."""
+        return self.model.description.stated("context") == ner.DOCUMENT
+
+    def make_network(self, config: config_lib.BertConfig) -> "keras.Model":
+        from modeling import heads
+
+        return heads.BertForTokenClassification(
+            config, num_labels=len(self.names), dtype=asking.DTYPE
+        )
+
+    def outputs(self, network: "keras.Model") -> asking.Compute:
+        """Returns `probabilities` `[R, T, K]`."""
+        import tensorflow as tf
+
+        def compute(
+            input_ids: "tf.Tensor",
+            input_mask: "tf.Tensor",
+            segment_ids: "tf.Tensor",
+        ) -> "dict[str, tf.Tensor]":
+            logits = network(input_ids, input_mask, segment_ids)["logits"]
+            return {"probabilities": tf.nn.softmax(logits)}
+
+        return compute
+
+    def _split(self, line: str) -> list[Any]:
+        return [line]
+
+    def encode(
+        self,
+        example: asking.Example,
+        counts: sentence_pairs.TruncationCounts,
+    ) -> list[asking.Row[ner.Window]]:
+        length = self.model.max_seq_length
+        sentences = [
+            conll.Sentence(
+                words=words,
+                tags=None,
+                lines=(),
+                document=0 if self.reads_documents else number,
+            )
+            for number, words in enumerate(_sentences(example))
+        ]
+        windows = ner.make_windows(
+            sentences,
+            [[0] * len(sentence.words) for sentence in sentences],
+            self.model.tokenizer,
+            length,
+        )
+        return [
+            asking.Row.of(window.record(length), window)
+            for window in itertools.chain.from_iterable(windows)
+        ]
+
+    def decode(
+        self,
+        example: asking.Example,
+        rows: Sequence[asking.Row[ner.Window]],
+        outputs: asking.Outputs,
+    ) -> asking.Answer:
+        tags = [
+            self.names[number]
+            for row, output in zip(rows, outputs, strict=True)
+            for number in output["probabilities"][
+                list(row.source.positions)
+            ].argmax(axis=-1)
+        ]
+        labels = tagger_labels.of_model(
+            self.names, self.model.folder.path, self.model.description.scheme
+        )
+        words: list[str] = []
+        marked = []
+        for sentence in _sentences(example):
+            start = len(words)
+            words += sentence
+            if not labels.have_entities:
+                continue
+            for entity in entities.find_entities(
+                labels.decode(tags[start : len(words)])
+            ):
+                first, stop = start + entity.start, start + entity.end
+                marked.append(
+                    {
+                        "type": entity.kind,
+                        "text": " ".join(words[first:stop]),
+                        "start": first,
+                        "end": stop,
+                    }
+                )
+        answer: asking.Answer = {"words": words, "tags": tags}
+        if labels.have_entities:
+            answer["entities"] = marked
+        return answer
+
+    def lines(
+        self, example: asking.Example, answer: asking.Answer
+    ) -> list[str]:
+        if "entities" not in answer:
+            pairs = zip(answer["tags"], answer["words"], strict=True)
+            return [f"  {tag}  {word}" for tag, word in pairs]
+        rows = [
+            f"  {entity['type']}  {entity['text']}"
+            for entity in answer["entities"]
+        ]
+        return [row.rstrip() for row in rows] or ["  (no entity)"]
+
+    def signatures(
+        self,
+        compute: asking.Compute,
+        tokenizer: "graph_tokenizer.GraphTokenizer",
+    ) -> asking.Signatures:
+        from bert.tasks.tagging import signature
+
+        return signature.make(self, compute, tokenizer)
+
+
+def _sentences(example: asking.Example) -> Iterator[tuple[str, ...]]:
+    """Yields the words of each line that has words."""
+    for line in example["text"].split("\n"):
+        if words := tuple(filter(None, _WHITE_SPACE.split(line))):
+            yield words
