@@ -24,7 +24,7 @@ from bert.files import paths, writing
 from bert.models import command_models, following
 from bert.tasks.pretraining import record_sources
 from bert.training import options as training_options
-from bert.training import run_record
+from bert.training import resuming, run_record
 from modeling import config as config_lib
 
 Options = training_options.PretrainingOptions
@@ -47,7 +47,6 @@ def run(options: Options) -> None:
     config = model.read_config(options.bert_config_file)
     check(options, config)
     models.check_weights(is_training=options.do_train)
-    run_record.write_start(options)
     # Imported after the checks, because TensorFlow takes seconds.
     from bert.training import pretraining
     from bert.training import run as run_lib
@@ -57,6 +56,8 @@ def run(options: Options) -> None:
         options, config, *sources, models.start
     )
     models.check_start(experiment.model, is_training=options.do_train)
+    resuming.check(models.run, options, experiment.data_identity)
+    run_record.write_start(options)
     if options.do_train:
         pretraining.log_baselines(experiment.records)
     run_lib.run(experiment, options, models.run)
@@ -72,12 +73,15 @@ def check(options: Options, config: config_lib.BertConfig) -> None:
     trained_on = paths.expand(options.input_file)
     held_out = paths.expand(options.eval_input_file or options.input_file)
     config.check_length(options.max_seq_length)
-    if options.eval_input_file and options.do_train:
+    # As released: without --eval_input_file the training data are evaluated.
+    if options.do_train and (
+        options.eval_input_file or options.eval_every_steps
+    ):
         both = {*map(_real, held_out)} & {*map(_real, trained_on)}
         if both:
             logging.warning(
-                "--eval_input_file and --input_file overlap: %s. The "
-                "evaluation uses records of the training data.",
+                "Evaluations, and with them best/ and early stopping, use "
+                "training data: %s. Pass other records as --eval_input_file.",
                 ", ".join(sorted(both)),
             )
     writing.check_folder(options.output_dir)

@@ -251,7 +251,8 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     assert "Training is already complete: step 13." in caplog.text
     assert "results are those of step 13" not in caplog.text
     toy.check_same_run(tmp_path, unbroken, 13)
-    # Fewer steps than were made.
+    # Fewer steps than were made, by a run of another program.
+    (tmp_path / "out/model.ckpt-13.state.json").unlink()
     toy.run(tmp_path, **_FLAGS | {"num_train_steps": 9})
     assert caplog.text.count("The results are those of step 13,") == 1
     assert caplog.text.count("this command is for 9 steps") == 1
@@ -306,6 +307,7 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
         "adam_epsilon": 0.1,
         "adam_bias_correction": True,
         "max_grad_norm": 0.0,
+        "num_train_steps": 14,
     }
     with caplog.at_level("INFO"):
         toy.run(tmp_path, **_FLAGS | {"do_eval": False, **values})
@@ -318,7 +320,7 @@ def test_flags_of_the_optimizer_reach_it_and_a_resumed_run_compares_them(
         bias_correction=True,
     )
     assert trainer._clip_norm == 0.0
-    assert "falling to 0 at step 13" in caplog.text
+    assert "falling to 0 at step 14" in caplog.text
     for name, value in values.items():
         assert re.search(f"{name} was .* and is {value}", caplog.text), name
 
@@ -483,13 +485,15 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
         options = toy.parse(toy.flags_of(tmp_path, **changes))
         config = config_lib.BertConfig.from_json_file(options.bert_config_file)
         run_pretraining.check(options, config)
-        return [m for m in caplog.messages if "overlap" in m]
+        return [m for m in caplog.messages if "use training data" in m]
 
     records = str(tmp_path / "records")
     assert check() == []
     assert check(eval_input_file=str(tmp_path / "other")) == []
     same = check(eval_input_file=f"{tmp_path}/../{tmp_path.name}/records")
     assert [records in message for message in same] == [True]
+    # Without held-out records they are those of the training.
+    assert len(check(eval_every_steps=2, early_stopping_patience=1)) == 1
     # An evaluation alone may be of any records.
     evaluating = {"do_train": False, "do_eval": True}
     assert check(eval_input_file=records, **evaluating) == []

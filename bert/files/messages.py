@@ -34,7 +34,8 @@ def changes(
 ) -> dict[str, str]:
     """Describes the values that differ, by name, of the names in both."""
     return {
-        name: f"{name} was {before[name]!r} and is {value!r}"
+        name: f"{name} was {truncate(repr(before[name]))} and is "
+        f"{truncate(repr(value))}"
         for name, value in now.items()
         if name in before and before[name] != value
     }

@@ -5,9 +5,7 @@ moments and step; for each, the state for an exact resume in
 `model.ckpt-N.state.json`; and the best weights by a held-out metric in `best/`.
 """
 
-import contextlib
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -20,34 +18,14 @@ from absl import logging
 
 from bert.files import json_text, messages, paths, run_files, writing
 from bert.models import folder as folder_lib
+from bert.training import length as length_lib
+from bert.training import resuming
 from modeling import checkpoint_files, checkpoints, release_format
 from modeling import config as config_lib
 
 # The files that describe a model.
 _COMPANIONS = (config_lib.FILE, run_files.VOCABULARY, run_files.TASK)
-_STATE_SUFFIX = checkpoint_files.RUN_STATE_SUFFIX
-_PARTS = (".index", ".data-00000-of-00001", _STATE_SUFFIX, ".meta")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunState:
-    """The state of a run besides its variables, in `model.ckpt-N.state.json`.
-
-    Attributes:
-        flags: the values of the flags that change the result.
-        data: identifies the training data, as JSON.
-        execution: `devices.saved_execution` of the steps.
-        loss_scale: that of float16 when it is saved; else empty.
-    """
-
-    flags: Mapping[str, object]
-    data: Mapping[str, object]
-    execution: Mapping[str, str]
-    loss_scale: Mapping[str, float] = dataclasses.field(default_factory=dict)
-
-    def as_json(self) -> json_text.Object:
-        """Returns the content of the file, with tuples as lists."""
-        return json.loads(json.dumps(dataclasses.asdict(self)))
+_PARTS = (".index", ".data-00000-of-00001", resuming.STATE_SUFFIX, ".meta")
 
 
 def save(
@@ -77,15 +55,15 @@ def save(
     prefix = checkpoint_files.prefix_of(output_dir, step)
     # The variables themselves: copies would need as much memory again.
     tensors = {**variables, "global_step": np.int64(step)}
-    writing.write_json(f"{prefix}{_STATE_SUFFIX}", dict(state))
+    writing.write_json(f"{prefix}{resuming.STATE_SUFFIX}", dict(state))
     try:
         checkpoints.save(prefix, tensors)
     except BaseException:
         if not tf.io.gfile.exists(f"{prefix}.index"):
             _remove(prefix)
         raise
-    # Checkpoints of later steps exist if the user made an earlier one the
-    # latest: they are neither counted nor removed.
+    # Checkpoints of later steps exist if the user pointed `checkpoint` at an
+    # earlier one: they are neither counted nor removed.
     steps = [
         saved
         for saved in checkpoint_files.saved_steps(output_dir)
@@ -124,23 +102,6 @@ def load_step(prefix: str) -> int:
     """Reads the number of completed steps from the checkpoint."""
     step = checkpoints.step_of(release_format.Reader(prefix))
     return checkpoint_files.step_of(prefix) if step is None else step
-
-
-def load_state(prefix: str) -> json_text.Object | None:
-    """Reads the state file of a checkpoint; None if there is none."""
-    path = f"{prefix}{_STATE_SUFFIX}"
-    return json_text.read_object(path) if paths.exists(path) else None
-
-
-def execution_of(run: folder_lib.ModelFolder) -> Mapping[str, str]:
-    """Reads how the steps of the run to resume were executed, if it says so.
-
-    `resume` reports a file that is damaged.
-    """
-    for prefix in run.of_training[:1]:
-        with contextlib.suppress(ValueError):
-            return (load_state(prefix) or {}).get("execution", {})
-    return {}
 
 
 # ------------------------------------------------------------------- Resuming
@@ -182,7 +143,7 @@ def resume(
     faults = []
     for prefix in run.of_training:
         try:
-            state = load_state(prefix)
+            state = resuming.load_state(prefix)
             source = release_format.Reader(prefix)
             report = checkpoints.load_from(model, source)
             load_slots(source, slots)
@@ -198,52 +159,6 @@ def resume(
     if faults:
         raise faults[0]
     return None
-
-
-def check_same_run(resumed: Resumed, now: RunState) -> Mapping[str, float]:
-    """Compares the run that saved a checkpoint with the one that resumes it.
-
-    A difference that makes the checkpoint unusable is an error; the others are
-    one warning.
-
-    Args:
-        resumed: the checkpoint.
-        now: the state of this run.
-
-    Returns:
-        The loss scale that was saved, in the form of `RunState`.
-
-    Raises:
-        ValueError: the checkpoint has weights only.
-    """
-    saved = resumed.state
-    if saved is None:
-        return {}
-    if "loss_scale" not in saved:
-        raise ValueError(
-            f"{resumed.prefix} cannot be resumed: it has weights only, like "
-            "the best checkpoint of a run. To resume that run, pass its "
-            "--output_dir. To start from these weights, pass them as "
-            "--init_checkpoint with another --output_dir."
-        )
-    before, after = _compared(saved), _compared(now.as_json())
-    differing = messages.changes(before, after)
-    if differing:
-        logging.warning(
-            "Resuming from %s with other settings: %s. The result will not be "
-            "that of an uninterrupted run.",
-            resumed.prefix,
-            ", ".join(differing.values()),
-        )
-    return saved["loss_scale"]
-
-
-def _compared(state: json_text.Object) -> dict[str, object]:
-    """Returns the values of a state on which the result depends, by name."""
-    flags = dict(state.get("flags", {}))
-    # It tells more than the flag, which may be "auto".
-    flags.pop("jit_compile", None)
-    return {**flags, **state.get("execution", {}), **state.get("data", {})}
 
 
 def load_slots(
@@ -276,62 +191,6 @@ def _remove(prefix: str) -> None:
 # ------------------------------------------------------------------------ Best
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BestRecord:
-    """The content of best.json.
-
-    Attributes:
-        metric: the name of the held-out metric.
-        step: the step of the best weights.
-        value: the value of the metric.
-        evaluations_since: the number of evaluations after `step`.
-        last_step: the step of the last evaluation.
-    """
-
-    metric: str
-    step: int
-    value: float
-    evaluations_since: int
-    last_step: int
-
-
-def best_folder(output_dir: str) -> str:
-    """Names the folder of a run's best checkpoint."""
-    return os.path.join(output_dir, run_files.BEST)
-
-
-def _read_best(output_dir: str) -> BestRecord | None:
-    path = os.path.join(best_folder(output_dir), run_files.BEST_RECORD)
-    if not paths.exists(path):
-        return None
-    return BestRecord(**json_text.read_object(path))
-
-
-def remove_best(output_dir: str, *, after: int = 0) -> None:
-    """Removes the best checkpoint if it is of steps that were given up.
-
-    Args:
-        output_dir: the run's folder.
-        after: the step at which the run starts or resumes. Later steps are
-            repeated; at 0, a best checkpoint is of an earlier run.
-    """
-    folder = best_folder(output_dir)
-    if after:
-        record = _read_best(output_dir)
-        if record is None or record.step <= after:
-            return
-        logging.warning(
-            "The weights in %s are removed: they are of step %d, which is "
-            "repeated.",
-            folder,
-            record.step,
-        )
-    paths.remove(os.path.join(folder, run_files.BEST_RECORD))
-    paths.remove(os.path.join(folder, checkpoint_files.STATE))
-    for step in checkpoint_files.saved_steps(folder):
-        _remove(checkpoint_files.prefix_of(folder, step))
-
-
 class BestCheckpoint:
     """The weights with the best held-out metric, in `best/`.
 
@@ -340,49 +199,56 @@ class BestCheckpoint:
 
     Args:
         output_dir: the run's folder.
-        metric: the name of the metric.
+        metric: the held-out metric. Values of another one, or of other data,
+            are not compared.
+        length: the steps of the run.
         first_step: the step at which the run starts or resumes. Evaluations of
             later steps are repeated, so they do not count.
-        higher_is_better: False for losses.
-        eval_every_steps: the steps between evaluations.
         patience: evaluations without improvement after which to stop; 0 for
             never.
 
     Attributes:
-        record: that of the best weights; None if there are none yet.
+        record: of the best weights; None if no evaluation counts yet.
+        lacks_evaluation: whether a run was killed between the checkpoint of
+            `first_step` and its evaluation.
     """
 
     def __init__(
         self,
         output_dir: str,
-        metric: str,
+        metric: resuming.HeldOutMetric,
+        length: length_lib.Length,
         first_step: int = 0,
-        *,
-        higher_is_better: bool = True,
-        eval_every_steps: int = 1,
         patience: int = 0,
     ):
         self._output_dir = output_dir
-        self.folder = best_folder(output_dir)
+        self.folder = resuming.best_folder(output_dir)
         self._metric = metric
-        self._sign = 1 if higher_is_better else -1
         self._patience = patience
-        record = _read_best(output_dir)
-        # The values of another metric are not compared.
-        if record is not None and record.metric != metric:
-            record = None
-        if record is not None and record.last_step > first_step:
-            every = eval_every_steps
-            record = dataclasses.replace(
-                record,
-                evaluations_since=first_step // every - record.step // every,
-                last_step=max(first_step // every * every, record.step),
+        self.record = record = resuming.read_best(output_dir)
+        changes = metric.changes(record) if record else {}
+        if record and (changes or record.step > first_step):
+            logging.warning(
+                "The next evaluation replaces the weights of step %d in %s: %s",
+                record.step,
+                self.folder,
+                ", ".join(changes.values()) or "the step is repeated.",
             )
-        self.record = record
-
-    def has_evaluation(self, step: int) -> bool:
-        """Returns whether the last evaluation was at this step or later."""
-        return self.record is not None and self.record.last_step >= step
+            self.record = None
+        elif record and record.last_step > first_step:
+            count = length.num_evaluations
+            is_evaluated = count(first_step) > count(first_step - 1)
+            self.record = dataclasses.replace(
+                record,
+                evaluations_since=count(first_step) - count(record.step),
+                last_step=first_step if is_evaluated else record.step,
+            )
+        last_step = self.record.last_step if self.record else -1
+        self.lacks_evaluation = (
+            length.evaluates_at(first_step)
+            and not changes
+            and last_step < first_step
+        )
 
     def offer(
         self,
@@ -391,41 +257,54 @@ class BestCheckpoint:
         variables: Mapping[str, tf.Variable],
     ) -> None:
         """Saves the weights if they are the best so far."""
-        value, best = float(results[self._metric]), self.record
+        name = self._metric.name
+        value = float(results[name])
+        best = self.record or resuming.BestRecord(
+            metric=name,
+            held_out=self._metric.held_out,
+            step=0,
+            value=None,
+            evaluations_since=0,
+            last_step=0,
+        )
         if math.isfinite(value) and (
-            best is None or self._sign * (value - best.value) > 0
+            best.value is None or self._metric.is_better(value, best.value)
         ):
             # First, so that the weights are never without their description.
-            for name in _COMPANIONS:
-                path = os.path.join(self._output_dir, name)
+            for file in _COMPANIONS:
+                path = os.path.join(self._output_dir, file)
                 if paths.exists(path):
-                    writing.copy_file(path, os.path.join(self.folder, name))
+                    writing.copy_file(path, os.path.join(self.folder, file))
             save(self.folder, step, variables, state={}, keep=1)
             self._write(
-                BestRecord(
-                    metric=self._metric,
+                dataclasses.replace(
+                    best,
                     step=step,
                     value=value,
                     evaluations_since=0,
                     last_step=step,
                 )
             )
+            # Those of steps that were given up.
+            for other in checkpoint_files.saved_steps(self.folder):
+                if other != step:
+                    _remove(checkpoint_files.prefix_of(self.folder, other))
             logging.info(
                 "best %s so far: %.4g, kept in %s",
-                self._metric,
+                name,
                 value,
                 self.folder,
             )
-        elif best is None:
-            logging.warning("%s is %s, so it is not kept.", self._metric, value)
-        else:
-            self._write(
-                dataclasses.replace(
-                    best,
-                    evaluations_since=best.evaluations_since + 1,
-                    last_step=step,
-                )
+            return
+        if best.value is None:
+            logging.warning("%s is %s, so it is not kept.", name, value)
+        self._write(
+            dataclasses.replace(
+                best,
+                evaluations_since=best.evaluations_since + 1,
+                last_step=step,
             )
+        )
 
     @property
     def is_over(self) -> bool:
@@ -436,7 +315,7 @@ class BestCheckpoint:
             and self.record.evaluations_since >= self._patience
         )
 
-    def _write(self, record: BestRecord) -> None:
+    def _write(self, record: resuming.BestRecord) -> None:
         self.record = record
         path = os.path.join(self.folder, run_files.BEST_RECORD)
         writing.write_json(path, dataclasses.asdict(record))

@@ -1,10 +1,9 @@
 """The interface of an experiment: the model, the data and their evaluation."""
 
 import abc
-import dataclasses
 import gc
-import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import tensorflow as tf
@@ -14,46 +13,11 @@ from bert.commands import flags
 from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.records import reading
-from bert.training import objectives, steps, workers
+from bert.training import objectives, resuming, steps, workers
 from bert.training import options as training_options
 
 Options = TypeVar("Options", bound=training_options.TrainingOptions)
 Objective = TypeVar("Objective", bound=objectives.Objective)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Length:
-    """The steps of a run.
-
-    Attributes:
-        num_train_steps: the step at which the learning rate reaches its end.
-        num_warmup_steps: the steps of the learning rate's warm-up.
-        stop_at_step: the last step of this command, if it is before that of the
-            run; 0 for none.
-        eval_every_steps: steps between evaluations, of which the last one is at
-            the end; 0 for none.
-    """
-
-    num_train_steps: int
-    num_warmup_steps: int = 0
-    stop_at_step: int = 0
-    eval_every_steps: int = 0
-
-    @property
-    def end(self) -> int:
-        """The step at which this command ends."""
-        return min(self.stop_at_step or sys.maxsize, self.num_train_steps)
-
-    def is_due(self, step: int, *intervals: int) -> bool:
-        """Returns whether an event with these intervals, 0 for none, is due."""
-        return step == self.end or any(
-            step % every == 0 for every in intervals if every
-        )
-
-    def evaluates_at(self, step: int) -> bool:
-        """Returns whether an evaluation is due after a step."""
-        every = self.eval_every_steps
-        return every > 0 and step > 0 and self.is_due(step, every)
 
 
 class Experiment(abc.ABC, Generic[Options, Objective]):
@@ -72,23 +36,25 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
         communicator: connects the workers.
         trainer: the compiled steps, once a run has trained.
         records: the training data, if there is a run that trains.
+        num_examples: those of an epoch; 0 if the flags count steps.
+        training_data: identifies them besides their records, as JSON.
         row_length: of packed rows; 0 for the length of the longest record.
         num_frozen_layers: the first layers of this number are not trained, nor
             are the embeddings; 0 to train everything.
         new_variables: patterns of the variables that `--init_checkpoint` may
             lack, such as the output layer.
-        metric: the held-out metric that selects the weights in `best/`.
-        higher_is_better: False for losses.
+        metric: of the held-out data; it selects the weights in `best/`.
         splits: those to evaluate or predict at the end of a run.
         uses_best: whether `best/` is evaluated instead of the latest weights.
     """
 
     records: reading.RecordSource
+    num_examples: int = 0
+    training_data: Mapping[str, object] = MappingProxyType({})
     row_length: int = 0
     num_frozen_layers: int = 0
     new_variables: Sequence[str]
-    metric: str
-    higher_is_better: bool = True
+    metric: resuming.HeldOutMetric
     splits: Sequence[str] = ()
     uses_best: bool = False
 
@@ -108,13 +74,15 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     def make_objective(self) -> Objective:
         """Creates the model with new weights, and its losses."""
 
-    @abc.abstractmethod
-    def length(self, options: Options) -> Length:
-        """Returns the steps of a run.
-
-        Raises:
-            ValueError: there is less than one step.
-        """
+    def data_identity(self) -> dict[str, object]:
+        """Identifies the training data, as JSON."""
+        masking = self.records.masking
+        return {
+            **self.training_data,
+            "num_records": len(self.records.files),
+            "records_fingerprint": self.records.files.fingerprint(),
+            "masking": masking.identity() if masking else None,
+        }
 
     @abc.abstractmethod
     def evaluate(self) -> Mapping[str, float]:

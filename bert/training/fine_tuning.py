@@ -16,7 +16,13 @@ from bert.models import command_models, describing, following
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.tasks import task as task_lib
-from bert.training import failures, run_record, trials
+from bert.training import (
+    failures,
+    resuming,
+    run_record,
+    task_records,
+    trials,
+)
 from bert.training import options as training_options
 
 _Options = training_options.FineTuningOptions
@@ -75,7 +81,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     config.check_length(options.max_seq_length)
     config.check_frozen_layers(options.freeze_layers)
     writing.check_folder(options.output_dir)
-    # The labels of a model that is not trained are known.
+    # Without training, the labels come from the model's folder.
     task = task_class(options, tokenizer, None if options.do_train else model)
     planned_model = describing.PlannedModel(
         config=config,
@@ -84,6 +90,22 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     )
     models.check_start(planned_model, is_training=options.do_train)
     models.check_weights(is_training=options.do_train)
+    runs = {
+        name: (
+            dataclasses.replace(options, output_dir=folder.path, **differing),
+            folder,
+        )
+        for (name, differing), folder in zip(
+            planned.items(), models.trials, strict=True
+        )
+    } or {"": (options, models.run)}
+
+    def training_data() -> Mapping[str, object]:
+        (train,) = task.data_sets(task_lib.TRAIN)
+        return task_records.origin(task, train)
+
+    for run_options, folder in runs.values():
+        resuming.check(folder, run_options, training_data)
     run_record.write_start(options)
     from bert.training import run as run_lib
     from bert.training import task_experiment
@@ -95,23 +117,19 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     if not planned:
         run_lib.run(experiment, options, models.run)
         return
-    # Each trial has test scores if there are labels; else the best one answers.
+    # With test labels every trial is scored; without them only the best trial
+    # predicts.
     only_best_predicts = options.do_predict and not any(
         data.data_set.has_labels for data in experiment.data[task_lib.PREDICT]
     )
     if only_best_predicts:
         experiment.splits = (task_lib.EVAL,)
     results: dict[str, Mapping[str, float]] = {}
-    for (name, differing), folder in zip(
-        planned.items(), models.trials, strict=True
-    ):
-        trial = dataclasses.replace(
-            options, output_dir=folder.path, **differing
-        )
+    for name, (trial, folder) in runs.items():
         try:
             results[name] = run_lib.run(experiment, trial, folder)
         except failures.FailedRunError as error:
-            if not results and name == [*planned][-1]:
+            if not results and name == [*runs][-1]:
                 raise
             logging.error("%s has failed and has no score: %s", name, error)
     best = trials.summarize(task, planned, results)

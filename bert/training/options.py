@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TypedDict
 from bert.commands import flags
 from bert.records import schema
 from bert.tasks import task
+from bert.training import length
 
+AUTO = "auto"
 DISTRIBUTION_STRATEGIES = (
     "auto",
     "one_device",
@@ -302,6 +304,17 @@ class TrainingOptions(TpuOptions):
         # Only some of the scripts have the flag of `AblationOptions`.
         return getattr(self, "attention", BIDIRECTIONAL) == CAUSAL
 
+    def length(self, num_examples: int) -> length.Length:
+        """Returns the steps of a run.
+
+        Args:
+            num_examples: the training examples of an epoch.
+
+        Raises:
+            ValueError: there is less than one step.
+        """
+        raise NotImplementedError
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingOptions(TrainingOptions, schema.PairSizes):
@@ -357,6 +370,15 @@ class PretrainingOptions(TrainingOptions, schema.PairSizes):
     @property
     def is_causal(self) -> bool:
         return self.objective == "ltr"
+
+    def length(self, num_examples: int) -> length.Length:
+        del num_examples  # The flags count steps.
+        return length.Length(
+            num_train_steps=self.num_train_steps,
+            num_warmup_steps=self.num_warmup_steps,
+            stop_at_step=self.stop_at_step,
+            eval_every_steps=self.eval_every_steps,
+        )
 
 
 class Setting(TypedDict):
@@ -475,6 +497,27 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
         """Whether held-out data are evaluated during training."""
         return self.do_train and bool(
             self.eval_every_epoch or self.eval_every_steps
+        )
+
+    def length(self, num_examples: int) -> length.Length:
+        # As released: fractions of a training step and of a warm-up step are
+        # dropped.
+        num_train_steps = int(
+            num_examples / self.train_batch_size * self.num_train_epochs
+        )
+        if num_train_steps < 1:
+            raise ValueError(
+                f"{num_examples} examples in batches of "
+                f"{self.train_batch_size} for {self.num_train_epochs:g} epochs "
+                "make less than one step. Choose a smaller --train_batch_size "
+                "or a larger --num_train_epochs."
+            )
+        return length.Length(
+            num_train_steps=num_train_steps,
+            num_warmup_steps=int(num_train_steps * self.warmup_proportion),
+            eval_every_steps=self.eval_every_steps,
+            eval_every_examples=num_examples * self.eval_every_epoch,
+            batch_size=self.train_batch_size,
         )
 
     @property

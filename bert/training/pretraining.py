@@ -20,6 +20,7 @@ from bert.training import (
     experiment,
     input_pipeline,
     objectives,
+    resuming,
     steps,
     workers,
 )
@@ -52,8 +53,6 @@ class PretrainingExperiment(
 
     # Many published encoders lack the heads.
     new_variables = ("cls/predictions/.*", "cls/seq_relationship/.*")
-    metric = "loss"
-    higher_is_better = False
 
     def __init__(
         self,
@@ -70,6 +69,16 @@ class PretrainingExperiment(
         input_pipeline.check_batch_size(
             options, self.strategy.num_replicas_in_sync
         )
+        if options.eval_every_steps:
+            self.metric = resuming.HeldOutMetric(
+                name="loss",
+                higher_is_better=False,
+                held_out={
+                    "held_out_records": self._held_out.files.fingerprint(),
+                    "max_eval_steps": options.max_eval_steps,
+                    "eval_batch_size": options.eval_batch_size,
+                },
+            )
         self.row_length = options.max_seq_length
         self._objective_name = options.objective
         self._evaluator: steps.Evaluator | None = None
@@ -84,14 +93,6 @@ class PretrainingExperiment(
             self.model.config, objective=self._objective_name
         )
         return objectives.Pretraining(model, self._objective_name)
-
-    def length(self, options: _Options) -> experiment.Length:
-        return experiment.Length(
-            num_train_steps=options.num_train_steps,
-            num_warmup_steps=options.num_warmup_steps,
-            stop_at_step=options.stop_at_step,
-            eval_every_steps=options.eval_every_steps,
-        )
 
     def evaluate(self) -> Mapping[str, float]:
         if self._evaluator is None:

@@ -20,6 +20,7 @@ from bert.training import (
     optimization,
     profiling,
     reporting,
+    resuming,
     steps,
     warm_start,
     workers,
@@ -27,7 +28,7 @@ from bert.training import (
 from bert.training.experiment import Experiment, Objective, Options
 from modeling import compilation
 
-# Source: TensorFlow's message when a device is out of memory.
+# Raised when host or device memory runs out.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
 _EVALUATION = (
     "an evaluation",
@@ -56,11 +57,11 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    if workers.is_chief():
-        describing.describe(
+    experiment.communicator.chief_first(
+        lambda: describing.describe(
             folder, experiment.model, is_training=options.do_train
         )
-    experiment.communicator.barrier()
+    )
     devices.set_seed(options.random_seed)
     objective = experiment.start()
     if options.do_train:
@@ -143,7 +144,10 @@ def train(  # noqa: PLR0915 - A run reads straight down.
 
     # ------------------------------------------------------------------- Data
     # The batch of a step is a function of the seed and the step.
-    records, length = experiment.records, experiment.length(options)
+    records, length = (
+        experiment.records,
+        options.length(experiment.num_examples),
+    )
     batches = input_pipeline.training_batches(
         records,
         options,
@@ -164,20 +168,19 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         strategy,
         options.jit_compile,
         num_train_steps=length.num_train_steps * options.num_similar_runs,
-        saved=checkpointing.execution_of(folder),
+        saved=resuming.execution_of(folder),
     )
     # A run that resumes is compared with this.
-    state = checkpointing.RunState(
+    state = resuming.RunState(
         flags={
             **flags.changing_result(options),
             "precision": devices.precision_in_use(),
         },
         data={
-            "num_records": len(records.files),
-            "records_fingerprint": records.files.fingerprint(),
-            "masking": records.masking.identity() if records.masking else None,
+            **experiment.data_identity(),
             "num_replicas": strategy.num_replicas_in_sync,
         },
+        num_examples=experiment.num_examples,
         execution=devices.saved_execution(strategy, mode),
     )
     trainer = experiment.trainer
@@ -188,7 +191,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
     trainer.reset()
 
     # ------------- Start: the folder's checkpoint, other weights, or new ones
-    step = _start(trainer, experiment, folder, state)
+    step = _start(trainer, experiment, folder, state, length.end)
     is_new = not folder.is_latest
     if step > length.num_train_steps:
         logging.warning(
@@ -199,21 +202,17 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             length.num_train_steps,
         )
     best = None
-    if is_chief:
-        checkpointing.remove_best(output_dir, after=step)
-        if length.eval_every_steps:
-            best = checkpointing.BestCheckpoint(
-                output_dir,
-                experiment.metric,
-                step,
-                higher_is_better=experiment.higher_is_better,
-                eval_every_steps=length.eval_every_steps,
-                patience=options.early_stopping_patience,
-            )
+    if is_chief and length.has_evaluations:
+        best = checkpointing.BestCheckpoint(
+            output_dir,
+            experiment.metric,
+            length,
+            step,
+            patience=options.early_stopping_patience,
+        )
     # A run may have been killed between a checkpoint and its evaluation.
-    lacks_evaluation = bool(best and not best.has_evaluation(step))
-    repeats_evaluation = length.evaluates_at(step) and bool(
-        communicator.all_reduce_max(int(lacks_evaluation))
+    repeats_evaluation = bool(
+        communicator.all_reduce_max(int(bool(best and best.lacks_evaluation)))
     )
 
     # ------------------------------------------------------------------- Loop
@@ -238,7 +237,8 @@ def train(  # noqa: PLR0915 - A run reads straight down.
         with report.pause(), _memory_advice(*_EVALUATION):
             metrics = experiment.evaluate()
             report.report_evaluation(step, metrics)
-            # Last, so that a run that is killed before it evaluates again.
+            # Must be last: a run that is killed before this line repeats the
+            # evaluation when it resumes.
             if best:
                 best.offer(step, metrics, weights)
         return metrics
@@ -290,9 +290,9 @@ def train(  # noqa: PLR0915 - A run reads straight down.
                 step,
                 options.save_checkpoints_steps,
                 options.keep_checkpoint_every_n_steps,
-                length.eval_every_steps,
             )
-            if saves or communicator.agrees_at(step):
+            saves = saves or length.evaluates_at(step)
+            if saves or communicator.is_sync_step(step):
                 stopped_by = communicator.all_reduce_max(stop.requested)
             # An evaluation may take long, so the checkpoint comes first.
             if saves or stopped_by:
@@ -313,7 +313,8 @@ def _start(
     trainer: steps.Trainer,
     experiment: Experiment[Options, Objective],
     folder: folder_lib.ModelFolder,
-    state: checkpointing.RunState,
+    state: resuming.RunState,
+    end: int,
 ) -> int:
     """Loads the weights, moments and step of a run.
 
@@ -324,6 +325,7 @@ def _start(
         experiment: names the variables that other weights may lack.
         folder: of the run.
         state: of this run, to compare with that of the checkpoint.
+        end: the last step of this command.
 
     Returns:
         The number of completed steps.
@@ -344,7 +346,9 @@ def _start(
         if not start:
             experiment.log_new_weights()
         return 0
-    loss_scale = checkpointing.check_same_run(resumed, state)
+    loss_scale = resuming.check_same_run(
+        resumed.prefix, resumed.state, state, is_over=resumed.step >= end
+    )
     trainer.loss_scale.restore(loss_scale)
     if start:
         logging.info("--init_checkpoint is not read when a run resumes.")

@@ -18,6 +18,7 @@ from bert.training import (
     input_pipeline,
     objectives,
     prediction,
+    resuming,
     task_records,
     workers,
 )
@@ -56,7 +57,6 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
                 self.strategy.num_replicas_in_sync,
             )
         self._task = task
-        self.metric = task.metric
         self.num_frozen_layers = options.freeze_layers
         self.uses_best = options.use_best_checkpoint
         self._predictor: prediction.Predictor | None = None
@@ -77,8 +77,20 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
         if options.do_predict:
             self.splits = (*self.splits, task_lib.PREDICT)
         if options.do_train:
-            (self._train_data,) = self.data[task_lib.TRAIN]
-            self.records = self._train_data.source
+            (train,) = self.data[task_lib.TRAIN]
+            self.records = train.source
+            self.training_data = task_records.origin(task, train.data_set)
+            self.num_examples = len(
+                train.rows_per_example
+                if train.data_set.counts_examples
+                else train.source.files
+            )
+        if options.evaluates_while_training:
+            held_out = self.data[task_lib.EVAL][0].data_set
+            self.metric = resuming.HeldOutMetric(
+                name=task.metric,
+                held_out=task_records.origin(task, held_out),
+            )
 
     def make_objective(self) -> objectives.FineTuning:
         return self._task.make_objective(self.model.config)
@@ -88,21 +100,6 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
             "No --init_checkpoint is given: the whole model starts from random "
             "weights. Fine-tuning needs a pre-trained checkpoint for good "
             "results."
-        )
-
-    def length(self, options: _Options) -> experiment.Length:
-        count = len(self._train_data.source.files)
-        if self._train_data.data_set.counts_examples:
-            count = len(self._train_data.rows_per_example)
-        num_train_steps = count_steps(count, options)
-        every = options.eval_every_steps
-        if options.eval_every_epoch:
-            # Rounded up, so that the last epoch ends with the run.
-            every = -(-count // options.train_batch_size)
-        return experiment.Length(
-            num_train_steps=num_train_steps,
-            num_warmup_steps=int(num_train_steps * options.warmup_proportion),
-            eval_every_steps=every,
         )
 
     def evaluate(self) -> Mapping[str, float]:
@@ -168,27 +165,3 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
                     "a lower learning rate."
                 )
         return self._task.decode(data, outputs)
-
-
-def count_steps(num_examples: int, options: _Options) -> int:
-    """Counts the steps of a run.
-
-    As released: fractions of a training step and of a warm-up step are dropped.
-
-    Args:
-        num_examples: the examples of one epoch.
-        options: the options of the run.
-
-    Raises:
-        ValueError: there is less than one step.
-    """
-    batch_size = options.train_batch_size
-    num_train_epochs = options.num_train_epochs
-    num_train_steps = int(num_examples / batch_size * num_train_epochs)
-    if num_train_steps < 1:
-        raise ValueError(
-            f"{num_examples} examples in batches of {batch_size} for "
-            f"{num_train_epochs:g} epochs make less than one step. Choose a "
-            "smaller --train_batch_size or a larger --num_train_epochs."
-        )
-    return num_train_steps

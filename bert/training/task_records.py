@@ -39,9 +39,12 @@ def make(
     """
     path = os.path.join(task.options.output_dir, f"{data_set.name}.tf_record")
     made_from = _metadata(task, data_set)
-    if workers.is_chief() and not _is_up_to_date(path, made_from):
-        _write_records(path, made_from, data_set)
-    communicator.barrier()
+
+    def write() -> None:
+        if not _is_up_to_date(path, made_from):
+            _write_records(path, made_from, data_set)
+
+    communicator.chief_first(write)
     files = tfrecords.RecordFiles([path], may_be_empty=True)
     metadata = sidecars.read_metadata(path)
     flags = metadata.flags if metadata else {}
@@ -68,6 +71,16 @@ def make(
         source=source,
         rows_per_example=np.asarray(counts, np.int64),
     )
+
+
+def origin(
+    task: task_lib.Task, data_set: task_lib.DataSet
+) -> dict[str, object]:
+    """Identifies the text of a data set and its conversion, as JSON."""
+    values = dataclasses.asdict(_metadata(task, data_set))
+    del values["num_records"]
+    made_from = values.pop("flags")
+    return {**values, **made_from}
 
 
 def _metadata(

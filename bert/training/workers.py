@@ -11,6 +11,7 @@ Importing this module does not import TensorFlow.
 
 import json
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,7 +99,7 @@ class Communicator:
 
         self._gathered = gathered
 
-    def agrees_at(self, step: int) -> bool:
+    def is_sync_step(self, step: int) -> bool:
         """Returns whether the workers agree on a stop after a step."""
         return not self._has_others or step % _STEPS_PER_AGREEMENT == 0
 
@@ -107,6 +108,25 @@ class Communicator:
         if not self._has_others:
             return number
         return int(self._gathered(np.array(number)).numpy().max())
+
+    def chief_first(self, write: Callable[[], None]) -> None:
+        """Lets the chief write, then returns on every worker.
+
+        Raises:
+            RuntimeError: the chief could not write; its own error is another.
+        """
+        has_failed = 1
+        try:
+            if is_chief():
+                write()
+            has_failed = 0
+        finally:  # Otherwise the others would wait for a chief that has ended.
+            has_failed = self.all_reduce_max(has_failed)
+        if has_failed:
+            raise RuntimeError(
+                "The first worker of TF_CONFIG has failed; its message names "
+                "the reason."
+            )
 
     def barrier(self) -> None:
         """Returns when every worker has called it."""

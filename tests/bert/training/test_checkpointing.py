@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from bert.models import folder as folder_lib
-from bert.training import checkpointing
+from bert.training import checkpointing, resuming
+from bert.training import length as length_lib
 from modeling import bert, checkpoint_files, checkpoints, release_format
 from tests.support import toy_config
 
@@ -47,7 +48,7 @@ def test_what_is_saved_is_found_again(tmp_path):
     assert _latest(tmp_path) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
     assert checkpointing.load_step(prefix) == 7
-    assert checkpointing.load_state(prefix) == {"identity": {"a": 7}}
+    assert resuming.load_state(prefix) == {"identity": {"a": 7}}
     values = checkpoints.read(prefix)
     assert set(values) == {"w", "w/adam_m", "global_step"}
     np.testing.assert_array_equal(values["w"], [1.0, 2.0])
@@ -191,7 +192,7 @@ def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
     prefix = str(tmp_path / "model.ckpt-12")
     checkpoints.save(prefix, {"w": np.zeros(2, np.float32)})
     assert checkpointing.load_step(prefix) == 12
-    assert checkpointing.load_state(prefix) is None
+    assert resuming.load_state(prefix) is None
     assert checkpoint_files.step_of("model.ckpt") == 0
 
 
@@ -222,7 +223,7 @@ def test_what_a_killed_save_left_is_removed_by_the_next(tmp_path):
 # ---- Resuming
 
 
-_STATE = checkpointing.RunState(
+_STATE = resuming.RunState(
     flags={"learning_rate": 5e-5, "random_seed": 3, "features": (1, 2)},
     data={"num_records": 7},
     execution={"device": "CPU", "execution_mode": "plain"},
@@ -302,11 +303,11 @@ def test_a_damaged_checkpoint_falls_back_to_the_newest_one_before(
 
 
 def test_a_damaged_state_says_no_execution(tmp_path, model):
-    assert checkpointing.execution_of(_open(tmp_path)) == {}
+    assert resuming.execution_of(_open(tmp_path)) == {}
     _save_run(tmp_path, model, 3)
-    assert checkpointing.execution_of(_open(tmp_path)) == _STATE.execution
+    assert resuming.execution_of(_open(tmp_path)) == _STATE.execution
     _damage(tmp_path / "model.ckpt-3.state.json")
-    assert checkpointing.execution_of(_open(tmp_path)) == {}
+    assert resuming.execution_of(_open(tmp_path)) == {}
 
 
 def test_a_run_resumes_at_the_step_in_the_name_if_none_is_stored(
@@ -323,10 +324,16 @@ def test_a_run_resumes_at_the_step_in_the_name_if_none_is_stored(
     assert resumed.step == 12
 
 
+def _check_same_run(resumed, now, *, is_over=False):
+    return resuming.check_same_run(
+        resumed.prefix, resumed.state, now, is_over=is_over
+    )
+
+
 def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):
     _save_run(tmp_path, model, 4)
     resumed, _ = _resume(tmp_path, model)
-    scale = checkpointing.check_same_run(resumed, _STATE)
+    scale = _check_same_run(resumed, _STATE)
     assert scale == _STATE.loss_scale
     now = dataclasses.replace(
         _STATE,
@@ -334,8 +341,10 @@ def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):
         data={"num_records": 8, "masking": None},
         execution={"device": "CPU", "execution_mode": "xla"},
     )
+    # Nothing is trained.
+    _check_same_run(resumed, now, is_over=True)
     assert "other settings" not in caplog.text
-    checkpointing.check_same_run(resumed, now)
+    _check_same_run(resumed, now)
     (record,) = [r for r in caplog.records if r.levelname == "WARNING"]
     assert (
         "with other settings: learning_rate was 5e-05 and is 0.001, "
@@ -351,11 +360,11 @@ def test_a_checkpoint_without_a_state_is_resumed_and_weights_alone_are_not(
     (tmp_path / "model.ckpt-4.state.json").unlink()
     resumed, _ = _resume(tmp_path, model)
     assert (resumed.step, resumed.state) == (4, None)
-    assert checkpointing.check_same_run(resumed, _STATE) == {}
+    assert _check_same_run(resumed, _STATE) == {}
     _save_run(tmp_path, model, 4, state={})
     resumed, _ = _resume(tmp_path, model)
     with pytest.raises(ValueError, match=f"{prefix} .* has weights only"):
-        checkpointing.check_same_run(resumed, _STATE)
+        _check_same_run(resumed, _STATE)
 
 
 def test_a_state_is_written_before_its_checkpoint_appears(
@@ -399,6 +408,16 @@ def test_a_checkpoint_is_the_latest_before_an_old_one_is_removed(
 # ---- The best weights
 
 
+def _best(folder, first_step=0, *, name="f1", patience=0, **metric):
+    return checkpointing.BestCheckpoint(
+        str(folder),
+        resuming.HeldOutMetric(name=name, **{"held_out": {}, **metric}),
+        length_lib.Length(num_train_steps=100, eval_every_steps=2),
+        first_step,
+        patience,
+    )
+
+
 def _offer(best, step, value):
     weights = {"w": tf.Variable(float(step))}
     best.offer(step, {"f1": value, "loss": -value}, weights)
@@ -409,7 +428,7 @@ def _held(folder):
 
 
 def test_keeps_the_best_weights_alone(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
+    best = _best(tmp_path)
     assert best.record is None
     for step, value in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
         _offer(best, step, value)
@@ -419,19 +438,17 @@ def test_keeps_the_best_weights_alone(tmp_path):
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     assert not best.is_over
     # Lower may be better.
-    best = checkpointing.BestCheckpoint(
-        str(tmp_path / "lower"), "loss", higher_is_better=False
-    )
+    best = _best(tmp_path / "lower", name="loss", higher_is_better=False)
     _offer(best, 1, 0.5)
     _offer(best, 2, 0.9)
     assert _held(tmp_path / "lower") == 2.0
     # The values of another metric are not compared.
-    best = checkpointing.BestCheckpoint(str(tmp_path / "lower"), "f1")
+    best = _best(tmp_path / "lower")
     assert best.record is None
 
 
 def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    best = _best(tmp_path, patience=2)
     over = []
     for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.6), (5, 0.1)):
         _offer(best, step, value)
@@ -440,31 +457,37 @@ def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
 
 
 def test_a_value_that_is_not_finite_is_never_the_best(tmp_path, caplog):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
-    for step, value in ((1, math.nan), (2, math.inf)):
-        _offer(best, step, value)
-    assert best.record is None
+    best = _best(tmp_path, patience=2)
+    _offer(best, 1, math.nan)
+    assert best.record.value is None and not best.is_over
     assert "f1 is nan" in caplog.text
     for step, value in ((3, 0.2), (4, math.nan), (5, 0.4)):
         _offer(best, step, value)
     assert (best.record.step, best.record.value) == (5, 0.4)
 
 
-def _best(folder, first_step=0):
-    return checkpointing.BestCheckpoint(
-        str(folder), "f1", first_step, eval_every_steps=2, patience=2
-    )
+def test_patience_ends_a_run_without_a_finite_value(tmp_path):
+    best = _best(tmp_path, patience=2)
+    _offer(best, 2, math.nan)
+    # Also if it is resumed between.
+    best = _best(tmp_path, 2, patience=2)
+    assert not best.lacks_evaluation
+    _offer(best, 4, math.inf)
+    assert best.is_over
+    assert not list((tmp_path / "best").glob("model.ckpt*"))
 
 
 def test_a_resumed_run_goes_on_counting_evaluations(tmp_path):
-    best = _best(tmp_path)
+    best = _best(tmp_path, patience=2)
     _offer(best, 2, 0.5)
     _offer(best, 4, 0.4)
-    assert best.has_evaluation(4) and not best.has_evaluation(5)
-    resumed = _best(tmp_path, 5)
+    assert _best(tmp_path, 6).lacks_evaluation
+    assert not _best(tmp_path, 4).lacks_evaluation
+    assert not _best(tmp_path, 5).lacks_evaluation
+    resumed = _best(tmp_path, 5, patience=2)
     assert resumed.record == best.record
     _offer(resumed, 6, 0.4)
-    assert resumed.is_over and _best(tmp_path, 6).is_over
+    assert resumed.is_over and _best(tmp_path, 6, patience=2).is_over
 
 
 def test_evaluations_that_are_repeated_do_not_count(tmp_path):
@@ -472,36 +495,49 @@ def test_evaluations_that_are_repeated_do_not_count(tmp_path):
     for step, value in ((2, 0.5), (4, 0.4), (6, 0.3), (8, 0.3)):
         _offer(best, step, value)
     for first_step, since in ((2, 0), (3, 0), (5, 1), (6, 2), (8, 3)):
-        record = _best(tmp_path, first_step).record
-        assert record.evaluations_since == since
-        assert record.last_step == first_step // 2 * 2
+        resumed = _best(tmp_path, first_step)
+        assert resumed.record.evaluations_since == since
+        assert not resumed.lacks_evaluation
     resumed = _best(tmp_path, 3)
-    assert not resumed.has_evaluation(4)
     _offer(resumed, 4, 0.4)
-    assert resumed.record == checkpointing.BestRecord(
-        metric="f1", step=2, value=0.5, evaluations_since=1, last_step=4
+    assert resumed.record == resuming.BestRecord(
+        metric="f1",
+        held_out={},
+        step=2,
+        value=0.5,
+        evaluations_since=1,
+        last_step=4,
     )
 
 
-def test_the_best_of_steps_that_are_repeated_is_removed(tmp_path, caplog):
+def test_the_best_of_steps_that_are_repeated_stays_until_it_is_replaced(
+    tmp_path, caplog
+):
     best = _best(tmp_path)
     _offer(best, 2, 0.5)
     _offer(best, 4, 0.9)
-    folder = str(tmp_path)
-    checkpointing.remove_best(folder, after=4)
-    assert (tmp_path / "best/model.ckpt-4.index").exists()
-    checkpointing.remove_best(folder, after=3)
-    assert "are of step 4, which is repeated" in caplog.text
-    assert not list((tmp_path / "best").glob("model.ckpt*"))
-    # A lower value is the best of the steps that are left.
+    _best(tmp_path, 4)
+    assert "replaces" not in caplog.text
     resumed = _best(tmp_path, 3)
+    assert "the weights of step 4 in" in caplog.text
+    assert (tmp_path / "best/model.ckpt-4.index").exists()
     assert resumed.record is None
-    _offer(resumed, 4, 0.6)
+    # A lower value is the best of the steps that are left.
+    _offer(resumed, 3, 0.6)
     assert resumed.record.value == 0.6
+    (left,) = (tmp_path / "best").glob("*.index")
+    assert left.name == "model.ckpt-3.index"
+
+
+def test_a_damaged_best_json_names_the_file(tmp_path):
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best/best.json").write_text('{"steps": 1}')
+    with pytest.raises(ValueError, match=r"best.json is damaged .*'steps'"):
+        _best(tmp_path)
 
 
 def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
+    best = _best(tmp_path)
     names = ("bert_config.json", "task.json", "vocab.txt")
     for name in names:
         (tmp_path / name).write_text(f"{name} of the run")
@@ -513,7 +549,7 @@ def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
 def test_the_best_weights_are_never_without_what_they_mean(
     tmp_path, monkeypatch
 ):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
+    best = _best(tmp_path)
     (tmp_path / "task.json").write_text("{}")
 
     def fail(*_, **__):
@@ -525,20 +561,3 @@ def test_the_best_weights_are_never_without_what_they_mean(
     assert best.record is None
     assert (tmp_path / "best/task.json").exists()
     assert not (tmp_path / "best/best.json").exists()
-
-
-def test_a_new_run_removes_the_best_of_an_earlier_one(tmp_path):
-    folder = str(tmp_path)
-    checkpointing.remove_best(folder)
-    for step, value in ((1, 0.5), (2, 0.7)):
-        _offer(
-            checkpointing.BestCheckpoint(folder, "f1", patience=1), step, value
-        )
-    (tmp_path / "best/notes.txt").write_text("of the user")
-    # A program that was killed may have removed this file alone.
-    (tmp_path / "best/best.json").unlink()
-    checkpointing.remove_best(folder)
-    assert [path.name for path in (tmp_path / "best").iterdir()] == [
-        "notes.txt"
-    ]
-    assert checkpointing.BestCheckpoint(folder, "f1").record is None

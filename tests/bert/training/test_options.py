@@ -117,6 +117,7 @@ _CHANGING_TASKS = {
             {"task_name": "MRPC", "data_dir": "data"},
             _CHANGING_TASKS
             | {"task_name", "class_weights", "max_seq_length"}
+            | {"missing_labels"}
             | {"attention", "bilstm_head"},
         ),
         (
@@ -235,3 +236,34 @@ def test_runs_of_a_grid_with_one_batch_size_share_their_steps():
     assert options().num_similar_runs == 1
     grid = {"learning_rates": (1e-3, 2e-3), "train_batch_sizes": (8, 16)}
     assert options(num_trials=5, **grid).num_similar_runs == 10
+
+
+@pytest.mark.parametrize(
+    ("args", "steps", "warmup", "evaluated"),
+    [
+        # 87599 questions of SQuAD 1.1 with the flags of the README.
+        ((87599, 12, 2.0, 0.1), 14599, 1459, [7300, 14599]),
+        ((10, 4, 3.0, 0.1), 7, 0, [3, 5, 7]),
+        ((10, 4, 0.5, 1.0), 1, 1, [1]),
+        ((3, 4, 2.0, 0.5), 1, 0, [1]),
+    ],
+)
+def test_steps_are_counted_as_released(args, steps, warmup, evaluated):
+    def length(num_examples, batch_size, num_epochs, warmup_proportion):
+        return training_options.FineTuningOptions(
+            output_dir="out",
+            bert_config_file="config.json",
+            vocab_file="vocab.txt",
+            do_train=True,
+            train_batch_size=batch_size,
+            num_train_epochs=num_epochs,
+            warmup_proportion=warmup_proportion,
+            eval_every_epoch=True,
+        ).length(num_examples)
+
+    result = length(*args)
+    assert (result.num_train_steps, result.num_warmup_steps) == (steps, warmup)
+    found = [*filter(result.evaluates_at, range(result.end + 1))]
+    assert found == evaluated
+    with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
+        length(3, 8, 2.0, 0.1)

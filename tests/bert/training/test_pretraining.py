@@ -10,8 +10,8 @@ import tensorflow as tf
 from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.records import sidecars
-from bert.training import experiment, pretraining
 from bert.training import options as training_options
+from bert.training import pretraining
 from modeling import config
 from tests.support import toy_pretraining
 from vocab import tokenization
@@ -137,17 +137,6 @@ def _options(**changes):
             "max_seq_length": 10,
             **changes,
         }
-    )
-
-
-def test_the_length_of_a_run_is_that_of_its_flags():
-    options = _options(num_warmup_steps=3, stop_at_step=5, eval_every_steps=2)
-    length = pretraining.PretrainingExperiment.length(None, options)
-    assert length == experiment.Length(
-        num_train_steps=9,
-        num_warmup_steps=3,
-        stop_at_step=5,
-        eval_every_steps=2,
     )
 
 

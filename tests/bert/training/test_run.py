@@ -29,6 +29,7 @@ from bert.training import (
     pretraining,
     profiling,
     reporting,
+    resuming,
     run,
     steps,
     warm_start,
@@ -96,20 +97,19 @@ class _Files:
 class _Experiment(experiment.Experiment):
     """Evaluates to a given loss for each number of steps."""
 
-    metric, higher_is_better = "loss", False
+    metric = resuming.HeldOutMetric(
+        name="loss", higher_is_better=False, held_out={}
+    )
     new_variables = ()
     splits = ("eval",)
 
     def __init__(
         self,
         *,
-        every=0,
-        end=4,
         losses=None,
         bad_step=0,
         error=None,
         start=None,
-        **length,
     ):
         model = describing.PlannedModel(
             config=config_lib.BertConfig(vocab_size=3),
@@ -117,9 +117,6 @@ class _Experiment(experiment.Experiment):
         )
         super().__init__(_STRATEGY, model, start)
         self.events = []
-        self._length = experiment.Length(
-            num_train_steps=end, eval_every_steps=every, **length
-        )
         self._losses = losses or {}
         self.records = types.SimpleNamespace(files=_Files(), masking=None)
         self.start()
@@ -136,9 +133,6 @@ class _Experiment(experiment.Experiment):
         )
         model = keras.Sequential([keras.Input((1,)), layer])
         return types.SimpleNamespace(model=model)
-
-    def length(self, options):
-        return self._length
 
     def evaluate(self):
         self.events.append(f"evaluation {self.num_steps}")
@@ -187,20 +181,19 @@ class _Current:
     events: ClassVar[list[str]] = []
 
 
-def _run(
-    folder,
-    options=None,
-    *,
-    options_class=training_options.TrainingOptions,
-    **changes,
-):
+def _run(folder, options=None, *, every=0, end=4, **changes):
     """Runs an experiment in a folder; returns it."""
     made = _Experiment(**changes)
     _Current.events = made.events
     values = {
         "output_dir": str(folder),
+        "input_file": "records",
         "bert_config_file": "",
         "do_train": True,
+        "do_eval": True,
+        "num_train_steps": end,
+        "num_warmup_steps": 0,
+        "eval_every_steps": every,
         "jit_compile": "false",
         "log_every_steps": 1,
         "save_checkpoints_steps": 100,
@@ -208,7 +201,7 @@ def _run(
     }
     made.results = run.run(
         made,
-        options_class(**values),
+        training_options.PretrainingOptions(**values),
         folder_lib.ModelFolder.open(str(folder), is_folder=True),
     )
     return made
@@ -251,7 +244,7 @@ def test_a_run_saves_before_it_evaluates_and_keeps_the_lowest_loss(tmp_path):
 
 def test_a_checkpoint_knows_the_data_and_the_precision_in_use(tmp_path):
     _run(tmp_path, {"precision": "auto"}, end=2)
-    state = checkpointing.load_state(str(tmp_path / "model.ckpt-2"))
+    state = resuming.load_state(str(tmp_path / "model.ckpt-2"))
     assert state["data"] == {
         "num_records": 3,
         "records_fingerprint": "f",
@@ -264,7 +257,7 @@ def test_a_checkpoint_knows_the_data_and_the_precision_in_use(tmp_path):
 
 @pytest.mark.parametrize("kind", ["release", "continuous"])
 def test_the_rates_of_steps_are_those_of_the_schedule(tmp_path, kind):
-    _run(tmp_path, {"lr_schedule": kind}, end=5, num_warmup_steps=2)
+    _run(tmp_path, {"lr_schedule": kind, "num_warmup_steps": 2}, end=5)
     schedule = optimization.Schedule(
         init_lr=5e-5, num_train_steps=5, num_warmup_steps=2, kind=kind
     )
@@ -276,30 +269,9 @@ def test_a_command_that_stops_early_counts_the_steps_of_the_run(
     tmp_path, caplog
 ):
     caplog.set_level("INFO")
-    made = _run(tmp_path, end=4, stop_at_step=2)
+    made = _run(tmp_path, {"stop_at_step": 2}, end=4)
     assert made.events[-2:] == ["save 2", "results 2"]
     assert "step 2/4 50%" in caplog.text
-
-
-def test_runs_of_a_grid_choose_their_execution_by_the_steps_of_all(
-    tmp_path, monkeypatch
-):
-    chosen = []
-
-    def choose(strategy, jit_compile, **options):
-        chosen.append((jit_compile, options))
-        return compilation.ExecutionMode.PLAIN
-
-    monkeypatch.setattr(devices, "execution_mode", choose)
-    grid = {"vocab_file": "", "do_eval": True, "num_trials": 3}
-    fine_tuning = training_options.FineTuningOptions
-    _run(tmp_path, grid, options_class=fine_tuning, end=4)
-    _run(tmp_path, end=5)
-    saved = {"device": "CPU", "execution_mode": "plain"}
-    assert chosen == [
-        ("false", {"num_train_steps": 3 * 4, "saved": {}}),
-        ("false", {"num_train_steps": 5, "saved": saved}),
-    ]
 
 
 def test_steps_are_compiled_again_only_in_another_mode(tmp_path, monkeypatch):
@@ -618,27 +590,20 @@ def test_the_best_of_steps_that_are_given_up_is_not_compared_with(
     _set_back(tmp_path, 2)
     losses = {4: 0.7, 6: 0.6}
     made = _run(tmp_path, keep, every=2, end=6, losses=losses)
-    assert "step 4, which is repeated" in caplog.text
+    assert "the weights of step 4 in" in caplog.text
     assert made.events[:2] == ["evaluation 2", "best 2"]
     assert _best(tmp_path) == (6, 0.6)
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     assert _reported(tmp_path) == [(2, 1.0), (4, 0.7), (6, 0.6)]
 
 
-def test_a_run_without_evaluations_removes_a_best_that_is_given_up(tmp_path):
+def test_a_run_without_evaluations_keeps_a_best_that_is_given_up(tmp_path):
     losses = {2: 0.5, 4: 0.1}
     keep = {"keep_checkpoint_max": 0}
     _run(tmp_path, keep, every=2, losses=losses)
     _set_back(tmp_path, 2)
     _run(tmp_path, keep)
-    assert not list((tmp_path / "best").glob("*.index"))
-    # And a new run that of an earlier one.
-    _run(tmp_path / "new", every=2, losses=losses)
-    for path in (tmp_path / "new").glob("model.ckpt*"):
-        path.unlink()
-    (tmp_path / "new/checkpoint").unlink()
-    _run(tmp_path / "new")
-    assert not list((tmp_path / "new/best").glob("*.index"))
+    assert _best(tmp_path) == (4, 0.1)
 
 
 def test_a_damaged_checkpoint_gives_up_the_best_of_its_step(tmp_path):
@@ -730,7 +695,7 @@ def test_the_other_workers_wait_for_the_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(workers.Communicator, "barrier", seen)
     made = _run(tmp_path, end=1)
     assert made.events == [
-        *("barrier", "step 1", "save 1", "barrier", "results 1", "barrier"),
+        *("step 1", "save 1", "barrier", "results 1", "barrier"),
     ]
 
 
@@ -743,7 +708,7 @@ def test_several_workers_agree_on_a_stop_every_few_steps(tmp_path, monkeypatch):
 
     monkeypatch.setattr(workers.Communicator, "all_reduce_max", agree)
     monkeypatch.setattr(
-        workers.Communicator, "agrees_at", lambda self, step: step % 10 == 0
+        workers.Communicator, "is_sync_step", lambda self, step: step % 10 == 0
     )
     _run(tmp_path, {"save_checkpoints_steps": 7}, end=25)
     assert [*dict.fromkeys(asked)] == [0, 7, 10, 14, 20, 21, 25]

@@ -56,50 +56,6 @@ def _data(num_records, **data_set):
     )
 
 
-@pytest.mark.parametrize(
-    ("args", "steps", "warmup", "per_epoch"),
-    [
-        # 87599 questions of SQuAD 1.1 with the flags of the README.
-        ((87599, 12, 2.0, 0.1), 14599, 1459, 7300),
-        ((10, 4, 3.0, 0.1), 7, 0, 3),
-        ((10, 4, 0.5, 1.0), 1, 1, 3),
-        ((3, 4, 2.0, 0.5), 1, 0, 1),
-    ],
-)
-def test_steps_are_counted_as_released(
-    tmp_path, args, steps, warmup, per_epoch
-):
-    def length(num_examples, batch_size, num_epochs, warmup_proportion):
-        experiment = _experiment(tmp_path)
-        experiment._train_data = _data(num_examples)
-        return experiment.length(
-            _options(
-                tmp_path,
-                do_train=True,
-                train_batch_size=batch_size,
-                num_train_epochs=num_epochs,
-                warmup_proportion=warmup_proportion,
-                eval_every_epoch=True,
-            )
-        )
-
-    result = length(*args)
-    assert (result.num_train_steps, result.num_warmup_steps) == (steps, warmup)
-    assert result.eval_every_steps == per_epoch
-    with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
-        length(3, 8, 2.0, 0.1)
-
-
-def test_an_example_with_several_records_counts_once_if_its_data_say_so(
-    tmp_path,
-):
-    options = _options(tmp_path, do_train=True, train_batch_size=1)
-    experiment = _experiment(tmp_path)
-    for counts_examples, count in ((True, 5), (False, 11)):
-        experiment._train_data = _data(11, counts_examples=counts_examples)
-        assert experiment.length(options).num_train_steps == 3 * count
-
-
 def test_trials_hold_one_model_in_memory(tmp_path):
     experiment = _experiment(tmp_path)
     created = []

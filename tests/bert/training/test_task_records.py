@@ -4,6 +4,7 @@ import os
 import types
 
 import pytest
+import tensorflow as tf
 
 from bert.records import framing, schema, sidecars, tfrecords
 from bert.tasks import task
@@ -60,7 +61,6 @@ def _make(
     folder,
     examples=_windows,
     made_from=_MADE_FROM,
-    barrier=lambda: None,
     type_vocab_size=2,
     **changes,
 ):
@@ -72,7 +72,8 @@ def _make(
         made_from=made_from,
         examples=examples,
     )
-    communicator = types.SimpleNamespace(barrier=barrier)
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    communicator = workers.Communicator(strategy)
     return task_records.make(
         _toy(folder, **changes), data_set, communicator, type_vocab_size
     )
@@ -155,19 +156,6 @@ def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
     with pytest.raises(OSError, match="disk full"):
         _make(tmp_path, broken, made_from={})
     assert sidecars.read_metadata(str(tmp_path / "train.tf_record")) is None
-
-
-def test_other_workers_wait_for_the_records_of_the_chief(tmp_path, monkeypatch):
-    def write_as_chief():
-        with monkeypatch.context() as patch:
-            patch.setattr(workers, "is_chief", lambda: True)
-            _make(tmp_path)
-
-    monkeypatch.setattr(workers, "is_chief", lambda: False)
-    with pytest.raises(FileNotFoundError):
-        _make(tmp_path, _never)
-    records_of = _make(tmp_path, _never, barrier=write_as_chief)
-    assert len(records_of.source.files) == 3
 
 
 def test_examples_without_a_record_are_refused_in_training(tmp_path):

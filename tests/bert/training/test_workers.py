@@ -74,7 +74,7 @@ def test_several_workers_agree_every_ten_steps_and_one_after_each():
     communicator = workers.Communicator(
         tf.distribute.OneDeviceStrategy("/CPU:0")
     )
-    assert all(map(communicator.agrees_at, range(1, 30)))
+    assert all(map(communicator.is_sync_step, range(1, 30)))
     communicator._has_others = True
-    steps = [*filter(communicator.agrees_at, range(1, 35))]
+    steps = [*filter(communicator.is_sync_step, range(1, 35))]
     assert steps == [10, 20, 30]

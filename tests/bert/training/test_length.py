@@ -2,11 +2,11 @@
 
 import pytest
 
-from bert.training import experiment
+from bert.training import length as length_lib
 
 
 def _length(**changes):
-    return experiment.Length(num_train_steps=10, **changes)
+    return length_lib.Length(num_train_steps=10, **changes)
 
 
 def test_a_command_ends_at_its_own_step_or_that_of_the_run():
@@ -21,6 +21,13 @@ def test_a_command_ends_at_its_own_step_or_that_of_the_run():
         ({}, []),
         ({"eval_every_steps": 4}, [4, 8, 10]),
         ({"eval_every_steps": 4, "stop_at_step": 6}, [4, 6, 8]),
+        # Epochs of 1.25, 2.5 and 0.75 steps: each is complete after a step.
+        (
+            {"eval_every_examples": 20, "batch_size": 16},
+            [2, 3, 4, 5, 7, 8, 9, 10],
+        ),
+        ({"eval_every_examples": 10, "batch_size": 4}, [3, 5, 8, 10]),
+        ({"eval_every_examples": 3, "batch_size": 4}, [*range(1, 11)]),
     ],
 )
 def test_evaluations_come_at_their_interval_and_the_end_not_at_the_start(
