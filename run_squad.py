@@ -214,6 +214,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             self._gold,
             self._decide(answers),
             version_2_with_negative=self.options.version_2_with_negative,
+            scoring=self.options.scoring,
         )
 
     def results(
@@ -222,8 +223,12 @@ class QuestionAnswering(task.Task[None, _Ranked]):
         return self.metrics(data, answers)
 
     def _decide(self, answers: _Ranked) -> answer_files.Decisions:
-        threshold = self.options.null_score_diff_threshold
-        return answer_files.decide(answers, threshold, self._gold)
+        return answer_files.decide(
+            answers,
+            self.options.null_score_diff_threshold,
+            self._gold,
+            self.options.scoring,
+        )
 
     def write_answers(
         self, data: task.Records[None], answers: _Ranked, output_dir: str

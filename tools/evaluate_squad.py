@@ -57,6 +57,8 @@ class Options:
         _Squad, "null_score_diff_threshold"
     )
 
+    scoring: str = flags.redeclare(_Squad, "scoring")
+
     def __post_init__(self) -> None:
         if self.ensemble and self.predictions_file:
             raise ValueError(
@@ -100,7 +102,7 @@ def _run(options: Options, systems: Sequence[str]) -> None:
             version_2_with_negative=version_2,
         )
         decisions = answer_files.decide(
-            answers, options.null_score_diff_threshold, gold
+            answers, options.null_score_diff_threshold, gold, options.scoring
         )
         answer_files.write(folder, answers, decisions)
     else:
@@ -111,7 +113,10 @@ def _run(options: Options, systems: Sequence[str]) -> None:
         )
     if options.do_eval:
         scores = answer_files.score(
-            gold, decisions, version_2_with_negative=version_2
+            gold,
+            decisions,
+            version_2_with_negative=version_2,
+            scoring=options.scoring,
         )
         run_files.write_results(
             os.path.join(folder, answer_files.SCORES), scores

@@ -242,3 +242,23 @@ def test_scoring_holds_the_lock_of_its_folder(tmp_path):
         pytest.raises(OSError, match="is in use by another"),
     ):
         evaluate_squad.run(options)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "f1"),
+    [("squad", 0), ("cmrc2018", 200 / 3), ("korquad", 250 / 3)],
+)
+def test_scores_are_by_characters_on_request(tmp_path, scoring, f1):
+    question = {
+        "id": "q",
+        "question": "何时？",
+        "answers": [{"text": "1998年5月", "answer_start": 0}],
+    }
+    paragraph = {"context": "1998年5月。", "qas": [question]}
+    content = {"data": [{"paragraphs": [paragraph]}]}
+    path = toy_squad.write_json(tmp_path / "dev.json", content)
+    answers = toy_squad.write_json(tmp_path / "p.json", {"q": "1998年"})
+    named = {"predict_file": path, "predictions_file": answers}
+    out = _run(tmp_path, **named, scoring=scoring)
+    results = toy_squad.results(out)
+    assert results == {"exact_match": 0, "f1": pytest.approx(f1)}

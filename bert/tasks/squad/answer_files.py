@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from bert.files import json_text, messages, paths, writing
-from bert.tasks.squad import answer_ranking, answer_scores
+from bert.tasks.squad import answer_measures, answer_ranking, answer_scores
 
 SCORES = "eval_results.txt"
 PREDICTIONS = "predictions.json"
@@ -35,6 +35,7 @@ def decide(
     answers: Sequence[answer_ranking.RankedAnswers],
     threshold: float | str = 0.0,
     gold: Mapping[str, Sequence[str]] | None = None,
+    scoring: str = answer_measures.SQUAD,
 ) -> Decisions:
     """Chooses the answer to every question.
 
@@ -46,6 +47,7 @@ def decide(
         threshold: in version 2, a difference of logits, or "auto" for the one
             with the best F1 against `gold`.
         gold: gold answer texts by id, for "auto".
+        scoring: the measure, of `answer_measures.MEASURES`, for "auto".
     """
     null_odds = {
         answer.qas_id: answer.null_odds
@@ -57,7 +59,7 @@ def decide(
     if isinstance(threshold, str):  # AUTO.
         texts = {answer.qas_id: answer.best_text() for answer in answers}
         threshold = answer_scores.best_null_threshold(
-            gold or {}, texts, null_odds
+            gold or {}, texts, null_odds, answer_measures.MEASURES[scoring]
         )
     decided = {a.qas_id: a.prediction(threshold) for a in answers}
     return Decisions(texts=decided, null_odds=null_odds, threshold=threshold)
@@ -115,6 +117,7 @@ def score(
     decisions: Decisions,
     *,
     version_2_with_negative: bool,
+    scoring: str = answer_measures.SQUAD,
 ) -> dict[str, float]:
     """Scores answers like the official script of their version.
 
@@ -128,15 +131,16 @@ def score(
     Raises:
         ValueError: a question has no null odds.
     """
+    measure = answer_measures.MEASURES[scoring]
     if not version_2_with_negative:
-        return answer_scores.evaluate_v1(gold, decisions.texts)
+        return answer_scores.evaluate_v1(gold, decisions.texts, measure)
     odds = decisions.null_odds
     if odds is not None and (missing := [i for i in gold if i not in odds]):
         raise ValueError(
             f"Every question must have null odds; {messages.listed(missing)} "
             f"have none. Is {_NULL_ODDS} that of other predictions?"
         )
-    results = answer_scores.evaluate_v2(gold, decisions.texts, odds)
+    results = answer_scores.evaluate_v2(gold, decisions.texts, odds, measure)
     if decisions.threshold is not None:
         results["null_score_diff_threshold"] = decisions.threshold
     return results

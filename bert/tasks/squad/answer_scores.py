@@ -4,22 +4,20 @@ Source: behavior of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD, which
 differ in the score of an empty text.
 """
 
-import collections
 import itertools
-import re
-import string
 from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from bert.tasks.squad import question_files
+from bert.tasks.squad import answer_measures, question_files
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
+SQUAD = answer_measures.MEASURES[answer_measures.SQUAD]
 
 
 def evaluate_v1(
-    gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
+    gold: Mapping[str, Collection[str]],
+    predictions: Mapping[str, str],
+    measure: answer_measures.Measure = SQUAD,
 ) -> dict[str, float]:
     """Scores predictions like the official script of SQuAD 1.1.
 
@@ -29,7 +27,7 @@ def evaluate_v1(
     Returns:
         `exact_match` and `f1` in percent.
     """
-    exact, f1 = _score(gold, predictions, f1_v1)
+    exact, f1 = _score(gold, predictions, measure.exact_match, measure.f1)
     return {"exact_match": _percent(exact), "f1": _percent(f1)}
 
 
@@ -37,6 +35,7 @@ def evaluate_v2(
     gold: Mapping[str, Collection[str]],
     predictions: Mapping[str, str],
     null_odds: Mapping[str, float] | None = None,
+    measure: answer_measures.Measure = SQUAD,
 ) -> dict[str, float]:
     """Scores predictions like the official script of SQuAD 2.0.
 
@@ -49,6 +48,7 @@ def evaluate_v2(
         null_odds: by id, `--na-prob-file` of the script; adds the best scores
             and their thresholds. The script's `--na-prob-thresh` is infinite
             here: predictions are scored unchanged.
+        measure: of two texts.
 
     Returns:
         `exact`, `f1` and `total`, the same with `HasAns_` and `NoAns_` if there
@@ -56,7 +56,7 @@ def evaluate_v2(
         `best_exact_thresh`, `best_f1`, `best_f1_thresh`; scores in percent, in
         this order.
     """
-    exact, f1 = score_v2(gold, predictions)
+    exact, f1 = score_v2(gold, predictions, measure)
     result = {"exact": _percent(exact), "f1": _percent(f1), "total": len(gold)}
     for name, has_answer in ("HasAns", True), ("NoAns", False):
         ids = [i for i, answers in gold.items() if bool(answers) is has_answer]
@@ -74,29 +74,41 @@ def evaluate_v2(
 
 
 def score_v2(
-    gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
+    gold: Mapping[str, Collection[str]],
+    predictions: Mapping[str, str],
+    measure: answer_measures.Measure = SQUAD,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Scores every question by the rules of SQuAD 2.0.
 
     Args:
         gold: gold answer texts by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
+        measure: of two texts.
 
     Returns:
         Exact match (0 or 1) and F1 (0 to 1) by id.
     """
     # Gold answers with only articles and punctuation do not count.
     counting = {
-        qas_id: [text for text in answers if normalize(text)] or [""]
+        qas_id: [text for text in answers if measure.normalize(text)] or [""]
         for qas_id, answers in gold.items()
     }
-    return _score(counting, predictions, f1_v2)
+
+    def f1(gold_text: str, prediction: str) -> float:
+        # Two texts without words score 1.
+        texts = gold_text, prediction
+        if not any(map(measure.normalize, texts)):
+            return 1.0
+        return measure.f1(*texts)
+
+    return _score(counting, predictions, measure.exact_match, f1)
 
 
 def best_null_threshold(
     gold: Mapping[str, Collection[str]],
     texts: Mapping[str, str],
     null_odds: Mapping[str, float],
+    measure: answer_measures.Measure = SQUAD,
 ) -> float:
     """Finds the `null_score_diff_threshold` with the best F1.
 
@@ -108,14 +120,15 @@ def best_null_threshold(
         gold: gold answer texts by id; none if unanswerable.
         texts: the best answer with text, by id; "" if there is none.
         null_odds: by id; a question is answered if not above the threshold.
+        measure: of two texts.
 
     Returns:
         The lowest of the best thresholds: halfway between the odds of two
         questions, or 1 below the lowest or above the highest. It equals the
         number that `eval_results.txt` reports.
     """
-    _, f1 = score_v2(gold, texts)
-    _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""))
+    _, f1 = score_v2(gold, texts, measure)
+    _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""), measure)
     # Gain in F1 of the answers over "no answer", by their odds. Questions
     # without text have no answer at any threshold.
     gains: dict[float, float] = {}
@@ -133,43 +146,10 @@ def best_null_threshold(
     return float(str(np.float32(middle)))
 
 
-def normalize(text: str) -> str:
-    """Lower-cases a text and drops ASCII punctuation, articles, extra space."""
-    text = text.lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def exact_match(gold_text: str, prediction: str) -> float:
-    """Returns 1 if two normalized texts are equal, else 0."""
-    return float(normalize(gold_text) == normalize(prediction))
-
-
-def f1_v1(gold_text: str, prediction: str) -> float:
-    """Returns F1 over the words of two normalized texts, 0 to 1.
-
-    As in the official script of SQuAD 1.1, two texts without words score 0.
-    """
-    gold_words = normalize(gold_text).split()
-    words = normalize(prediction).split()
-    common = collections.Counter(gold_words) & collections.Counter(words)
-    num_same = common.total()
-    if not num_same:
-        return 0.0
-    precision = num_same / len(words)
-    recall = num_same / len(gold_words)
-    return 2 * precision * recall / (precision + recall)
-
-
-def f1_v2(gold_text: str, prediction: str) -> float:
-    """Returns F1 as in SQuAD 2.0: two texts without words score 1."""
-    if not normalize(gold_text) and not normalize(prediction):
-        return 1.0
-    return f1_v1(gold_text, prediction)
-
-
 def _score(
     gold: Mapping[str, Collection[str]],
     predictions: Mapping[str, str],
+    exact_match: Callable[[str, str], float],
     f1: Callable[[str, str], float],
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns exact match and F1 by id, each against the best gold answer."""

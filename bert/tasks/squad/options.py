@@ -6,7 +6,12 @@ from typing import Any
 from absl import flags as absl_flags
 
 from bert.commands import flags
-from bert.tasks.squad import answer_ranking, question_files, window_features
+from bert.tasks.squad import (
+    answer_measures,
+    answer_ranking,
+    question_files,
+    window_features,
+)
 
 # Value of --null_score_diff_threshold that selects the best threshold.
 AUTO = "auto"
@@ -45,6 +50,12 @@ class SquadOptions(window_features.WindowOptions, answer_ranking.AnswerOptions):
         f"{AUTO} for the value with the best F1 on --predict_file.",
         parser=_Threshold(),
         of_model=True,
+    )
+    scoring: str = flags.Group.EVALUATION.flag(
+        answer_measures.SQUAD,
+        "Official scores: of SQuAD, by words; of CMRC 2018, by Chinese "
+        "characters, common for DRCD too; of KorQuAD, by characters.",
+        choices=tuple(answer_measures.MEASURES),
     )
     verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
         "Log word pieces that could not be located in the paragraph."

@@ -45,9 +45,11 @@ _HAND_WORKED = [
     ("gold", "prediction", "exact", "f1_v1", "f1_v2"), _HAND_WORKED
 )
 def test_hand_worked_pairs(gold, prediction, exact, f1_v1, f1_v2):
-    assert answer_scores.exact_match(gold, prediction) == exact
-    assert answer_scores.f1_v1(gold, prediction) == pytest.approx(f1_v1)
-    assert answer_scores.f1_v2(gold, prediction) == pytest.approx(f1_v2)
+    texts = {"q": (gold,)}, {"q": prediction}
+    scores = answer_scores.evaluate_v1(*texts)
+    assert scores["exact_match"] == 100 * exact
+    assert scores["f1"] == pytest.approx(100 * f1_v1)
+    assert answer_scores.score_v2(*texts)[1]["q"] == pytest.approx(f1_v2)
 
 
 def test_version_1_takes_the_best_of_several_answers(caplog):
