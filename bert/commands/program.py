@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import pathlib
+import re
 import signal
 import sys
 import textwrap
@@ -22,6 +23,8 @@ from bert.files import messages, progress
 REFUSALS = (OSError, RuntimeError, ValueError)
 _COLUMNS = 80
 _INDENT = " " * 6
+# A page with more flags begins with those of its examples.
+_LONG_PAGE_FLAGS = 20
 _LAST_LINES = (
     "--flagfile=FILE reads flags from a file, one per line. --verbosity=-1 "
     "logs only warnings. --traceback shows the traceback of error messages. "
@@ -81,10 +84,16 @@ def _parse(options: type, arguments: str, argv: Sequence[str]) -> list[str]:
     command = f"python {os.path.basename(argv[0])}"
     if module.__spec__:
         command = f"python -m {module.__spec__.name}"
-    if not {"--help", "-?"}.isdisjoint(argv):
+    if not {"--help", "-?", "--help=all"}.isdisjoint(argv):
         usage = f"{command} [--FLAG=VALUE ...] {arguments}".rstrip()
+        page = help_page(
+            options,
+            module.__doc__ or "",
+            usage,
+            is_complete="--help=all" in argv,
+        )
         with _quiet_if_closed():
-            sys.stdout.write(help_page(options, module.__doc__ or "", usage))
+            sys.stdout.write(page)
         sys.exit()
     try:
         left = flags.FLAGS(argv)
@@ -155,7 +164,9 @@ def error_message(error: Exception) -> str:
     return f"{path}: {error.strerror}." if path else f"{error.strerror}."
 
 
-def help_page(options: type, docstring: str, command: str) -> str:
+def help_page(
+    options: type, docstring: str, command: str, *, is_complete: bool = True
+) -> str:
     """Writes the text of --help.
 
     Args:
@@ -163,6 +174,8 @@ def help_page(options: type, docstring: str, command: str) -> str:
         docstring: the docstring of the program. It is shown first: its
             examples have the flags that most commands need.
         command: the usage, with arguments if the program takes any.
+        is_complete: whether a program of many flags shows all of them, or only
+            those of its docstring and those that are required.
 
     Returns:
         Lines of at most 80 columns, except for longer words.
@@ -173,15 +186,26 @@ def help_page(options: type, docstring: str, command: str) -> str:
         parts.append(rest)
     values = flags.FlagValues()
     flags_lib.define(options, values)
-    sections: dict[flags_lib.Heading, list[str]] = {}
-    for field in sorted(
+    fields = sorted(
         dataclasses.fields(options), key=flags_lib.is_required, reverse=True
-    ):
+    )
+    num_flags = len(fields)
+    if not is_complete and num_flags > _LONG_PAGE_FLAGS:
+        named = re.findall(r"--(\w+)", docstring)
+        fields = [
+            field
+            for field in fields
+            if flags_lib.is_required(field) or field.name in named
+        ]
+    sections: dict[flags_lib.Heading, list[str]] = {}
+    for field in fields:
         lines = sections.setdefault(field.metadata["flag"].heading, [])
         lines += _lines(field, values[field.name])
     for heading in sorted(sections, key=lambda heading: heading.place):
         parts.append("\n".join([f"{heading.title}:", *sections[heading]]))
-    parts.append(messages.wrapped(_LAST_LINES, _COLUMNS))
+    more = num_flags - len(fields)
+    others = f"--help=all shows {more} more flags. " if more else ""
+    parts.append(messages.wrapped(others + _LAST_LINES, _COLUMNS))
     return "\n\n".join(parts) + "\n"
 
 

@@ -155,7 +155,7 @@ def test_a_result_that_is_no_number_is_success_in_silence(made):
 
 
 def test_help_is_a_page_and_full_help_is_absls(made):
-    for flag in ("--help", "-?"):
+    for flag in ("--help", "-?", "--help=all"):
         shown = made(flag, file=made.taking)
         assert shown.returncode == 0
         assert shown.stdout.startswith("Does what --task says.\n\nUsage: ")
@@ -300,6 +300,27 @@ def test_pages_fit_a_terminal_and_show_an_example_then_every_flag(program):
     assert re.match(r"[A-Z][^\n]+[.?]\n", page)
     before_flags = page[: _NAME.search(page).start()]
     assert re.search(r"^  (\w+=\w+ )?python ", before_flags, re.MULTILINE)
+
+
+_ShownOfMany = dataclasses.make_dataclass(
+    "_ShownOfMany",
+    [(f"more_{i}", int, Group.SPEED.flag(i, "More.")) for i in range(20)],
+    bases=(_Shown,),
+    frozen=True,
+    kw_only=True,
+)
+
+
+def test_a_page_of_many_flags_begins_with_those_of_the_examples():
+    about = "Does it.\n\nExample:\n\n  python x.py --count=4 --more_7=1\n"
+    page, whole = (
+        program.help_page(_ShownOfMany, about, "x", is_complete=is_complete)
+        for is_complete in (False, True)
+    )
+    assert _NAME.findall(page) == ["source", "count", "more_7"]
+    assert "\n--help=all shows 24 more flags. --flagfile=FILE" in page
+    assert len(_NAME.findall(whole)) == 27
+    assert "--help=all" not in whole
 
 
 def test_help_names_flags_that_there_are():
