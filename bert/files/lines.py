@@ -1,5 +1,6 @@
 """Lines of text, read as the original reads them."""
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -106,9 +107,27 @@ def utf8(line: bytes, name: str, number: int) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name}, line {number}: not UTF-8 (byte "
-            f"{line[error.start]:#04x}). Convert the text first, for example "
-            "with iconv."
+            f"{line[error.start]:#04x})."
+            + _conversion(name, line if number == 1 else b"")
         ) from error
+
+
+def _conversion(path: str, first_line: bytes) -> str:
+    """Returns the command that converts a file, which need not have a name.
+
+    The command is one of Python, since Windows has no tool for it.
+    """
+    if not paths.exists(path):
+        return " Convert the text first."
+    origin, encoding = "of Western European Windows", "cp1252"
+    if first_line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        origin, encoding = "that begins with the mark of UTF-16", "utf-16"
+    return (
+        f' In Excel, save as "CSV UTF-8". A file {origin} is converted by: '
+        f"python -c \"import os; text = open({path!r}, 'rb').read()"
+        f".decode('{encoding}'); os.replace({path!r}, {path + '.old'!r}); "
+        f"open({path!r}, 'wb').write(text.encode())\""
+    )
 
 
 def raw_lines(file: IO[bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -212,11 +213,13 @@ def _separation(path: str, file_format: str) -> str:
     if file_format == TSV:
         rule, other = "Tabs separate the columns of a .tsv file as it is", "\\t"
         rule += ", and quotes are part of a cell"
-    old, new = f"{path}.old", path[: path.lower().rindex(file_format)] + CSV
+    rule = f" {rule}; is the line of names missing?"
+    if not path.lower().endswith(file_format):
+        return rule
+    old, new = f"{path}.old", f"{os.path.splitext(path)[0]}.csv"
     return (
-        f" {rule}; is the line of names missing? A table with quotes or "
-        f"semicolons is converted by: python -c "
-        f'"import csv, os; os.rename({path!r}, {old!r}); '
+        f"{rule} A table with quotes or semicolons is converted by: python -c "
+        f'"import csv, os; os.replace({path!r}, {old!r}); '
         f"csv.writer(open({new!r}, 'w', newline='', encoding='utf-8'))"
         f".writerows(csv.reader(open({old!r}, newline='', "
         f"encoding='utf-8-sig'), delimiter='{other}'))\""

@@ -57,7 +57,7 @@ def dataset(
         raise NotADirectoryError(
             f"--data_dir={data_dir} is a file, but must be the folder of "
             "train.csv, dev.csv and test.csv. To make them from one table: "
-            f"{split_command(data_dir)}; then pass --data_dir="
+            f"{_split_command(data_dir, layout)}; then pass --data_dir="
             f"{shlex.quote(os.path.join(folder, 'split'))}."
         )
     splits = {
@@ -96,13 +96,13 @@ def _split(
             f"{', '.join(files)}."
         )
     # A missing file is reported when it is used.
-    message = "" if files else _missing(data_dir, name)
+    message = "" if files else _missing(data_dir, name, layout)
     return datasets.SplitInfo(
         files=files or names, layout=layout, if_missing=message
     )
 
 
-def _missing(data_dir: str, name: str) -> str:
+def _missing(data_dir: str, name: str, layout: datasets.Layout) -> str:
     """Describes the files that are there instead of a split, and the cure."""
     ready = {a + b for a in _NAMES.values() for b in row_files.ENDINGS}
     endings = (*row_files.ENDINGS, *_RENAMED)
@@ -125,15 +125,17 @@ def _missing(data_dir: str, name: str) -> str:
             f"file, for example: mv {shlex.quote(path)} {shlex.quote(new)}. "
             + (_JSON_ADVICE if ending == ".json" else "")
             + "To make the three files from one table: "
-            f"{split_command(path)}."
+            f"{_split_command(path, layout)}."
         )
     return text
 
 
-def split_command(path: str) -> str:
+def _split_command(path: str, layout: datasets.Layout) -> str:
     """Returns the command that splits a table into train, dev and test."""
     folder = os.path.join(os.path.dirname(path), "split")
+    column = "label" if layout.label is None else str(layout.label)
     return (
         f"python -m tools.split_table --input_file={shlex.quote(path)} "
-        f"--label_column=label --output_dir={shlex.quote(folder)}"
+        f"--label_column={shlex.quote(column)} "
+        f"--output_dir={shlex.quote(folder)}"
     )

@@ -151,7 +151,11 @@ def labels_of(
 
 
 def held_out(
-    label_of: Sequence[class_labels.Label], fraction: float
+    label_of: Sequence[class_labels.Label],
+    fraction: float,
+    *,
+    seed: int = _SPLIT_SEED,
+    flag: str = "--dev_fraction",
 ) -> set[int]:
     """Draws a share of examples, stratified by label; returns their places.
 
@@ -159,7 +163,7 @@ def held_out(
         ValueError: none would be held out, or none would be left.
     """
     order = list(range(len(label_of)))
-    random.Random(_SPLIT_SEED).shuffle(order)
+    random.Random(seed).shuffle(order)
     order.sort(key=lambda place: _sort_key(label_of[place]))
     ends = [int(number * fraction + 0.5) for number in range(len(order) + 1)]
     drawn = {
@@ -169,8 +173,8 @@ def held_out(
     }
     if not 0 < len(drawn) < len(label_of):
         raise ValueError(
-            "--dev_fraction must leave rows to train on and rows to evaluate "
-            f"on; {fraction:g} of {len(label_of)} rows are {len(drawn)}."
+            f"{flag} must leave rows to train on and rows to evaluate on; "
+            f"{fraction:g} of {len(label_of)} rows are {len(drawn)}."
         )
     return drawn
 

@@ -234,6 +234,8 @@ def find_dataset(name: str, others: tuple[str, ...] = ()) -> _Info:
     raise ValueError(
         f"The task must be one of {', '.join(names)}; got {name!r}."
         + messages.suggestion(name, names)
+        + " For your own files: --task_name=custom --text_a_column=text "
+        "--label_column=label, with the names of their columns."
     )
 
 

@@ -4,6 +4,9 @@ import bz2
 import gzip
 import io
 import lzma
+import shlex
+import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -71,6 +74,20 @@ def test_invalid_utf8_is_named_where_carriage_returns_are_dropped(tmp_path):
 def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
     with pytest.raises(ValueError, match=r"text, line 2: not UTF-8 .*0xff"):
         _read(tmp_path, b"good\nb\xffd\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "end"), [("cp1252", "\r\n"), ("utf-16", "\n")]
+)
+def test_command_of_the_message_converts_the_file(tmp_path, encoding, end):
+    text = f"niño “1”{end}señal{end}"
+    with pytest.raises(ValueError, match="is converted by: python ") as error:
+        _read(tmp_path, text.encode(encoding))
+    command = str(error.value).partition("is converted by: python ")[2]
+    subprocess.run([sys.executable, *shlex.split(command)], check=True)
+    path = tmp_path / "text"
+    assert list(lines.read_lines(str(path))) == text.split(end)[:-1]
+    assert (tmp_path / "text.old").read_bytes() == text.encode(encoding)
 
 
 @pytest.mark.parametrize(
