@@ -43,6 +43,9 @@ class Options(training_options.RunOptions):
         "its input, for LiteRT, also with matrices of 8-bit integers.",
         choices=(_SAVED_MODEL, _LITERT, _LITERT_INT8),
     )
+    task_file: flags.Path | None = flags.Group.MODEL.optional(
+        "For a model of your own task: the Python file with its class."
+    )
     layers: str | None = flags.Group.MODEL.optional(
         "Export the encoder, with these hidden layers, comma-separated; -1 for "
         "the highest."
@@ -72,7 +75,10 @@ def run(options: Options) -> str:
     if options.layers is not None:
         layers = tuple(text_vectors.parse_layers(options.layers))
     answering = loading.read(
-        options.model_dir, best=options.use_best_checkpoint, layers=layers
+        options.model_dir,
+        best=options.use_best_checkpoint,
+        layers=layers,
+        task_file=options.task_file,
     )
     model = answering.model
     if answering.kind == registry.PRETRAINED.kind:

@@ -54,6 +54,9 @@ class Options(training_options.RunOptions):
     context_file: flags.Path | None = flags.Group.FILES.optional(
         "For questions: file with the paragraph of all of them."
     )
+    task_file: flags.Path | None = flags.Group.MODEL.optional(
+        "For a model of your own task: the Python file with its class."
+    )
     format: str = flags.Group.FILES.flag(
         _TEXT,
         "Output: text for people, or one JSON object per line.",
@@ -159,7 +162,9 @@ class _Session:
         from bert.serving import loading, predicting
 
         self.model = loading.read(
-            options.model, best=options.use_best_checkpoint
+            options.model,
+            best=options.use_best_checkpoint,
+            task_file=options.task_file,
         )
         self.format, self.form = options.format, self.model.form
         self.context: str | None = None  # The paragraph of all questions.

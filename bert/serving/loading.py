@@ -10,7 +10,8 @@ from bert.files import run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.models import needs
-from bert.tasks import asking, registry
+from bert.tasks import asking, own_task, registry
+from bert.tasks import task as task_lib
 from modeling import checkpoints, foreign_files, huggingface
 from vocab import tokenization
 
@@ -18,7 +19,11 @@ _CAUSAL = "causal"
 
 
 def read(
-    folder: str, *, best: bool = False, layers: tuple[int, ...] | None = None
+    folder: str,
+    *,
+    best: bool = False,
+    layers: tuple[int, ...] | None = None,
+    task_file: str | None = None,
 ) -> asking.Asking:
     """Reads a trained model, without its weights.
 
@@ -26,6 +31,7 @@ def read(
         folder: see `ModelFolder.open`.
         best: the best checkpoint of the run instead of the latest.
         layers: to return these hidden layers, whatever the model's task.
+        task_file: the Python file of a task of the user's own.
 
     Raises:
         OSError: a file cannot be read.
@@ -57,7 +63,21 @@ def read(
     is_encoder = layers is not None or sentence_encoder is not None
     if is_encoder:
         task = registry.ENCODER.kind
-    needs.check_answerable(model, description, variables, embeds=is_encoder)
+    own: type[task_lib.Task] | None = None
+    if task_file is not None and not is_encoder:
+        own = own_task.find(task_file, task)
+    elif task not in registry.ASKING:
+        raise ValueError(
+            f"{model.path}: the task is {task!r}, which this program does not "
+            "have. Pass --task_file, the Python file with its class "
+            "(docs/adding_a_task.md)."
+        )
+    needs.check_answerable(
+        model,
+        description,
+        variables,
+        embeds=is_encoder or own is not None,
+    )
     _check_served(model.path, description, is_encoder=is_encoder)
     config, vocab_file = needs.files(model)
     tokenizer = tokenization.FullTokenizer(
@@ -70,18 +90,19 @@ def read(
     length = description.max_seq_length
     if length is not None and task != registry.PRETRAINED.kind:
         config.check_length(length)
-    return registry.ASKING[task](
-        asking.ServedModel(
-            folder=model,
-            checkpoint=model.checkpoint,
-            variables=variables.keys(),
-            config=config,
-            tokenizer=tokenizer,
-            description=description,
-            layers=layers or (-1,),
-            sentence_encoder=sentence_encoder,
-        )
+    served = asking.ServedModel(
+        folder=model,
+        checkpoint=model.checkpoint,
+        variables=variables.keys(),
+        config=config,
+        tokenizer=tokenizer,
+        description=description,
+        layers=layers or (-1,),
+        sentence_encoder=sentence_encoder,
     )
+    if own is not None:
+        return own_task.OwnTask(served, own)
+    return registry.ASKING[task](served)
 
 
 def _check_served(

@@ -143,7 +143,7 @@ class Asking(abc.ABC, Generic[Source]):
         ValueError: the model cannot answer texts.
     """
 
-    kind: ClassVar[str]
+    kind: str
     id_rank: ClassVar[int] = 2
     shared_field: ClassVar[str | None] = None
 

@@ -125,9 +125,13 @@ class Task(abc.ABC, Generic[Content, Answers]):
             another kind is refused.
         metric: the held-out metric, of `metrics`, that compares checkpoints and
             trials; higher is better.
+        fields: the names of the texts of an example, if the trained model is
+            asked for texts: by `encode`, `answer` and, in an export,
+            `signatures`. The options are then the entries of task.json.
     """
 
     kind: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -210,3 +214,34 @@ class Task(abc.ABC, Generic[Content, Answers]):
             f"{RESULTS_PREFIX[data_set.split]}_{name}{data_set.suffix}": value
             for name, value in self.metrics(data, answers).items()
         }
+
+    def encode(self, example: Mapping[str, str]) -> Sequence[Record]:
+        """Converts the texts of an example, by field, to records.
+
+        `input_ids`, `input_mask` and `segment_ids` of each are used.
+        """
+        raise NotImplementedError
+
+    def answer(
+        self,
+        example: Mapping[str, str],
+        outputs: "Sequence[Mapping[str, np.ndarray]]",
+    ) -> dict[str, object]:
+        """Returns the answer to an example, as JSON.
+
+        Args:
+            example: its texts by field.
+            outputs: the objective's `predictions` for each of its records.
+        """
+        raise NotImplementedError
+
+    def signatures(self, compute: Any, tokenizer: Any) -> dict[str, Any]:
+        """Returns the signatures of texts in an export; it always has `ids`.
+
+        Args:
+            compute: the objective's `predictions` as a function of ids, by
+                name, `[R, T]` each.
+            tokenizer: a `vocab.graph_tokenizer.GraphTokenizer`.
+        """
+        del compute, tokenizer
+        return {}
