@@ -138,7 +138,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             split=split,
             suffix=file.split.suffix,
             kind="classification",
-            made_from=file.origin() | dataclasses.asdict(self._truncation),
+            made_from=file.made_from() | dataclasses.asdict(self._truncation),
             features=schema.classification_features(
                 self.options.max_seq_length,
                 task.label_feature(

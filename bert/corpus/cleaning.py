@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator
 import sentencex
 
 _Counts = collections.Counter[str]
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+# "x<y and y>z" has no tag: what follows the name are attributes, or nothing.
+_TAG = re.compile(r"</?[A-Za-z][\w:-]*(?:\s[^<>]*[=/][^<>]*)?\s*/?>")
 # Remains of templates, tables and links at the start of a line.
 _WIKI_RESIDUE = ("|", "!", "{", "}", "#", "<", "[[")
 # JSON can contain lone surrogates, which UTF-8 cannot encode.

@@ -72,7 +72,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
                 is_article = element.findtext("{*}ns") == _ARTICLES
                 if is_article and element.find("{*}redirect") is None:
                     title = element.findtext("{*}title") or ""
-                    yield title, _in_english(text, localized)
+                    yield title, _with_file_namespace(text, localized)
                 text = ""
                 root.clear()
     except ElementTree.ParseError as error:
@@ -82,8 +82,8 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
         ) from error
 
 
-def _in_english(text: str, localized: list[str]) -> str:
-    """Returns the name of the file namespace in all wikis, `[[File:...]]`."""
+def _with_file_namespace(text: str, localized: list[str]) -> str:
+    """Replaces localized names of the file namespace by `[[File:...]]`."""
     if not localized:
         return text
     names = "|".join(localized)

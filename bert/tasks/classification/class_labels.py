@@ -148,13 +148,14 @@ def is_missing(
 
 
 def spelling_key(name: str) -> str:
-    """Returns what the spellings of a name have in common.
+    r"""Returns what the spellings of a name have in common.
 
-    They are equal to a reader: composed or not, with or without characters of
-    no width and blanks at the ends.
+    They look the same: with composed accents or not, with or without characters
+    of no width and blanks at the ends.
 
-    >>> spelling_key("cafe\\u0301 ") == "caf\\u00e9"
-    True
+    Example:
+        >>> spelling_key("cafe\u0301\u200b ")
+        'café'
     """
     if not name.isascii():
         name = unicodedata.normalize("NFC", name).translate(_WITHOUT_WIDTH)

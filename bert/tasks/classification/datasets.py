@@ -33,7 +33,7 @@ class Layout:
         text_a: column of the first, or only, text.
         text_b: column of the second text, if there is one.
         label: column of the label, if there is one.
-        only: a column and the required value of the rows to read; None for all.
+        row_filter: a column and the value of the rows to read; None for all.
         has_header: whether the first row has the column names.
         same_width: whether all rows must have as many columns as the first.
         skip_short_rows: whether rows with fewer columns than the header are
@@ -43,7 +43,7 @@ class Layout:
     text_a: row_files.Column
     text_b: row_files.Column | None = None
     label: row_files.Column | None = None
-    only: tuple[row_files.Column, str] | None = None
+    row_filter: tuple[row_files.Column, str] | None = None
     has_header: bool = True
     same_width: bool = False
     skip_short_rows: bool = False
@@ -108,7 +108,7 @@ class TextFile:
     has_labels: bool = True
     is_complete: bool = False
 
-    def origin(self) -> dict[str, object]:
+    def made_from(self) -> dict[str, object]:
         """Returns what its examples depend on."""
         return {
             "data_sha256": paths.sha256(self.path),
@@ -358,9 +358,11 @@ def read_examples(
         num_rows = len(examples) + (0 if is_complete else num_missing)
         _warn_once(_left_out(path, num_missing, num_rows, label_set.missing))
     if not examples:
-        only = f" with {layout.only[1]!r}" if layout.only else ""
-        only += " with a label" if num_missing else ""
-        raise ValueError(f"{path}: the file has no example{only}.")
+        with_value = (
+            f" with {layout.row_filter[1]!r}" if layout.row_filter else ""
+        )
+        with_value += " with a label" if num_missing else ""
+        raise ValueError(f"{path}: the file has no example{with_value}.")
     return examples
 
 
@@ -461,7 +463,7 @@ def _rows(
         layout.text_a,
         layout.text_b,
         layout.label if with_labels else None,
-        layout.only[0] if layout.only else None,
+        layout.row_filter[0] if layout.row_filter else None,
     )
     rows = row_files.read_rows(
         path,
@@ -472,8 +474,8 @@ def _rows(
     )
     num_short = 0
     for number, row in enumerate(rows):
-        if layout.only is not None:
-            column, value = layout.only
+        if layout.row_filter is not None:
+            column, value = layout.row_filter
             if row.cell(column) != value:
                 continue
         if layout.skip_short_rows and len(row.cells) < len(row.header or ()):

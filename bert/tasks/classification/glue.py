@@ -208,7 +208,7 @@ def _xnli_split(name: str, language: str, mode: str) -> _Split:
         )
         file = f"xnli/xnli.{name}.{language}.en.tsv"
         return _Split(files=(file, f"XNLI-MT-1.0/{file}"), layout=layout)
-    layout = _Layout(text_a=6, text_b=7, label=1, only=(0, language))
+    layout = _Layout(text_a=6, text_b=7, label=1, row_filter=(0, language))
     file = f"xnli.{name}.tsv"
     return _Split(files=(file, f"XNLI-1.0/{file}"), layout=layout)
 

@@ -82,6 +82,14 @@ def truncated_lengths(
     This is the rule of fine-tuning; pre-training truncates either end at
     random.
     As released: on a tie the second text is shortened.
+
+    Example:
+        >>> truncated_lengths(9, 3, max_length=8)  # A is the longer text.
+        (5, 3)
+        >>> truncated_lengths(9, 7, max_length=8)
+        (4, 4)
+        >>> truncated_lengths(9, 7, max_length=7)
+        (4, 3)
     """
     # A text of at most half of the tokens is kept.
     kept_a = min(len_a, max(max_length - len_b, (max_length + 1) // 2))

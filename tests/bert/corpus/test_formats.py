@@ -111,7 +111,12 @@ def test_wiki_paragraphs_lose_tags_references_and_markup():
     markup = {"paragraphs of left-over markup": 1}
     assert clean("| date = 1815") == ([], markup)
     assert clean("<br>") == ([], {"tags": 1, "paragraphs without text": 1})
-    assert clean("1 < 2 and 3 > 2")[0] == ["1 < 2 and 3 > 2"]
+    for text in ("1 < 2 and 3 > 2", "x<y and y>z", "a <b, c and d> e"):
+        assert clean(text)[0] == [text]
+        escaped = text.replace("<", "&lt;").replace(">", "&gt;")
+        assert clean(escaped)[0] == [text]
+    for tag in ('<span style="a">', "<ref name=a />", "</div >", "<br />"):
+        assert clean(f"A {tag}b")[0] == ["A  b"]
 
 
 def test_json_lines_give_one_document_each(read):

@@ -47,11 +47,11 @@ def test_label_column_is_left_alone_where_no_label_is_needed(tmp_path):
 
 def test_only_the_rows_asked_for_are_read(tmp_path):
     path = _write(tmp_path, "g\tx\nen\ta\nzh\tb\nen\tc\n")
-    examples = _read(path, text_a=1, only=("g", "en"), with_labels=False)
+    examples = _read(path, text_a=1, row_filter=("g", "en"), with_labels=False)
     assert [e.text_a for e in examples] == ["a", "c"]
     assert [e.row for e in examples] == [0, 2]
     with pytest.raises(ValueError, match="has no example with 'el'"):
-        _read(path, text_a=1, only=("g", "el"), with_labels=False)
+        _read(path, text_a=1, row_filter=("g", "el"), with_labels=False)
 
 
 def test_short_rows_are_left_out_where_known(tmp_path):
@@ -156,7 +156,7 @@ def test_origin_changes_with_data(tmp_path):
 
     def origin():
         (file,) = datasets.find_files(info, task.TRAIN, str(tmp_path))
-        return file.origin()
+        return file.made_from()
 
     first = origin()
     assert origin() == first
@@ -181,7 +181,7 @@ def test_origin_changes_with_each_part_that_examples_depend_on(tmp_path):
     )
     changed = dataclasses.replace(layout, text_a=1, label=0)
     origins = [
-        dataclasses.replace(file, **changes).origin()
+        dataclasses.replace(file, **changes).made_from()
         for changes in (
             {},
             {"label_set": class_labels.LabelSet(names=("1", "0"))},
@@ -253,7 +253,7 @@ def test_held_out_rows_and_the_others_make_up_the_file(tmp_path):
     assert sorted(e.text_a for e in held_out + others) == [
         f"q{n}" for n in range(10)
     ]
-    origins = [each.origin() for each in (file, dev, train)]
+    origins = [each.made_from() for each in (file, dev, train)]
     assert len({str(origin) for origin in origins}) == 3
 
 
@@ -263,7 +263,7 @@ def test_a_file_to_predict_has_no_held_out_rows(tmp_path):
     (test,) = datasets.find_files(info, task.PREDICT, str(tmp_path), 0.3)
     assert len(test.examples()) == 10
     (whole,) = datasets.find_files(info, task.PREDICT, str(tmp_path))
-    assert test.origin() == whole.origin()
+    assert test.made_from() == whole.made_from()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Truncation of sentences, against the release's features and by hand."""
 
 import dataclasses
+import doctest
 import gzip
 import json
 
@@ -312,3 +313,7 @@ def test_a_text_may_fill_a_sequence_but_not_exceed_it():
     assert segment_ids == [0, 0, 0, 0, 1, 1]
     with pytest.raises(ValueError, match=r"at most 5 word pieces .* got 6: "):
         sentence_pairs.tokenize_pair("a b ||| c", str.split, 5)
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(sentence_pairs) == (0, 3)
