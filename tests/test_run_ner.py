@@ -12,7 +12,7 @@ import pytest
 import run_ner
 from bert.models import folder as folder_lib
 from bert.serving import loading, predicting
-from bert.tasks.tagging import conll, entities
+from bert.tasks.tagging import conll, entities, tag_schemes
 from modeling import checkpoints
 from tests.support import programs
 from tests.support import toy_tagging as toy
@@ -555,9 +555,33 @@ def test_labels_of_words_do_not_mark_the_entities_of_files(learned, folder):
     )
     written = (folder / "answered/plain_predictions.txt").read_text()
     assert written == "Ann NAME\nfell WORD\n\n"
-    predictor = predicting.Predictor(loading.read(str(model)), 4)
+    asked = loading.read(str(model))
+    predictor = predicting.Predictor(asked, 4)
     example = {"text": "Ann fell"}
     answers = predictor.predict([predictor.encode(example)])
     assert answers == [{"words": ["Ann", "fell"], "tags": ["NAME", "WORD"]}]
-    lines = predicting.show("tagging", example, answers[0]).splitlines()
+    lines = asked.show(example, answers[0]).splitlines()
     assert lines == ["Ann fell", "  NAME  Ann", "  WORD  fell"]
+
+
+@pytest.mark.integration
+def test_documents_are_asked_as_they_were_learned(folder, caplog):
+    toy.run(folder, **{**_SHORT, "context": "document", "max_seq_length": 40})
+    model = loading.read(str(folder / "out"))
+    assert "trained on sentences in their documents" in caplog.text
+    file = conll.read(str(folder / "out/test_predictions.txt"), (0, -1))
+    given = conll.read(str(folder / "test.txt"), conll.WORD_AND_TAG)
+    predictor = predicting.Predictor(model, 4)
+    for _, group in itertools.groupby(
+        zip(given.sentences, file.tags, strict=True), lambda p: p[0].document
+    ):
+        sentences, tags = zip(*group, strict=True)
+        text = "\n".join(" ".join(s.words) for s in sentences)
+        (answer,) = predictor.predict([predictor.encode({"text": text})])
+        assert answer["words"] == text.split()
+        numbers = itertools.accumulate(map(len, tags), initial=0)
+        asked = [
+            tag_schemes.to_iob2(answer["tags"][start:stop])
+            for start, stop in itertools.pairwise(numbers)
+        ]
+        assert asked == [*tags]

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from absl import logging
+
 from bert.models import description as description_lib
 from bert.tasks import asking
 from bert.tasks.classification import sentence_pairs
@@ -28,6 +30,16 @@ class Tagging(asking.Asking[ner.Window]):
 
     kind = description_lib.TAGGING
     fields = ("text",)
+
+    def __init__(self, model: asking.ServedModel):
+        super().__init__(model)
+        if self.reads_documents:
+            logging.warning(
+                "%s was trained on sentences in their documents "
+                "(--context=document). Lines of one text are a document; a "
+                "sentence alone, as in exports, may have other tags.",
+                model.folder.path,
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
