@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import lines, paths, progress, writing
+from bert.files import lines, paths, progress, tensorflow_start, writing
 from bert.models import command_models
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.embedding import text_vectors
@@ -185,6 +185,7 @@ def _vectors(
 def _load_model(
     options: Options, config: config_lib.BertConfig, checkpoint: str
 ) -> "prediction.HiddenLayers":
+    tensorflow_start.load()
     from bert.training import devices, prediction, warm_start
     from modeling import bert
 

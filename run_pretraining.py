@@ -20,7 +20,7 @@ import os
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import paths, writing
+from bert.files import paths, tensorflow_start, writing
 from bert.models import command_models, following
 from bert.tasks.pretraining import record_sources
 from bert.training import options as training_options
@@ -48,6 +48,7 @@ def run(options: Options) -> None:
     check(options, config)
     models.check_weights(is_training=options.do_train)
     # Imported after the checks, because TensorFlow takes seconds.
+    tensorflow_start.load()
     from bert.training import pretraining
     from bert.training import run as run_lib
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert.files import messages, paths, writing
+from bert.files import messages, paths, tensorflow_start, writing
 from modeling import model_garden
 from modeling.name_tables import Spec
 
@@ -43,6 +43,7 @@ class Reader:
     kind = "release"
 
     def __init__(self, prefix: str):
+        tensorflow_start.load()
         import tensorflow as tf
 
         self.origin = prefix
@@ -103,6 +104,7 @@ def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
         OSError: the files cannot be written.
         ValueError: there is nothing to save.
     """
+    tensorflow_start.load()
     import tensorflow as tf
 
     if not tensors:

@@ -20,7 +20,14 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import json_text, lines, paths, run_files, writing
+from bert.files import (
+    json_text,
+    lines,
+    paths,
+    run_files,
+    tensorflow_start,
+    writing,
+)
 
 TABLE = "blimp.tsv"
 _ALL, _FIELD, _PARADIGM = "all", "field", "paradigm"
@@ -133,6 +140,7 @@ def run(options: Options) -> None:
         ValueError: the model gives words no probabilities, or the data are not
             BLiMP's.
     """
+    tensorflow_start.load()
     from bert.serving import sentence_scores
 
     pairs = read(options.data_dir)

@@ -16,7 +16,7 @@ import os
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import paths
+from bert.files import paths, tensorflow_start
 from bert.tasks import registry
 from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
@@ -60,6 +60,7 @@ def run(options: Options) -> str:
         ValueError: the folder has no model, or does not describe it; a flag
             has no effect.
     """
+    tensorflow_start.load()
     from bert.serving import exporting, loading
 
     versions = [

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert.commands import flags, program
-from bert.files import messages, paths
+from bert.files import messages, paths, tensorflow_start
 from bert.models import following
 from bert.records import tfrecords
 from bert.tasks.pretraining import encoded_corpus
@@ -201,6 +201,7 @@ def _lengths(values: Sequence[int]) -> str:
 
 
 def _read_records(names: Sequence[str], most: int) -> tuple[list[_Record], int]:
+    tensorflow_start.load()
     import tensorflow as tf
 
     files = tfrecords.RecordFiles(names)

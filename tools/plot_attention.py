@@ -20,7 +20,7 @@ import numpy as np
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import writing
+from bert.files import tensorflow_start, writing
 from bert.models import command_models
 from bert.tasks.classification import sentence_pairs
 from bert.training import options as training_options
@@ -96,6 +96,7 @@ def run(options: Options) -> None:
     )
     config.check_segments(segment_ids)
     # Late: these import TensorFlow, and the checks above are quick.
+    tensorflow_start.load()
     from bert.training import warm_start
     from modeling import bert
 

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, TypeAlias
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import lines, paths
+from bert.files import lines, paths, tensorflow_start
 from bert.training import options as training_options
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ class _Session:
     """A model that answers lines of text."""
 
     def __init__(self, options: Options):
+        tensorflow_start.load()
         from bert.serving import loading, predicting
 
         self.model = loading.read(

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import lines
+from bert.files import lines, tensorflow_start
 
 if TYPE_CHECKING:
     from bert.serving import sentence_scores
@@ -65,6 +65,7 @@ def run(
         ValueError: the model has no probabilities of words; or a text is empty
             or longer than the network. The message names its origin.
     """
+    tensorflow_start.load()
     from bert.serving import sentence_scores
 
     if texts and options.input_file:

@@ -233,7 +233,7 @@ def prepare_imports() -> None:
     """Prepares this process for the imports of TensorFlow and Keras.
 
     Notices of TensorFlow's C++ code are hidden except errors, unless the user
-    has set TF_CPP_MIN_LOG_LEVEL; TensorFlow 2.21 writes a few at any level.
+    has set TF_CPP_MIN_LOG_LEVEL. `tensorflow_start` hides those of its start.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -11,6 +11,8 @@ import types
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from bert.files import tensorflow_start
+
 # Names that a shell replaces by others.
 _SHELL_NAME = re.compile(r"\$[^/,]*|\{.*\}|`.*`")
 _ONE_SLASH = re.compile(r"([A-Za-z][\w+.-]+):/(?!/)")
@@ -234,6 +236,7 @@ def sha256(path: str) -> str:
 @contextlib.contextmanager
 def remote_errors(path: str) -> Iterator[None]:
     """Converts TensorFlow's errors on a remote path to OSError."""
+    tensorflow_start.load()
     import tensorflow as tf
 
     try:
@@ -247,6 +250,7 @@ def remote_errors(path: str) -> Iterator[None]:
 
 def _gfile() -> types.ModuleType:
     # Imported late: importing TensorFlow takes seconds.
+    tensorflow_start.load()
     import tensorflow as tf
 
     return tf.io.gfile

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from absl import logging
 
-from bert.files import paths
+from bert.files import paths, tensorflow_start
 
 if TYPE_CHECKING:
     from matplotlib import figure as figure_lib
@@ -82,6 +82,7 @@ def check_folder(path: str) -> None:
 
 
 def _make_remote_folder(path: str) -> None:
+    tensorflow_start.load()
     import tensorflow as tf
 
     with paths.remote_errors(path):
@@ -158,6 +159,7 @@ def _open(path: str, mode: str) -> IO:
 @contextlib.contextmanager
 def _uploading(path: str, mode: str) -> Iterator[IO]:
     """Opens a local file that is copied to a remote `path` when complete."""
+    tensorflow_start.load()
     import tensorflow as tf
 
     with tempfile.NamedTemporaryFile() as local:
@@ -263,6 +265,7 @@ def append_json(path: str, value: object) -> None:
                     local.write(b"\n")
             local.write(line.encode())
         return
+    tensorflow_start.load()
     import tensorflow as tf
 
     with tf.io.gfile.GFile(path, "a") as file:

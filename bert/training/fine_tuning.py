@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import writing
+from bert.files import tensorflow_start, writing
 from bert.models import command_models, describing, following
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
@@ -107,6 +107,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     for run_options, folder in runs.values():
         resuming.check(folder, run_options, training_data)
     run_record.write_start(options)
+    tensorflow_start.load()
     from bert.training import run as run_lib
     from bert.training import task_experiment
 
