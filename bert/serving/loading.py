@@ -49,6 +49,7 @@ def read(
             "Pass the --output_dir of a run that was trained, the folder of "
             "one of its trials, or of a released or Hugging Face model."
         )
+    config, vocab_file = needs.files(model)
     with checkpoints.opened(model.checkpoint) as source:
         shown = needs.shown_by_weights(source.variables, source.architectures)
         variables, kind = dict(source.variables), source.kind
@@ -79,7 +80,6 @@ def read(
         embeds=is_encoder or own is not None,
     )
     _check_served(model.path, description, is_encoder=is_encoder)
-    config, vocab_file = needs.files(model)
     tokenizer = tokenization.FullTokenizer(
         vocab_file,
         bool(description.do_lower_case),

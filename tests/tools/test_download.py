@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
-from tests.support import locations, web_server
-from tools import download
+from tests.support import locations, programs, web_server
+from tools import download, predict
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
@@ -109,6 +109,108 @@ def test_a_checkpoint_has_the_address_of_its_authors(row):
     assert download.find(name) == [name]
 
 
+_MULTIBERTS = "https://storage.googleapis.com/multiberts/public"
+
+
+def test_multiberts_have_the_addresses_of_their_authors():
+    names = [name for name in download.ITEMS if "multiberts" in name]
+    assert len(names) == 25 + 5 * 28
+    shared = (f"{_MULTIBERTS}/bert_config.json", f"{_MULTIBERTS}/vocab.txt")
+    assert download.ITEMS["multiberts_24"].urls == (
+        f"{_MULTIBERTS}/models/seed_24.zip",
+        *shared,
+    )
+    for step in (20, 40, 200, 300, 2000):
+        folder = f"{_MULTIBERTS}/intermediates/seed_4/step_{step}000"
+        assert download.ITEMS[f"multiberts_4_step_{step}k"].urls == (
+            f"{folder}/bert.ckpt.index",
+            f"{folder}/bert.ckpt.data-00000-of-00001",
+            *shared,
+        )
+    for name in ("multiberts_25", "multiberts_5_step_20k"):
+        assert name not in download.ITEMS
+    assert "multiberts_0_step_220k" not in download.ITEMS
+
+
+def _publish_multiberts(site):
+    """Publishes the release's toy as the first seed and one step of it."""
+    golden = locations.GOLDEN
+    files = {
+        f"bert.ckpt.{end}": (golden / f"model/tiny.ckpt.{end}").read_bytes()
+        for end in ("index", "data-00000-of-00001")
+    }
+    files["checkpoint"] = b'model_checkpoint_path: "/cns/x/model.ckpt-2000000"'
+    root = "/multiberts/public"
+    archive = {f"seed_0/{name}": content for name, content in files.items()}
+    site.files[f"{root}/models/seed_0.zip"] = _zip(archive)
+    for name, content in files.items():
+        step = f"{root}/intermediates/seed_0/step_20000/{name}"
+        site.files[step] = content
+    for name in ("bert_config.json", "vocab.txt"):
+        content = (golden / "inputs" / name).read_bytes()
+        site.files[f"{root}/{name}"] = content
+    return archive
+
+
+@pytest.mark.integration
+def test_multiberts_answer_and_are_fine_tuned(site, tmp_path, capsys):
+    _publish_multiberts(site)
+    names = ("multiberts_0", "multiberts_0_step_20k")
+    _run(tmp_path, *names)
+    for name in names:
+        folder = tmp_path / name
+        assert {"bert_config.json", "vocab.txt", "task.json"} < _names(folder)
+        assert not [n for n in _names(tmp_path) if n.startswith(".")]
+        predict.main(
+            predict.Options(model=str(folder), format="json"),
+            ["it rained all [MASK]"],
+        )
+        (line,) = capsys.readouterr().out.splitlines()
+        (mask,) = json.loads(line)["masks"]
+        assert len(mask) == 5
+        output = tmp_path / f"out_{name}"
+        message = programs.refusal(
+            "run_classifier",
+            [
+                "--task_name=mrpc",
+                f"--data_dir={locations.GOLDEN}/inputs/MRPC",
+                f"--init_checkpoint={folder}",
+                f"--output_dir={output}",
+                *("--max_seq_length=32", "--train_batch_size=8"),
+                *("--num_train_epochs=1", "--do_train", "--do_eval"),
+            ],
+        )
+        assert message is None
+        assert (output / "eval_results.txt").exists()
+
+
+def test_an_archive_unpacked_by_hand_is_refused_with_what_it_lacks(
+    site, tmp_path
+):
+    for name, content in _publish_multiberts(site).items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    folder = str(tmp_path / "seed_0")
+    for program, arguments in (
+        (
+            "run_classifier",
+            [
+                "--task_name=mrpc",
+                f"--data_dir={locations.GOLDEN}/inputs/MRPC",
+                f"--init_checkpoint={folder}",
+                f"--output_dir={tmp_path}/out",
+                "--do_train",
+            ],
+        ),
+        ("tools.predict", [f"--model={folder}", "a [MASK]"]),
+        ("tools.score_text", [f"--model={folder}", "a text"]),
+    ):
+        message = programs.refusal(program, arguments)
+        assert "vocab.txt" in message and "bert_config.json" in message
+        assert "docs/models.md says where" in message
+
+
 def test_the_files_of_a_data_set_are_its_own():
     urls = {name: item.urls for name, item in download.ITEMS.items()}
     site = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
@@ -143,7 +245,7 @@ def test_the_casing_of_each_release_is_that_of_its_authors():
         "bert_base_multilingual_cased",
     }
     lower_cased = [i for i in download.ITEMS.values() if i.do_lower_case]
-    assert len(lower_cased) == 5 + 24
+    assert len(lower_cased) == 5 + 24 + 25 + 140
 
 
 @pytest.mark.parametrize(
@@ -314,6 +416,9 @@ def test_items_are_found_by_their_names(capsys):
         download.find("bert_bas_uncased")
     download.run(download.Options(), [])
     lines = capsys.readouterr().out.splitlines()
+    alone = {n for n in download.ITEMS if not n.startswith("multiberts_")}
     assert {line.split()[0] for line in lines} == {
-        *(*download.ITEMS, *download.GROUPS)
+        *(*alone, *download.GROUPS),
+        # 165 models have two lines.
+        *("multiberts_N", "multiberts_N_step_Sk"),
     }

@@ -124,7 +124,8 @@ def test_files_that_nobody_has_are_asked_for_by_name(tmp_path):
         _complete(None, vocab_file=None, bert_config_file=None)
     model = toy_folders.trained(tmp_path)
     with pytest.raises(
-        ValueError, match=r"^--vocab_file must be given, because .* has no such"
+        ValueError,
+        match=r"^--vocab_file must be given, because .* has no vocab\.txt\.",
     ):
         _complete(model, vocab_file=None, bert_config_file=None)
 
