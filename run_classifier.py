@@ -27,6 +27,7 @@ from bert.commands import flags
 from bert.files import writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.models import needs
 from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import (
@@ -241,6 +242,15 @@ def _stated_labels(
     ):
         return None
     description = trained.description
+    num_outputs = len(description.labels or ()) or 1
+    needs.check_outputs(description, num_outputs, trained.path)
+    is_score = description.problem_type == task.REGRESSION
+    if is_score and description.activation == needs.SIGMOID:
+        raise ValueError(
+            f"{trained.path}: this script answers with scores before an "
+            "activation; the files of the model state sigmoid. tools.predict "
+            "and tools.export_model apply it."
+        )
     if description.labels or description.problem_type == task.REGRESSION:
         return class_labels.LabelSet(
             problem_type=description.problem_type or task.SINGLE_LABEL,

@@ -40,13 +40,13 @@ def run(options: Options) -> None:
     models = command_models.CommandModels.open(
         options.output_dir, options.init_checkpoint
     )
+    models.check_weights(is_training=options.do_train)
     options = following.complete(
         options, models.origin, flags.given(), is_training=True
     )
     model = models.start or models.run
     config = model.read_config(options.bert_config_file)
     check(options, config)
-    models.check_weights(is_training=options.do_train)
     # Imported after the checks, because TensorFlow takes seconds.
     tensorflow_start.load()
     from bert.training import pretraining

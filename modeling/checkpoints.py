@@ -110,6 +110,8 @@ def check_supported(checkpoint: str | None, path: str) -> str:
         ValueError: the path is a file of another format.
     """
     if checkpoint is None:
+        if paths.is_folder(path):
+            foreign_files.check_no_models_inside(path)
         reason = f"There is no checkpoint at {path!r}"
         if formats := foreign_files.formats_in(path):
             reason = f"{path!r} is {formats}"
@@ -340,10 +342,11 @@ def check(
             f" num_hidden_layers is {ours} in the model and {theirs} in the "
             "checkpoint."
         )
+        others = sorted(n for n in stored if not is_training_state(n, stored))
         raise ValueError(
             f"{origin} must contain all variables of the model{exceptions}; "
             f"{len(absent)} missing: {messages.names(absent)}. It has "
-            f"{messages.names(sorted(stored))}.{cause if ours > theirs else ''}"
+            f"{messages.names(others)}.{cause if ours > theirs else ''}"
         )
     types = [
         f"{name} ({stored[name][1]})"

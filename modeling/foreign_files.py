@@ -4,7 +4,7 @@ import os
 import re
 import zipfile
 
-from bert.files import lines, paths
+from bert.files import json_text, lines, paths
 
 # A download leaves one of these in place of a file.
 _STAND_INS = {
@@ -41,6 +41,17 @@ _ENDINGS = {
     ".gguf": "a GGUF file of llama.cpp",
     ".tflite": "a LiteRT (TensorFlow Lite) file",
 }
+_ADAPTER = "adapter_config.json"
+# Patterns within a folder that only contains models, and its kind.
+_AROUND_MODELS = {
+    "checkpoint-[0-9]*": "the output folder of transformers' Trainer",
+    "snapshots/*": "a model in the cache of the hub, with its revisions",
+    "models--*": "the cache of the hub",
+    "0_*": "a folder of sentence-transformers 1, whose network is inside; a "
+    "later release saves the model in a folder that is read as a whole",
+}
+_TRAINER = re.compile(r"checkpoint-(\d+)$")
+_VARIANT = re.compile(r"((?:pytorch_)?model)\.\w+(\.safetensors|\.bin)")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt", "tfhub_module.pb")
 _MODELS_IN_ZIP = (".index", ".safetensors", ".bin")
 # Ends of names in a zip file, and its format.
@@ -106,6 +117,50 @@ def _zip_format(path: str) -> str:
         if any(name.endswith(ending) for name in names):
             return kind
     return "a zip file, as PyTorch and Keras write"
+
+
+def check_no_adapter(folder: str) -> None:
+    """Checks that a folder is not that of an adapter, alone or with weights.
+
+    Raises:
+        ValueError: it is; the message names the model that it adapts.
+    """
+    path = os.path.join(folder, _ADAPTER)
+    if paths.exists(path):
+        base = json_text.read_object(path).get("base_model_name_or_path")
+        raise ValueError(
+            f"{folder!r} is an adapter of PEFT for the model {base!r}. Merge "
+            "it into that model (merge_and_unload, then save_pretrained), and "
+            "pass the folder of the result."
+        )
+
+
+def check_no_models_inside(folder: str) -> None:
+    """Checks that a folder without weights is not one around models.
+
+    Raises:
+        FileNotFoundError: it is; the message says which path to pass.
+    """
+    for pattern, kind in _AROUND_MODELS.items():
+        inside = sorted(paths.matching(folder, pattern), key=_number)
+        if not inside:
+            continue
+        name = os.path.basename(inside[-1])
+        target = inside[-1]
+        if name.startswith("models--"):
+            target = "hf://" + name.removeprefix("models--").replace("--", "/")
+        raise FileNotFoundError(f"{folder!r} is {kind}. Pass {target}.")
+    for name in paths.names_in(folder):
+        if match := _VARIANT.fullmatch(name):
+            raise FileNotFoundError(
+                f"{folder!r} has a variant of the weights, {name}. Link or "
+                f"copy the file to {match[1]}{match[2]}."
+            )
+
+
+def _number(path: str) -> tuple[int, str]:
+    match = _TRAINER.search(path)
+    return (int(match[1]) if match else 0), path
 
 
 def formats_in(folder: str) -> str | None:

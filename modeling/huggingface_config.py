@@ -64,6 +64,13 @@ _PROBLEM_TYPES = {
 }
 
 
+# Ours -> the class of PyTorch, as sentence-transformers' CrossEncoder names it.
+_SCORE_ACTIVATIONS = {
+    "identity": "torch.nn.modules.linear.Identity",
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+}
+
+
 def check(values: Mapping[str, object], path: str) -> None:
     """Checks that this project implements the network of a config.
 
@@ -143,8 +150,12 @@ def from_release(
     Args:
         config: fields of a `bert_config.json`.
         architectures: Hugging Face's classes; the first is the default.
-        labels: `problem_type` and `labels` of the output layer, if known.
+        labels: `problem_type`, `labels` and `activation` of the output layer,
+            if known.
         pad_token_id: id of [PAD].
+
+    Raises:
+        ValueError: the activation has no name there.
     """
     act = (config["hidden_act"] or "linear").lower()
     values = {
@@ -161,6 +172,10 @@ def from_release(
         ),
         "pad_token_id": pad_token_id,
     }
+    if activation := labels.get("activation"):
+        messages.check_choice("activation", activation, _SCORE_ACTIVATIONS)
+        name = _SCORE_ACTIVATIONS[activation]
+        values["sentence_transformers"] = {"activation_fn": name}
     if names := labels.get("labels"):
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}
@@ -193,13 +208,19 @@ def labels_of(
         path: its file, for messages.
 
     Returns:
-        `problem_type` and `labels`, each if the config states it; Hugging
-        Face's placeholders are no names.
+        `problem_type`, `labels` and `activation`, each if the config states it;
+        Hugging Face's placeholders are no names. The activation is that of a
+        CrossEncoder of sentence-transformers, `identity` or `sigmoid` or
+        another class in lower case.
 
     Raises:
         ValueError: the outputs are not numbered 0, 1, 2, ...
     """
     names = values.get("id2label") or {}
+    activation = _score_activation(values)
+    stated: dict[str, object] = {}
+    if activation:
+        stated["activation"] = activation
     try:
         ordered = [str(names[str(number)]) for number in range(len(names))]
     except (KeyError, TypeError) as error:
@@ -213,11 +234,27 @@ def labels_of(
     is_score = values.get("architectures") == [_SENTENCES]
     if problem is None and len(ordered) == 1 and is_score:
         problem = "regression"
+    has_names = ordered != label_names(len(ordered), ())
     if problem == "regression":
-        return {"problem_type": problem, "labels": []}
-    if ordered == label_names(len(ordered), ()):
-        return {"problem_type": problem} if problem else {}
-    return {"problem_type": problem or "single_label", "labels": ordered}
+        # The names of several scores are kept, although they are not answered.
+        names = ordered if len(ordered) > 1 and has_names else []
+        return {"problem_type": problem, "labels": names, **stated}
+    if not has_names:
+        return stated | ({"problem_type": problem} if problem else {})
+    problem = problem or "single_label"
+    return {"problem_type": problem, "labels": ordered, **stated}
+
+
+def _score_activation(values: json_text.Object) -> str | None:
+    """Reads the activation of a CrossEncoder; None if none is stated.
+
+    Source: sentence-transformers 5, and 1 to 3.
+    """
+    settings = values.get("sentence_transformers")
+    name = values.get("sbert_ce_default_activation_function")
+    if isinstance(settings, dict):
+        name = settings.get("activation_fn", name)
+    return str(name).rpartition(".")[-1].lower() if name else None
 
 
 def tokenizer(

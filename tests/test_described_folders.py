@@ -93,6 +93,19 @@ def test_another_vocabulary_than_that_of_pretraining_is_refused(
         _fine_tune(start, tmp_path / "run", words)
 
 
+def test_a_refused_command_changes_nothing_in_a_folder(pretrained, tmp_path):
+    start = shutil.copytree(pretrained / "out", tmp_path / "start")
+    before = {p.name: p.read_bytes() for p in start.iterdir()}
+    with pytest.raises(ValueError, match="is the folder of --init_checkpoint"):
+        toy_sentences.run(
+            tmp_path,
+            do_train=True,
+            init_checkpoint=str(start),
+            output_dir=str(start),
+        )
+    assert {p.name: p.read_bytes() for p in start.iterdir()} == before
+
+
 def test_another_casing_than_that_of_pretraining_is_refused(
     pretrained, tmp_path
 ):

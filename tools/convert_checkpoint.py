@@ -25,9 +25,10 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import messages, paths, writing
-from bert.models import compatibility, model_card, needs
+from bert.models import compatibility, needs
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.tasks import model_card
 from bert.tasks import task as task_lib
 from bert.tasks.classification import glue
 from bert.training import options as training_options
@@ -39,6 +40,7 @@ _WEIGHTS = "bert_model.ckpt"  # Source: the names of the released files.
 _BILSTM = "bilstm/"
 _OUTPUTS = "output_bias"
 _RELEASE = "release"
+_QUESTIONS = flags.Heading("Question answering, if not the defaults")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,21 @@ class Options:
     version_2_with_negative: bool | None = flags.Group.MODEL.optional(
         "Whether a question answering model leaves questions unanswered (SQuAD "
         "2.0)."
+    )
+    doc_stride: int | None = _QUESTIONS.optional(
+        "Word pieces between the starts of consecutive windows.", lower_bound=1
+    )
+    max_query_length: int | None = _QUESTIONS.optional(
+        "Maximum word pieces of a question.", lower_bound=1
+    )
+    n_best_size: int | None = _QUESTIONS.optional(
+        "Candidate starts and ends per window.", lower_bound=1
+    )
+    max_answer_length: int | None = _QUESTIONS.optional(
+        "Maximum word pieces of an answer.", lower_bound=1
+    )
+    null_score_diff_threshold: float | None = _QUESTIONS.optional(
+        "Difference of logits above which there is no answer."
     )
 
 
@@ -220,6 +237,11 @@ def _said_by_flags(options: Options) -> description_lib.Description:
         labels=options.labels,
         max_seq_length=options.max_seq_length,
         version_2_with_negative=options.version_2_with_negative,
+        doc_stride=options.doc_stride,
+        max_query_length=options.max_query_length,
+        n_best_size=options.n_best_size,
+        max_answer_length=options.max_answer_length,
+        null_score_diff_threshold=options.null_score_diff_threshold,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strip_accents,
     )

@@ -1,6 +1,7 @@
 """The models that a command names: its own, and those it starts from."""
 
 import dataclasses
+import os
 from collections.abc import Collection, Sequence
 from typing import ClassVar, Protocol, Self, TypeVar
 
@@ -106,9 +107,17 @@ class CommandModels:
 
         Raises:
             FileNotFoundError: `--init_checkpoint` has no checkpoint.
-            ValueError: its format is not supported; or the command does not
-                train and there is no model.
+            ValueError: its format is not supported; its folder is
+                `--output_dir`; or the command does not train and there is no
+                model.
         """
+        if is_training and self.start and _is_same(self.start, self.run):
+            raise ValueError(
+                f"--output_dir is the folder of --init_checkpoint, "
+                f"{self.run.path}: the trained model would take the place of "
+                "the one that it starts from. Choose another --output_dir. To "
+                "resume a training in its folder, leave out --init_checkpoint."
+            )
         if self.run.is_latest:
             return
         if self.start is not None:
@@ -124,7 +133,7 @@ class CommandModels:
     ) -> None:
         """Checks that the weights to start from fit the model of the command.
 
-        A run that has a checkpoint does not read them; `describing.describe`
+        A run that has a checkpoint does not read them; `describing.check`
         compares its own model.
 
         Args:
@@ -142,6 +151,12 @@ class CommandModels:
             planned.description,
             with_outputs=not is_training and self.answering is self.start,
         )
+
+
+def _is_same(
+    one: folder_lib.ModelFolder, other: folder_lib.ModelFolder
+) -> bool:
+    return os.path.realpath(one.path) == os.path.realpath(other.path)
 
 
 def read_files(
@@ -182,6 +197,7 @@ def open_pretrained(
             was trained with another vocabulary, casing or attention.
     """
     model = folder_lib.ModelFolder.open(options.init_checkpoint)
+    model.find_checkpoint()
     options = following.complete(options, model, flags_given)
     compatibility.check_text(
         model,

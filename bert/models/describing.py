@@ -31,26 +31,22 @@ class PlannedModel:
     lacks_vocabulary: str = ""
 
 
-def describe(
+def check(
     folder: folder_lib.ModelFolder,
     planned: PlannedModel,
     *,
     is_training: bool,
 ) -> None:
-    """Describes a model whose training starts, or compares the description.
-
-    If the folder has a checkpoint of a training, it must be of the same model.
-    A run without training describes only a folder that another program wrote,
-    because that program's files do not say everything.
+    """Checks that a folder may hold a model; changes nothing.
 
     Args:
-        folder: of the run or the trial, created if missing.
+        folder: of the run or the trial, which need not exist.
         planned: the model of the run.
         is_training: whether the model is trained.
 
     Raises:
         ValueError: the folder has a checkpoint of another model; the message
-            names what differs.
+            names what differs. Or TensorFlow cannot read from its path.
     """
     if is_training and ("[" in folder.path or "\\" in folder.path):
         raise ValueError(
@@ -62,11 +58,25 @@ def describe(
         if planned.vocab_file is not None:
             entries = tokenization.read_entries(planned.vocab_file)
             compatibility.check_vocabulary(folder, planned.vocab_file, entries)
-    if is_training or (folder.is_latest and not folder.is_ours):
-        folder_lib.write(
-            folder.path, planned.config, planned.description, planned.vocab_file
-        )
-    if is_training and planned.lacks_vocabulary and not folder.vocab_file:
+    elif planned.vocab_file is None:
+        folder.check_vocabulary(planned.description.vocab_sha256, "the records")
+
+
+def write(folder: folder_lib.ModelFolder, planned: PlannedModel) -> None:
+    """Describes a model beside its checkpoint.
+
+    A run writes it with its first checkpoint. A run without training describes
+    only a folder that another program wrote, because that program's files do
+    not say everything.
+
+    Args:
+        folder: of the run or the trial, created if missing.
+        planned: the model of the run.
+    """
+    folder_lib.write(
+        folder.path, planned.config, planned.description, planned.vocab_file
+    )
+    if planned.lacks_vocabulary and not folder.vocab_file:
         logging.warning(
             "%s has no vocabulary, because %s. Copy the vocabulary to %s: the "
             "programs that use this model need it.",

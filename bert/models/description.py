@@ -42,6 +42,7 @@ class Description:
         name: of the data of a classifier, such as `mrpc`.
         problem_type: of a classifier, one of `bert.tasks.task.PROBLEM_TYPES`.
         labels: the names of the outputs, in their order.
+        activation: of a score, in a CrossEncoder: `identity` or `sigmoid`.
         max_seq_length: the word pieces of a sequence.
         do_lower_case, strip_accents: of the tokenizer.
         vocab_sha256: a hash of the vocabulary's entries.
@@ -68,6 +69,7 @@ class Description:
     name: str | None = None
     problem_type: str | None = None
     labels: tuple[str, ...] | None = None
+    activation: str | None = None
     max_seq_length: int | None = None
     do_lower_case: bool | None = None
     strip_accents: bool | None = None

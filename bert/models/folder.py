@@ -16,7 +16,12 @@ from bert.commands import flags
 from bert.files import json_text, paths, run_files, writing
 from bert.models import description as description_lib
 from bert.models import hub, sentence_encoder
-from modeling import checkpoint_files, checkpoints, huggingface_config
+from modeling import (
+    checkpoint_files,
+    checkpoints,
+    foreign_files,
+    huggingface_config,
+)
 from modeling import config as config_lib
 from vocab import casing, huggingface_tokenizer, tokenization
 
@@ -81,6 +86,7 @@ class ModelFolder:
         else:
             folder = os.path.dirname(local)
             location = checkpoint_files.locate(local)
+        foreign_files.check_no_adapter(folder)
         description, sources = _describe(folder)
         model = cls(
             path=folder,

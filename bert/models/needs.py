@@ -41,6 +41,14 @@ _ENTRIES = {
     description_lib.PRETRAINING: (),
 }
 _REGRESSION = "regression"
+# The activations of a CrossEncoder. A score is that of `identity` if none is
+# stated; labels have probabilities also where a file states `identity`.
+IDENTITY, SIGMOID = "identity", "sigmoid"
+_ACTIVATIONS = {
+    _REGRESSION: (SIGMOID,),
+    "multi_label": (SIGMOID,),
+    "single_label": ("softmax",),
+}
 # Examples of values, for messages.
 _EXAMPLES: Mapping[str, object] = {
     "task": description_lib.CLASSIFICATION,
@@ -149,9 +157,8 @@ def check_answerable(
             f"--output_dir={model.path} and the flags of the training. For "
             "folders of the original, see docs/migrating_from_tf1.md."
         )
-    labels = description.labels
-    if task in description_lib.WITH_LABELS and labels:
-        check_labels(labels, count, model.path)
+    if task in description_lib.WITH_LABELS:
+        check_outputs(description, count, model.path)
 
 
 def _check_task(
@@ -196,6 +203,34 @@ def files(
             "says where those of released models are."
         )
     return config, vocab_file
+
+
+def check_outputs(
+    description: description_lib.Description, num_outputs: int, origin: str
+) -> None:
+    """Checks that the outputs of a classifier or tagger can be answered.
+
+    Raises:
+        ValueError: there are several scores, the number of labels is not that
+            of the outputs, or the activation is not supported.
+    """
+    problem, labels = description.problem_type, description.labels or ()
+    if problem == _REGRESSION and num_outputs > 1:
+        names = f" ({messages.listed(labels)})" if labels else ""
+        raise ValueError(
+            f"{origin}: problem_type is {problem} and the model has "
+            f"{num_outputs} outputs{names}. Several scores of one text are not "
+            "supported."
+        )
+    if labels:
+        check_labels(labels, num_outputs, origin)
+    activations = _ACTIVATIONS.get(problem or "", ())
+    if description.activation not in (None, IDENTITY, *activations):
+        raise ValueError(
+            f"{origin}: the activation of the outputs must be "
+            f"{' or '.join((IDENTITY, *activations))}; got "
+            f"{description.activation!r:.60}."
+        )
 
 
 def check_labels(labels: Sequence[str], num_outputs: int, origin: str) -> None:

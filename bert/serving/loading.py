@@ -42,6 +42,7 @@ def read(
         folder = os.path.join(folder, run_files.BEST)
     model = folder_lib.ModelFolder.open(folder)
     if model.checkpoint is None:
+        foreign_files.check_no_models_inside(model.path)
         formats = foreign_files.formats_in(model.path)
         state = f"is {formats}" if formats else "contains no checkpoint"
         raise ValueError(

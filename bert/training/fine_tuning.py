@@ -67,6 +67,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         best_trial=best_trial,
         uses_best=options.use_best_checkpoint,
     )
+    models.check_weights(is_training=options.do_train)
     model = models.origin if options.do_train else models.answering
     options = following.complete(
         dataclasses.replace(options, output_dir=models.run.path),
@@ -89,7 +90,6 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         vocab_file=options.vocab_file,
     )
     models.check_start(planned_model, is_training=options.do_train)
-    models.check_weights(is_training=options.do_train)
     runs = {
         name: (
             dataclasses.replace(options, output_dir=folder.path, **differing),

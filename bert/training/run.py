@@ -57,11 +57,7 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    experiment.communicator.chief_first(
-        lambda: describing.describe(
-            folder, experiment.model, is_training=options.do_train
-        )
-    )
+    describing.check(folder, experiment.model, is_training=options.do_train)
     devices.set_seed(options.random_seed)
     objective = experiment.start()
     if options.do_train:
@@ -100,6 +96,8 @@ def evaluate(
     path = prefix or experiment.needed_start.find_checkpoint()
     with experiment.strategy.scope():
         warm_start.load_for_evaluation(experiment.objective.model, path)
+    if workers.is_chief() and folder.is_latest and not folder.is_ours:
+        describing.write(folder, experiment.model)
     # As released: 0 for `--init_checkpoint`.
     step = checkpointing.load_step(prefix) if prefix else 0
     return _write_results(experiment, folder.path, step, None)
@@ -218,12 +216,17 @@ def train(  # noqa: PLR0915 - A run reads straight down.
     # ------------------------------------------------------------------- Loop
     weights = checkpointing.weights(objective.model)
     slots = trainer.optimizer.slots()
+    is_described = False
 
     def save() -> None:
+        nonlocal is_described
         report.check_losses()
         if is_chief:
             scale = trainer.loss_scale.state()
             with report.pause():
+                if not is_described:
+                    describing.write(folder, experiment.model)
+                    is_described = True
                 checkpointing.save(
                     output_dir,
                     step,

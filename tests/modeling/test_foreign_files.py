@@ -160,3 +160,33 @@ def test_a_checkpoint_beside_files_of_other_programs_is_read(tmp_path):
         (tmp_path / name).touch()
     assert checkpoints.find(str(tmp_path)) == prefix
     assert checkpoints.find(prefix) == prefix
+
+
+@pytest.mark.parametrize(
+    ("inside", "passed"),
+    [
+        (["checkpoint-500", "checkpoint-1000"], "m/checkpoint-1000"),
+        (["refs", "blobs", "snapshots/0123abc"], "m/snapshots/0123abc"),
+        (["models--lab--tiny-bert"], "hf://lab/tiny-bert"),
+        (["0_Transformer", "1_Pooling"], "m/0_Transformer"),
+        (["0_BERT", "1_Pooling"], "m/0_BERT"),
+    ],
+)
+def test_a_folder_around_models_names_the_path_to_pass(
+    tmp_path, inside, passed
+):
+    for name in inside:
+        (tmp_path / "m" / name).mkdir(parents=True)
+    with pytest.raises(
+        FileNotFoundError, match=rf"^'m' is .* Pass {passed}\.$"
+    ):
+        checkpoints.find("m")
+
+
+@pytest.mark.parametrize(
+    "name", ["model.fp16.safetensors", "pytorch_model.fp16.bin"]
+)
+def test_a_variant_of_the_weights_is_named(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match=f"a variant of .*{name}"):
+        checkpoints.find(".")

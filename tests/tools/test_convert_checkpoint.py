@@ -214,9 +214,24 @@ _OF_EACH_TASK = {
     ),
     "answers": (
         heads.BertForQuestionAnswering,
-        {"version_2_with_negative": True},
+        {
+            "version_2_with_negative": True,
+            "doc_stride": 9,
+            "max_query_length": 8,
+            "n_best_size": 3,
+            "max_answer_length": 4,
+            "null_score_diff_threshold": -1.5,
+        },
         "Pass --version_2_with_negative, --max_seq_length",
-        {"task": "question_answering", "version_2_with_negative": True},
+        {
+            "task": "question_answering",
+            "version_2_with_negative": True,
+            "doc_stride": 9,
+            "max_query_length": 8,
+            "n_best_size": 3,
+            "max_answer_length": 4,
+            "null_score_diff_threshold": -1.5,
+        },
     ),
     "choices": (
         heads.BertForMultipleChoice,
@@ -608,3 +623,42 @@ def test_a_file_of_another_program_is_named_without_a_configuration(
                 output_format="release",
             )
         )
+
+
+def _score(model):
+    output = io.StringIO()
+    options = predict.Options(model=str(model), format="json")
+    predict.run(options, ["the cat sat"], io.BytesIO(), output)
+    return json.loads(output.getvalue())["score"]
+
+
+def test_the_activation_of_a_cross_encoder_is_applied_and_kept(tmp_path):
+    task = {
+        "task": "classification",
+        "problem_type": "regression",
+        "max_seq_length": 9,
+        "do_lower_case": True,
+    }
+    run = _saved(tmp_path / "run", _classifier(1), task=task)
+    there = _convert(
+        run, tmp_path / "hf", "huggingface", vocab_file=_VOCABULARY
+    )
+    logit = _score(there)
+    (there / "task.json").unlink()
+    path = there / "config.json"
+    config = json.loads(path.read_text())
+    name = "torch.nn.modules.activation.Sigmoid"
+    stated = config | {"sentence_transformers": {"activation_fn": name}}
+    path.write_text(json.dumps(stated))
+    score = 1 / (1 + np.exp(-logit))
+    assert _score(there) == pytest.approx(score, abs=1e-6)
+    back = _convert(there, tmp_path / "back", "release")
+    assert _score(back) == pytest.approx(score, abs=1e-6)
+    again = _convert(back, tmp_path / "again", "huggingface")
+    written = json.loads((again / "config.json").read_text())
+    assert written["sentence_transformers"] == {"activation_fn": name}
+    path.write_text(
+        json.dumps(config | {"sbert_ce_default_activation_function": "a.Tanh"})
+    )
+    with pytest.raises(ValueError, match=r"activation .* got 'tanh'"):
+        _score(there)

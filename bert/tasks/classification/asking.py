@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert.models import description as description_lib
+from bert.models import needs
 from bert.tasks import asking, task
 from bert.tasks.classification import (
     class_labels,
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
     from vocab import graph_tokenizer
 
 
+def num_texts(description: description_lib.Description) -> int | None:
+    """Returns the number of texts of an example, if it is stated."""
+    if description.stated("text_b_column"):
+        return 2
+    if description.stated("text_a_column"):
+        return 1
+    info = glue.DATASETS.get(description.name or "")
+    if info is None:
+        return None
+    return 1 if info.splits[task.TRAIN][0].layout.text_b is None else 2
+
+
 class Classification(asking.Asking[None]):
     """A text or a pair; the answer is a label, several or a score."""
 
@@ -35,15 +48,7 @@ class Classification(asking.Asking[None]):
     @functools.cached_property
     def num_texts(self) -> int | None:
         """The number of texts of an example, if the folder states it."""
-        description = self.model.description
-        if description.stated("text_b_column"):
-            return 2
-        if description.stated("text_a_column"):
-            return 1
-        info = glue.DATASETS.get(description.name or "")
-        if info is None:
-            return None
-        return 1 if info.splits[task.TRAIN][0].layout.text_b is None else 2
+        return num_texts(self.model.description)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -89,7 +94,10 @@ class Classification(asking.Asking[None]):
         ) -> "dict[str, tf.Tensor]":
             logits = network(input_ids, input_mask, segment_ids)["logits"]
             if activation is None:
-                return {"score": logits[:, 0]}
+                score = logits[:, 0]
+                if self.model.description.activation == needs.SIGMOID:
+                    score = tf.nn.sigmoid(score)
+                return {"score": score}
             return {"probabilities": activation(logits)}
 
         return compute

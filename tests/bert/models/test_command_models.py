@@ -77,9 +77,11 @@ def test_weights_that_are_needed_must_exist(tmp_path):
     _open(tmp_path).check_weights(is_training=True)
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         _open(tmp_path, "absent").check_weights(is_training=True)
-    (tmp_path / "model.pt").write_bytes(b"PK\3\4")
+    (tmp_path / "other").mkdir()
+    torch = tmp_path / "other/model.pt"
+    torch.write_bytes(b"PK\3\4")
     with pytest.raises(ValueError, match=r"model\.pt"):
-        _open(tmp_path, tmp_path / "model.pt").check_weights(is_training=True)
+        _open(tmp_path, torch).check_weights(is_training=True)
     # They are not read if the run has its own.
     toy_folders.trained(tmp_path)
     _open(tmp_path, "absent").check_weights(is_training=True)
@@ -154,3 +156,16 @@ def test_a_pretrained_model_is_read_with_its_own_text(tmp_path):
         command_models.open_pretrained(
             _Options(init_checkpoint=str(tmp_path)), ()
         )
+
+
+@pytest.mark.parametrize("start", ["run", "run/", "run/model.ckpt-3", "link"])
+def test_a_model_is_not_trained_in_the_folder_that_it_starts_from(
+    tmp_path, start
+):
+    toy_folders.trained(tmp_path / "run")
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    models = _open(tmp_path / "run", f"{tmp_path}/{start}")
+    with pytest.raises(ValueError, match="is the folder of --init_checkpoint"):
+        models.check_weights(is_training=True)
+    # As released, it may be named twice to predict.
+    models.check_weights(is_training=False)

@@ -16,17 +16,23 @@ _INPUTS = locations.GOLDEN / "inputs"
 _open = folder_lib.ModelFolder.open
 
 
-def _describe(
-    folder, *, is_training=True, config=toy_folders.CONFIG, **description
-):
-    describing.describe(
+def _planned(config=toy_folders.CONFIG, **description):
+    return describing.PlannedModel(
+        config=config,
+        description=dataclasses.replace(toy_folders.TAGGER, **description),
+    )
+
+
+def _check(folder, *, is_training=True, **planned):
+    describing.check(
         _open(str(folder), is_folder=True),
-        describing.PlannedModel(
-            config=config,
-            description=dataclasses.replace(toy_folders.TAGGER, **description),
-        ),
+        _planned(**planned),
         is_training=is_training,
     )
+
+
+def _write(folder, **planned):
+    describing.write(_open(str(folder), is_folder=True), _planned(**planned))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,7 @@ def test_training_in_the_folder_of_another_model_is_refused(
 ):
     toy_folders.trained(tmp_path)
     with pytest.raises(ValueError, match=re.escape(message)):
-        _describe(tmp_path, **other)
+        _check(tmp_path, **other)
     assert toy_folders.described(tmp_path) == toy_folders.TAGGER.to_json()
 
 
@@ -61,10 +67,10 @@ def test_training_in_the_folder_of_another_model_is_refused(
 )
 def test_what_the_weights_depend_on_is_compared(tmp_path, entry, there, here):
     toy_folders.trained(tmp_path, **{entry: there})
-    _describe(tmp_path, **{entry: there})
+    _check(tmp_path, **{entry: there})
     message = f"{entry} is {there!r} there and {here!r} here"
     with pytest.raises(ValueError, match=message):
-        _describe(tmp_path, **{entry: here})
+        _check(tmp_path, **{entry: here})
 
 
 def test_the_vocabulary_of_another_program_s_folder_is_compared(tmp_path):
@@ -72,7 +78,7 @@ def test_the_vocabulary_of_another_program_s_folder_is_compared(tmp_path):
     other = toy_folders.put_entries(tmp_path / "other.txt", ["b", "a"])
     (tmp_path / "model.ckpt-3.index").touch()
     with pytest.raises(ValueError, match=r"must be that of the model: .*other"):
-        describing.describe(
+        describing.check(
             _open(str(tmp_path)),
             describing.PlannedModel(
                 config=toy_folders.CONFIG,
@@ -87,10 +93,10 @@ def test_a_network_of_other_sizes_is_refused_and_other_dropout_is_not(tmp_path):
     toy_folders.trained(tmp_path)
     small = dataclasses.replace(toy_folders.CONFIG, hidden_size=4)
     with pytest.raises(ValueError, match="hidden_size is 8 there and 4 here"):
-        _describe(tmp_path, config=small)
+        _check(tmp_path, config=small)
     # One of 0.1 would not be written.
     first = dataclasses.replace(toy_folders.CONFIG, classifier_dropout_prob=0.5)
-    _describe(tmp_path, config=first)
+    _write(tmp_path, config=first)
     before = (tmp_path / "bert_config.json").read_text()
     now = dataclasses.replace(
         toy_folders.CONFIG,
@@ -99,45 +105,42 @@ def test_a_network_of_other_sizes_is_refused_and_other_dropout_is_not(tmp_path):
         classifier_dropout_prob=0.0,
         initializer_range=0.5,
     )
-    _describe(tmp_path, config=now, is_training=False)
+    _check(tmp_path, config=now)
     assert (tmp_path / "bert_config.json").read_text() == before
-    _describe(tmp_path, config=now)
+    _write(tmp_path, config=now)
     written = json.loads((tmp_path / "bert_config.json").read_text())
     assert written == now.to_dict()
 
 
 def test_a_folder_without_a_checkpoint_may_become_another_model(tmp_path):
-    _describe(tmp_path)
-    _describe(tmp_path, labels=("O",))
+    _write(tmp_path)
+    _check(tmp_path, labels=("O",))
+    _write(tmp_path, labels=("O",))
     assert toy_folders.described(tmp_path)["labels"] == ["O"]
 
 
 @pytest.mark.parametrize("name", ["run [v2]", r"a\b"])
 def test_folders_whose_checkpoints_cannot_be_read_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"must not contain \[ or a backslash"):
-        _describe(tmp_path / name)
+        _check(tmp_path / name)
     # An evaluation of other weights writes no checkpoint there.
-    _describe(tmp_path / name, is_training=False)
+    _check(tmp_path / name, is_training=False)
 
 
-def test_without_training_nothing_is_written_into_our_folders(tmp_path):
+def test_a_check_changes_nothing(tmp_path):
     toy_folders.trained(tmp_path)
-    _describe(tmp_path, is_training=False, max_seq_length=512)
+    _check(tmp_path, is_training=False, max_seq_length=512)
     assert toy_folders.described(tmp_path)["max_seq_length"] == 128
-    empty = tmp_path / "empty"
-    _describe(empty, is_training=False)
-    assert not empty.exists()
+    _check(tmp_path / "empty")
+    assert not (tmp_path / "empty").exists()
 
 
-def test_a_run_describes_the_folder_of_another_program(tmp_path, caplog):
-    caplog.set_level("WARNING")
-    (tmp_path / "model.ckpt-3.index").touch()
-    _describe(tmp_path, is_training=False, labels=("B-PER", "O"))
-    assert toy_folders.described(tmp_path)["labels"] == ["B-PER", "O"]
-    assert not caplog.text
-    # The labels were wrong: the corrected command corrects the description.
-    _describe(tmp_path, is_training=False)
-    assert toy_folders.described(tmp_path) == toy_folders.TAGGER.to_json()
+def test_a_stale_vocabulary_is_not_that_of_records_without_one(tmp_path):
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]", "b"])
+    with pytest.raises(ValueError, match=r"vocab\.txt is not the vocabulary"):
+        _check(tmp_path)
+    toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]", "a"])
+    _check(tmp_path)
 
 
 # ----------------------------------------------------------------------- Start

@@ -321,3 +321,40 @@ def test_a_configuration_of_elsewhere_means_the_network_of_the_weights(
         own = {**toy_folders.CONFIG.to_dict(), "hidden_act": stated}
         toy_folders.put(folder, "bert_config.json", own)
     assert _open(str(folder)).read_config(path).hidden_act == act
+
+
+def test_an_adapter_is_no_model_with_or_without_weights(tmp_path):
+    base = {"base_model_name_or_path": "bert-base-uncased"}
+    toy_folders.put(tmp_path, "adapter_config.json", base)
+    for name in ("adapter_model.safetensors", "model.safetensors"):
+        (tmp_path / name).touch()
+        with pytest.raises(ValueError, match=r"adapter .*'bert-base-uncased'"):
+            _open(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("statement", "activation"),
+    [
+        ({"sentence_transformers": {"version": "5.1.0"}}, None),
+        (
+            {"sentence_transformers": {"activation_fn": "a.b.Sigmoid"}},
+            "sigmoid",
+        ),
+        ({"sbert_ce_default_activation_function": "x.Identity"}, "identity"),
+        ({"sbert_ce_default_activation_function": "x.Tanh"}, "tanh"),
+    ],
+)
+def test_the_activation_of_a_cross_encoder_is_stated(
+    tmp_path, statement, activation
+):
+    toy_folders.put(tmp_path, "config.json", statement)
+    assert _open(str(tmp_path)).description.activation == activation
+
+
+def test_the_names_of_several_scores_are_kept(tmp_path):
+    names = {"0": "latitude", "1": "longitude"}
+    config = {"problem_type": "regression", "id2label": names}
+    toy_folders.put(tmp_path, "config.json", config)
+    described = _open(str(tmp_path)).description
+    assert described.problem_type == "regression"
+    assert described.labels == ("latitude", "longitude")

@@ -111,3 +111,22 @@ def test_weights_show_their_task_by_their_output_layer(
         specs["output_weights"] = ((*variables["output_bias"], 8), "float32")
     shown = needs.shown_by_weights(specs, architectures)
     assert (shown.task, shown.problem_type) == (task, problem_type)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation": "tanh"}, "must be identity or sigmoid; got 'tanh'"),
+        ({"labels": ("x", "y")}, r"2 outputs \('x', 'y'\)\. Several scores"),
+        ({}, r"2 outputs\. Several scores"),
+    ],
+)
+def test_only_one_score_of_a_known_activation_is_answered(changes, message):
+    score = description_lib.Description(problem_type="regression")
+    needs.check_outputs(score, 1, "run")
+    for activation in ("identity", "sigmoid"):
+        stated = dataclasses.replace(score, activation=activation)
+        needs.check_outputs(stated, 1, "run")
+    other = dataclasses.replace(score, **changes)
+    with pytest.raises(ValueError, match=message):
+        needs.check_outputs(other, 1 if "activation" in changes else 2, "run")

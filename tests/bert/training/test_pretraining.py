@@ -37,13 +37,13 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
         max_predictions_per_seq=2,
         output_dir=str(folder / "out"),
     )
-    describing.describe(
-        folder_lib.ModelFolder.open(options.output_dir, is_folder=True),
-        pretraining.describe(
-            options, config.BertConfig(vocab_size=3), str(folder / "records")
-        ),
-        is_training=do_train,
+    model = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
+    planned = pretraining.describe(
+        options, config.BertConfig(vocab_size=3), str(folder / "records")
     )
+    describing.check(model, planned, is_training=do_train)
+    if do_train:
+        describing.write(model, planned)
     return folder / "out"
 
 

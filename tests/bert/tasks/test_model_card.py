@@ -6,7 +6,7 @@ import huggingface_hub
 import pytest
 
 from bert.models import description as description_lib
-from bert.models import model_card
+from bert.tasks import model_card
 
 _TASK = {
     "task": "classification",
@@ -21,7 +21,13 @@ _FLAGS = {
     "data_dir": "data/glue/MRPC",
     "learning_rate": 2e-5,
 }
-_COMMAND = ["run_classifier.py", "--learning_rate=2e-5", "--data_dir=a b"]
+_COMMAND = [
+    "/home/me/bert/run_classifier.py",
+    "--learning_rate=2e-5",
+    "--data_dir=/home/me/a b/",
+    "--init_checkpoint=hf://lab/tiny",
+    "--input_file=/secret/a.txt,b/c.txt",
+]
 _START = {"command": _COMMAND, "flags": _FLAGS, "commit": "abc"}
 _SCORES = "eval_accuracy = 0.86\neval_f1 = 0.9\nglobal_step = 343\nloss = 0.5\n"
 
@@ -82,12 +88,14 @@ def test_a_card_has_task_base_data_command_scores_and_commit(tmp_path):
     }
     for part in (
         "# m\n\nA BERT model for classification.",
-        'model = pipeline("text-classification", model="m")\nprint(model("A ',
+        'model = pipeline("text-classification", model="m")\n'
+        'print(model({"text": "The first text.", "text_pair": "The second ',
         '| labels | `["no", "ja: é\\|"]` |',
-        "- Base model: `data/uncased_L-12_H-768_A-12/bert_model.ckpt`",
-        "- Data: `task_name=MRPC`, `data_dir=data/glue/MRPC`",
+        "- Base model: `uncased_L-12_H-768_A-12`",
+        "- Data: `task_name=MRPC`, `data_dir=MRPC`",
         "- Commit: abc",
-        "```\nrun_classifier.py --learning_rate=2e-5 '--data_dir=a b'\n```",
+        "```\nrun_classifier.py --learning_rate=2e-5 '--data_dir=a b' "
+        "--init_checkpoint=hf://lab/tiny --input_file=a.txt,c.txt\n```",
         "| eval | eval_accuracy | 0.86 |\n| eval | eval_f1 | 0.9 |\n",
     ):
         assert part in text

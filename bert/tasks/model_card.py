@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from bert.files import json_text, paths, run_files
 from bert.models import description as description_lib
-from bert.models import hub_folders
+from bert.models import hub, hub_folders
+from bert.tasks.classification import asking
+from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import huggingface_hub
@@ -35,7 +37,7 @@ _PIPELINE = """\
 from transformers import pipeline
 
 model = pipeline("{tag}", model={name})
-print(model("{example}"))
+print(model({example}))
 """
 _QUESTION = """\
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
@@ -49,10 +51,11 @@ start, end = outputs.start_logits.argmax(), outputs.end_logits.argmax()
 print(tokenizer.decode(inputs["input_ids"][0, start : end + 1]))
 """
 _EXAMPLES = {
-    description_lib.PRETRAINING: "Paris is the [MASK] of France.",
-    description_lib.CLASSIFICATION: "A text to classify.",
-    description_lib.TAGGING: "A sentence with names.",
+    description_lib.PRETRAINING: '"Paris is the [MASK] of France."',
+    description_lib.CLASSIFICATION: '"A text to classify."',
+    description_lib.TAGGING: '"A sentence with names."',
 }
+_PAIR = '{"text": "The first text.", "text_pair": "The second text."}'
 # Source: the configurations of the hub's data set nyu-mll/glue.
 _GLUE = "nyu-mll/glue"
 _GLUE_CONFIGS = frozenset(
@@ -235,10 +238,13 @@ def _usage(name: str, description: description_lib.Description) -> list[str]:
         code = _PIPELINE
     else:
         return []
+    is_pair = task == description_lib.CLASSIFICATION and (
+        asking.num_texts(description) == 2
+    )
     code = code.format(
         tag=_TAGS[task],
         name=json.dumps(name, ensure_ascii=False),
-        example=_EXAMPLES.get(task),
+        example=_PAIR if is_pair else _EXAMPLES.get(task),
     )
     return ["## Usage", f"```python\n{code}```"]
 
@@ -261,10 +267,16 @@ def _training_section(run: json_text.Object) -> list[str]:
     if base:
         facts.append(f"Base model: [{base}](https://huggingface.co/{base})")
     elif start:
-        facts.append(f"Base model: `{start}`")
+        folder = os.path.basename(config_lib.folder_of(start))
+        facts.append(f"Base model: `{folder or start}`")
     elif used.get("do_train"):
         facts.append("Base model: none, from scratch")
-    if data := [f"`{k}={used[k]}`" for k in _DATA_FLAGS if used.get(k)]:
+    data = [
+        f"`{name}={_without_folders(str(used[name]))}`"
+        for name in _DATA_FLAGS
+        if used.get(name)
+    ]
+    if data:
         facts.append(f"Data: {', '.join(data)}")
     if run.get("commit"):
         facts.append(f"Commit: {run['commit']}")
@@ -272,8 +284,22 @@ def _training_section(run: json_text.Object) -> list[str]:
     if facts:
         section.append("\n".join(f"- {fact}" for fact in facts))
     if command := run.get("command"):
-        section.append(f"```\n{shlex.join(map(str, command))}\n```")
+        words = [_without_folders(str(word)) for word in command]
+        section.append(f"```\n{shlex.join(words)}\n```")
     return section
+
+
+def _without_folders(word: str) -> str:
+    """Returns a word of a command in which paths are their last parts.
+
+    A card is published; the folders of its author are nobody's business.
+    """
+    flag, equals, value = word.rpartition("=")
+    parts = [
+        part if hub.is_address(part) else os.path.basename(part.rstrip("/"))
+        for part in value.split(",")
+    ]
+    return f"{flag}{equals}{','.join(parts)}"
 
 
 # ------------------------------------------------------------------ The run
