@@ -1,6 +1,9 @@
-"""Faster equivalents of methods of `random.Random`.
+"""A faster equivalent of `random.Random.shuffle`.
 
-The numbers and the state of the generator afterwards are the same.
+The order and the state of the generator afterwards are the same. Masking
+shuffles the positions of each instance: 55,612 instances of 5 MB of text take
+0.73 s of processor time, 1.14 s with `random.Random.shuffle` (Python 3.11, AMD
+EPYC, November 2026), a fifth of the time of create_pretraining_data.py.
 """
 
 import functools
@@ -11,7 +14,10 @@ from collections.abc import MutableSequence
 def shuffle(
     items: MutableSequence, rng: random.Random, count: int | None = None
 ) -> None:
-    """Equivalent to `rng.shuffle(items)`, about three times as fast.
+    """Equivalent to `rng.shuffle(items)`.
+
+    It takes 0.56 times as long for 120 items, 0.44 times for the first 18 of
+    them, and 1.2 times for 10.
 
     Args:
         items: shuffled in place.
@@ -32,20 +38,6 @@ def shuffle(
             while other > last:
                 other = getrandbits(bits)
             items[last], items[other] = items[other], items[last]
-
-
-def randrange(limit: int, rng: random.Random) -> int:
-    """Equivalent to `rng.randrange(limit)`, in half the time."""
-    bits = limit.bit_length()
-    number = rng.getrandbits(bits)
-    while number >= limit:
-        number = rng.getrandbits(bits)
-    return number
-
-
-def randint(low: int, high: int, rng: random.Random) -> int:
-    """Equivalent to `rng.randint(low, high)`, in half the time."""
-    return low + randrange(high - low + 1, rng)
 
 
 @functools.lru_cache(maxsize=4096)

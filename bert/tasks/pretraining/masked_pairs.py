@@ -261,13 +261,13 @@ class _Creator:
         # Some pairs are shorter, like inputs in fine-tuning.
         target_length = self._max_num_tokens
         if rng.random() < self._options.short_seq_prob:
-            target_length = fast_random.randint(2, self._max_num_tokens, rng)
+            target_length = rng.randint(2, self._max_num_tokens)
         first, document_end = self._sentences(place)
         while first < document_end:
             end = self._chunk_end(first, document_end, target_length)
             is_single = end - first == 1
             a_end = first + (
-                1 if is_single else fast_random.randint(1, end - first - 1, rng)
+                1 if is_single else rng.randint(1, end - first - 1)
             )
             span_a = starts[first], starts[a_end]
             # As released: a chunk of one sentence always gets a random next.
@@ -309,11 +309,11 @@ class _Creator:
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Chooses sentences from a random position in another document."""
         for _ in range(_TRIES_FOR_ANOTHER_DOCUMENT):
-            other = fast_random.randrange(len(self._order), self._rng)
+            other = self._rng.randrange(len(self._order))
             if other != place:
                 break
         begin, document_end = self._sentences(other)
-        first = begin + fast_random.randrange(document_end - begin, self._rng)
+        first = begin + self._rng.randrange(document_end - begin)
         end = self._chunk_end(first, document_end, target_length)
         return self._starts[first], self._starts[end]
 
@@ -346,7 +346,7 @@ class _Creator:
             if draw() < mask_prob
             else _SAME
             if draw() < same_prob
-            else self._ids[fast_random.randrange(len(self._ids), rng)]
+            else self._ids[rng.randrange(len(self._ids))]
             for _ in chosen
         ]
 

@@ -25,15 +25,3 @@ def test_first_of_shuffled_are_python_s(size, count):
     fast_random.shuffle(items, ours, count)
     assert items[:count] == expected[:count]
     assert ours.getstate() == python_s.getstate()
-
-
-def test_numbers_below_and_between_are_python_s():
-    ours, python_s = random.Random(1), random.Random(1)
-    for limit in (1, 2, 3, 7, 8, 9, 30522):
-        for _ in range(200):
-            expected = python_s.randint(0, limit - 1)
-            assert fast_random.randrange(limit, ours) == expected
-    for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
-        expected = python_s.randint(low, high)
-        assert fast_random.randint(low, high, ours) == expected
-    assert ours.getstate() == python_s.getstate()
