@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,6 @@ _SMALL_LENGTH, _SMALL_STEPS, _SMALL_RECORDS = 64, 12, 200
 # A side of the product whose rate is the peak: large enough to reach it.
 _PEAK_SIDE = {"GPU": 8192, "CPU": 1024}
 _PEAK_ROUNDS = 10
-_KILLED = -9  # By the system, where the memory ends.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,6 +74,7 @@ class Options:
 
 def main(options: Options) -> None:
     """Writes the report; each section as soon as it is complete."""
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     writing.check_files([options.output_file], [])
     text = ["# Report of benchmarks.accelerator\n"]
     sections = {
@@ -98,7 +98,8 @@ def main(options: Options) -> None:
 
 
 def _machine() -> Iterator[str]:
-    yield _child({"work": "describe"})["text"]
+    job = contenders.Job(kind="machine")
+    yield contenders.once("accelerator.machine", job)["text"]
     done = subprocess.run(
         ["git", "log", "-1", "--format=%H %s"],
         cwd=contenders.ROOT,
@@ -229,10 +230,10 @@ def _jobs(options: Options) -> Iterator[tuple[str, contenders.Job]]:
 
 
 def _times(options: Options) -> Iterator[str]:
-    peaks = {
-        precision: _child({"work": "peak", "precision": precision})["rate"]
-        for precision in options.precisions
-    }
+    peaks = {}
+    for precision in options.precisions:
+        job = contenders.Job(kind="peak", precision=precision)
+        peaks[precision] = contenders.once("accelerator.peak", job)["rate"]
     rates = ", ".join(f"{n} {x / 1e12:.3g}" for n, x in peaks.items())
     yield (
         "The peak is the measured rate of a large matrix product, in TFLOP/s: "
@@ -250,7 +251,7 @@ def _times(options: Options) -> Iterator[str]:
 def _time_cells(options: Options, job: contenders.Job, peak: float) -> str:
     from benchmarks import ours
 
-    found = _measure(job, options.num_steps)
+    found = _measure(dataclasses.replace(job, num_steps=options.num_steps))
     if "seconds" not in found:
         return f"{found['failure']} | | | | |"
     seconds = found["seconds"]
@@ -277,75 +278,62 @@ def _largest(options: Options) -> Iterator[str]:
     yield "|---|---|---|"
     for name, job in _jobs(options):
         cells = [
-            str(_largest_batch(job, options.largest_batch, recompute=recompute))
+            str(
+                largest_batch(
+                    dataclasses.replace(job, recompute=recompute),
+                    options.largest_batch,
+                    lambda tried: "seconds" in _measure(tried),
+                )
+            )
             for recompute in (False, True)
         ]
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _largest_batch(job: contenders.Job, most: int, *, recompute: bool) -> int:
+def largest_batch(
+    job: contenders.Job, most: int, fits: Callable[[contenders.Job], bool]
+) -> int:
+    """Returns the largest power of two that fits as batch size; 0 for none.
+
+    Args:
+        job: the step.
+        most: the largest batch to try.
+        fits: whether a job has enough memory.
+    """
     largest, size = 0, 1
-    while size <= most:
-        tried = dataclasses.replace(job, batch_size=size)
-        if "seconds" not in _measure(tried, 1, recompute=recompute):
-            break
+    while size <= most and fits(dataclasses.replace(job, batch_size=size)):
         largest, size = size, 2 * size
     return largest
 
 
-def _measure(
-    job: contenders.Job, num_steps: int, *, recompute: bool = False
-) -> dict[str, Any]:
-    return _child(
-        {
-            "work": "steps",
-            "job": dataclasses.asdict(job),
-            "num_steps": num_steps,
-            "recompute": recompute,
-        }
-    )
+def _measure(job: contenders.Job) -> dict[str, Any]:
+    try:
+        return contenders.once("accelerator.steps", job)
+    except contenders.OutOfMemoryError:
+        return {"failure": "out of memory"}
+    except RuntimeError as error:
+        logging.error("%s", error)
+        return {"failure": "failed"}
 
 
 # ------------------------------------- Work in a process, which has all memory
 
 
-def _child(work: dict[str, Any]) -> dict[str, Any]:
-    """Does some work in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.accelerator", json.dumps(work)],
-        cwd=contenders.ROOT,
-        env={**os.environ, "TF_FORCE_GPU_ALLOW_GROWTH": "true"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == _KILLED:
-        return {"failure": "out of memory"}
-    if done.returncode:
-        logging.error("%s", done.stderr[-2000:])
-        return {"failure": "failed"}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def _work(work: dict[str, Any]) -> dict[str, Any]:
-    import tensorflow as tf
-
+def machine(job: contenders.Job) -> Callable[[], dict[str, str]]:
+    """Describes the devices of this machine."""
     from bert.training import devices
 
-    if work["work"] == "describe":
-        strategy = devices.prepare(devices.DeviceOptions(precision="auto"))
-        return {"text": devices.describe(strategy)}
-    if work["work"] == "peak":
-        return {"rate": _peak(work["precision"])}
-    job = contenders.Job(**work["job"])
-    try:
-        return _steps(job, work["num_steps"], recompute=work["recompute"])
-    except (tf.errors.ResourceExhaustedError, MemoryError):
-        return {"failure": "out of memory"}
+    del job
+    strategy = devices.prepare(devices.DeviceOptions(precision="auto"))
+    return lambda: {"text": devices.describe(strategy)}
+
+
+def peak(job: contenders.Job) -> Callable[[], dict[str, float]]:
+    """Measures the operations of a second of a large matrix product."""
+    return lambda: {"rate": _peak(job.precision)}
 
 
 def _peak(precision: str) -> float:
-    """Measures the operations of a second of a large matrix product."""
     import tensorflow as tf
 
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
@@ -366,14 +354,25 @@ def _peak(precision: str) -> float:
     return _PEAK_ROUNDS * 2.0 * side**3 / seconds
 
 
-def _steps(
-    job: contenders.Job, num_steps: int, *, recompute: bool
-) -> dict[str, Any]:
+def steps(job: contenders.Job) -> Callable[[], dict[str, Any]]:
+    """Measures training steps and their memory."""
+    import tensorflow as tf
+
+    def turn() -> dict[str, Any]:
+        try:
+            return _steps(job)
+        except (tf.errors.ResourceExhaustedError, MemoryError):
+            return {"failure": "out of memory"}
+
+    return turn
+
+
+def _steps(job: contenders.Job) -> dict[str, Any]:
     import tensorflow as tf
 
     from benchmarks import ours
 
-    trainer, iterator = ours.training(job, recompute=recompute)
+    trainer, iterator = ours.training(job)
 
     def run(count):
         start = time.perf_counter()
@@ -383,7 +382,7 @@ def _steps(
         return time.perf_counter() - start
 
     first_seconds = run(1)
-    seconds = run(num_steps) / num_steps
+    seconds = run(job.num_steps) / job.num_steps
     memory = ""
     if tf.config.list_logical_devices("GPU"):
         peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
@@ -396,8 +395,4 @@ def _steps(
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2 and sys.argv[1].startswith("{"):
-        reply = json.dumps(_work(json.loads(sys.argv[1])))
-        sys.stdout.write(f"{reply}\n")
-    else:
-        program.start(Options, main)
+    program.start(Options, main)

@@ -1,8 +1,9 @@
-"""Benchmark contenders, which take turns in separate processes.
+"""Benchmark contenders, which work in separate processes.
 
 A contender is named `MODULE.FUNCTION`. The function gets a `Job` and returns
-the function to measure. It may raise ImportError. A contender may run in
-another environment: this file requires only Python and NumPy.
+the function to measure, of which each call is a turn. It may raise ImportError.
+A contender may run in another environment: this file requires only Python and
+NumPy.
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ import importlib
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).parents[1]
 NUM_LABELS = 2  # Fine-tuning and next sentences have as many.
 _READY, _ABSENT = "ready", "absent"
+
+
+class OutOfMemoryError(RuntimeError):
+    """The system killed a contender, as it does when memory runs out."""
 
 
 class Cost(NamedTuple):
@@ -45,7 +51,7 @@ class Job:
     Attributes:
         kind: "pretraining" or "fine_tuning" (a classifier), a training step;
             "prediction" for texts of the given lengths; "tokenization" for a
-            file.
+            file. Contenders may have others.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
         max_seq_length: tokens of a row at most.
@@ -53,6 +59,8 @@ class Job:
         precision: "float32" or "mixed_bfloat16".
         lengths: tokens of each text of prediction, in file order.
         by_length: group texts of similar length.
+        num_steps: training steps of one turn, after the first.
+        recompute: compute activations again in the backward pass.
         text_file: of tokenization, one sentence per line.
         vocab_file: an uncased vocabulary.
     """
@@ -65,6 +73,8 @@ class Job:
     precision: str = "mixed_bfloat16"
     lengths: Sequence[int] = ()
     by_length: bool = False
+    num_steps: int = 1
+    recompute: bool = False
     text_file: str = ""
     vocab_file: str = ""
 
@@ -125,12 +135,13 @@ def serve(name: str, work: str) -> None:
         module, function = name.split(".")
         found = importlib.import_module(f"benchmarks.{module}")
         turn = getattr(found, function)(job)
-        turn()  # Compiles and fills caches.
+        result = turn()  # Compiles and fills caches.
     except ImportError as error:
         answers.write(f"{_ABSENT} {error}\n")
         answers.close()
         return
-    answers.write(f"{_READY}\n")
+    result = result if isinstance(result, dict) else None
+    answers.write(f"{_READY} {json.dumps(result)}\n")
     answers.flush()
     for _ in sys.stdin:
         turn()
@@ -149,9 +160,11 @@ class Contender:
 
     Attributes:
         absent: why it is unavailable; None if it is available.
+        first: the result of the first turn, if it is a dict.
 
     Raises:
-        RuntimeError: the process ended without a reason.
+        OutOfMemoryError: the process was killed.
+        RuntimeError: the process ended; has the end of its log.
     """
 
     def __init__(
@@ -177,8 +190,9 @@ class Contender:
         self._requests: Any = self._process.stdin
         self._answers: Any = self._process.stdout
         self._name = name
-        word, _, reason = self._answer().partition(" ")
-        self.absent = reason.strip() if word == _ABSENT else None
+        word, _, rest = self._answer().partition(" ")
+        self.absent = rest if word == _ABSENT else None
+        self.first: Any = json.loads(rest) if word == _READY else None
 
     def turn(self) -> Cost:
         """Does the work once."""
@@ -203,12 +217,29 @@ class Contender:
 
     def _answer(self) -> str:
         line = self._answers.readline()
-        if not line:
-            self._log.seek(0)
-            raise RuntimeError(
-                f"benchmarks.{self._name} ended: {self._log.read()[-2000:]}"
+        if line:
+            return line.strip()
+        if self._process.wait() == -signal.SIGKILL:
+            raise OutOfMemoryError(
+                f"benchmarks.{self._name} was killed, as the system does when "
+                "memory runs out. All contenders of a measurement are in "
+                "memory together: leave out --peers or --other_clone, or pass "
+                "a smaller --bert_config_file."
             )
-        return line.strip()
+        self._log.seek(0)
+        raise RuntimeError(
+            f"benchmarks.{self._name} ended: {self._log.read()[-2000:]}"
+        )
+
+
+def once(name: str, job: Job) -> dict[str, Any]:
+    """Does some work in a process, which has all memory; returns its result.
+
+    Args, raises: as for `Contender`.
+    """
+    contender = Contender(name, job)
+    contender.close()
+    return contender.first
 
 
 def alternate(

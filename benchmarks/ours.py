@@ -48,13 +48,12 @@ def training(
     job: contenders.Job,
     *,
     jit_compile: str = devices.AUTO,
-    recompute: bool = False,
 ):
     """Returns a trainer of a model with random weights, and its batches."""
     import tensorflow as tf
 
     strategy, objective = _start(job)
-    objective.model.bert.encoder.recompute = recompute
+    objective.model.bert.encoder.recompute = job.recompute
     mode = devices.execution_mode(strategy, jit_compile, num_train_steps=1)
     with strategy.scope():
         trainer = steps.Trainer(

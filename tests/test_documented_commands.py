@@ -22,7 +22,6 @@ _ELSEWHERE = {
     "source",
 }
 _OTHER_MODULES = {
-    "benchmarks.memory",
     "benchmarks.serving",
     "pytest",
     "tests.mutation.run",

@@ -1,10 +1,8 @@
 """The report on an accelerator, made on a CPU with tiny sizes."""
 
-import json
-
 import pytest
 
-from benchmarks import accelerator
+from benchmarks import accelerator, contenders
 from tests.support import programs, toy_config
 
 
@@ -56,22 +54,10 @@ def test_a_report_has_every_section(tmp_path):
     ("fits", "most", "largest"), [(0, 64, 0), (9, 64, 8), (100, 64, 64)]
 )
 def test_the_search_ends_at_the_first_batch_that_does_not_fit(
-    fits, most, largest, monkeypatch
+    fits, most, largest
 ):
-    def measure(work):
-        size = work["job"]["batch_size"]
-        assert work["recompute"]
-        return {"seconds": 1} if size <= fits else {"failure": "out of memory"}
-
-    monkeypatch.setattr(accelerator, "_child", measure)
-    job = accelerator.contenders.Job(kind="pretraining")
-    found = accelerator._largest_batch(job, most, recompute=True)
+    job = contenders.Job(kind="pretraining")
+    found = accelerator.largest_batch(
+        job, most, lambda tried: tried.batch_size <= fits
+    )
     assert found == largest
-
-
-def test_work_that_is_killed_has_exceeded_the_memory(monkeypatch):
-    ended = accelerator.subprocess.CompletedProcess([], -9, "", "")
-    monkeypatch.setattr(accelerator.subprocess, "run", lambda *_, **__: ended)
-    assert accelerator._child({}) == {"failure": "out of memory"}
-    ended.returncode, ended.stdout = 0, "log\n" + json.dumps({"seconds": 1})
-    assert accelerator._child({}) == {"seconds": 1}

@@ -140,6 +140,17 @@ def test_a_peer_that_is_not_installed_says_so():
     assert "torch" in done.stdout
 
 
+def test_a_contender_without_memory_says_what_to_leave_out(tmp_path):
+    killed = tmp_path / "python"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o755)
+    with pytest.raises(
+        contenders.OutOfMemoryError,
+        match=r"benchmarks\.ours\.floor was killed, .* leave out --peers",
+    ):
+        contenders.Contender("ours.floor", _job(), python=str(killed))
+
+
 @pytest.mark.slow
 def test_a_contender_that_fails_shows_why():
     with pytest.raises(RuntimeError, match="KeyError"):
