@@ -53,8 +53,8 @@ _NOT_RUN = {
     "create_pretraining_data.py --runner=DaskRunner": "needs a cluster; "
     "tests/bert/corpus/test_beam_shards.py starts one where Dask is installed",
     "dask": "starts the cluster",
-    "paper.published_scores": "needs the weights and the sets; "
-    "tests/paper/test_published_scores.py runs its parts",
+    "benchmarks.published_scores": "needs the weights and the sets; "
+    "tests/benchmarks/test_published_scores.py runs its parts",
     "paper.blimp": "needs the pairs; tests/paper/test_blimp.py runs it on four",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",

@@ -68,7 +68,7 @@ _OTHERS = {
         "tools.inspect_data",
         "tools.predict",
         "tools.python_docs_task",
-        "paper.published_scores",
+        "benchmarks.published_scores",
         "paper.reproduce",
     ),
 }

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from paper import published_scores
+from benchmarks import published_scores
 from tests.support import locations, peer
 
 _DATA = locations.SHARED / "data/sts/STS16.jsonl.xz"

@@ -1,7 +1,8 @@
 """Scores of all-MiniLM-L6-v2 that MTEB published, beside those of this project.
 
   python -m tools.download all_minilm_l6_v2 --output_dir=data
-  python -m paper.published_scores --model=data/all-MiniLM-L6-v2 --data_dir=sts
+  python -m benchmarks.published_scores \\
+    --model=data/all-MiniLM-L6-v2 --data_dir=sts
 
 It writes a Markdown table: for each set of pairs of sentences, the correlations
 of the cosine of two embeddings with the similarity that people gave. Vectors

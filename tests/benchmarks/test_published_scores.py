@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from paper import published_scores
+from benchmarks import published_scores
 from tests.support import locations
 from tools import export_model
 
