@@ -14,16 +14,14 @@ have one word and its tag per line, as in CoNLL-2003. After an interruption, run
 the same command again: training resumes from the last checkpoint.
 """
 
-import collections
 import dataclasses
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from absl import logging
 
-from bert.files import messages, paths, writing
+from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import schema
@@ -31,10 +29,11 @@ from bert.tasks import task
 from bert.tasks.tagging import (
     conll,
     entities,
-    ner,
     tag_schemes,
-    tagger_labels,
+    tagged_files,
+    windows,
 )
+from bert.tasks.tagging import options as tagging_options
 from bert.training import fine_tuning
 from bert.training import options as training_options
 from modeling import config as config_lib
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 class Options(
     training_options.AblationOptions,
     training_options.TaggingOptions,
-    ner.NerOptions,
+    tagging_options.TaggingFileOptions,
 ):
     """The flags of this script; see --help."""
 
@@ -91,23 +90,8 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         trained: folder_lib.ModelFolder | None = None,
     ):
         super().__init__(options, tokenizer, trained)
-        files = {
-            split: ner.read(options, split) for split in options.needed_splits
-        }
-        self._scheme = _find_scheme(options, files)
-        # Tags of entities are in IOB2 from here on.
-        self._files = {
-            split: ner.convert_tags(file, self._scheme)
-            if file.tags or split != task.PREDICT
-            else file
-            for split, file in files.items()
-        }
-        self._labels = _find_labels(
-            trained, self._files.get(task.TRAIN), self._scheme
-        )
-        logging.info("Labels: %s", ", ".join(self._labels.names))
-        for file in self._files.values():
-            _warn_of_unknown_types(file, self._labels)
+        self._files = tagged_files.read(options, options.needed_splits, trained)
+        self._labels = self._files.labels
 
     @property
     def metric(self) -> str:
@@ -120,12 +104,12 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             labels=self._labels.names,
             context=options.context,
             columns=options.columns,
-            scheme=self._scheme,
+            scheme=self._files.scheme,
             features=options.features,
         )
 
     def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:
-        file, options = self._files[split], self.options
+        file, options = self._files.by_split[split], self.options
         return [
             task.DataSet(
                 split=split,
@@ -133,7 +117,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
                 made_from={
                     "data_sha256": paths.sha256(file.path),
                     "columns": options.columns,
-                    "scheme": self._scheme,
+                    "scheme": self._files.scheme,
                     "context": options.context,
                     "labels": self._labels.names,
                 },
@@ -152,10 +136,10 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             self._labels.encode(s.tags or [tag_schemes.OUTSIDE] * len(s.words))
             for s in file.sentences
         ]
-        for windows in ner.make_windows(
+        for parts in windows.make_windows(
             file.sentences, label_ids, self.tokenizer, length
         ):
-            yield [window.record(length) for window in windows]
+            yield [window.record(length) for window in parts]
 
     def make_objective(
         self, config: config_lib.BertConfig
@@ -177,7 +161,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         data: task.Records[conll.ColumnFile],
         outputs: "Mapping[str, np.ndarray]",
     ) -> _Answers:
-        names = ner.split_labels(
+        names = windows.split_labels(
             outputs["label_ids"],
             outputs["label_mask"],
             data.data_set.content.sentences,
@@ -242,82 +226,6 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             logging.info("%s\n%s", file.path, report)
             files[f"{prefix}_report.txt"] = [report]
         writing.write_files(output_dir, files)
-
-
-def _find_scheme(
-    options: Options, files: Mapping[str, conll.ColumnFile]
-) -> str:
-    """Finds the scheme of all files: by flag, or that of the training file.
-
-    Without training, and unless the model states it, the other files decide;
-    `AUTO` stays if they have no tags.
-    """
-    train = files.get(task.TRAIN)
-    deciding = [train] if train else list(files.values())
-    tags = {tag for f in deciding for sentence in f.tags for tag in sentence}
-    if options.scheme != tag_schemes.AUTO or not tags:
-        return options.scheme
-    return tag_schemes.decide(
-        tags, source=", ".join(file.path for file in deciding if file.tags)
-    )
-
-
-def _find_labels(
-    trained: folder_lib.ModelFolder | None,
-    train: conll.ColumnFile | None,
-    scheme: str,
-) -> tagger_labels.TaggerLabels:
-    """Returns the labels of the model, or those of the training file."""
-    if trained is not None and trained.description.labels:
-        labels = tagger_labels.of_model(
-            trained.description.labels, trained.path, scheme
-        )
-        if not labels.have_entities and scheme in tag_schemes.OF_ENTITIES:
-            raise ValueError(
-                f"The labels of {trained.path} are of single words, and the "
-                f"tags of the files mark entities (--scheme={scheme})."
-            )
-        return labels
-    if train is None:
-        folder = trained.path if trained else "No folder"
-        raise ValueError(
-            f"{folder} does not say the labels of its model. Add them to its "
-            'task.json: {"labels": ["O", ...]}.'
-        )
-    labels = tagger_labels.of_tags(train.tags, scheme)
-    if len(labels.names) < 2:
-        raise ValueError(
-            f"{train.path}: expected at least one entity, or two tags of "
-            f"words; every tag is {labels.names[0]}. Check --columns."
-        )
-    return labels
-
-
-def _warn_of_unknown_types(
-    file: conll.ColumnFile, labels: tagger_labels.TaggerLabels
-) -> None:
-    if labels.have_entities:
-        unit = "entities are of types"
-        types = collections.Counter(
-            entity.kind
-            for tags in file.tags
-            for entity in entities.find_entities(tags)
-        )
-    else:
-        unit = "words have tags"
-        types = collections.Counter(itertools.chain(*file.tags))
-    known = {kind or entities.UNTYPED for kind in labels.types}
-    if unknown := sorted(types.keys() - known):
-        logging.warning(
-            "%s: %d of %d %s that the model was not trained on (%s). They "
-            "count as missed. It knows %s.",
-            file.path,
-            sum(types[kind] for kind in unknown),
-            types.total(),
-            unit,
-            messages.listed(unknown),
-            messages.listed(sorted(known)),
-        )
 
 
 def run(options: Options) -> None:

@@ -133,20 +133,6 @@ def test_parts_of_speech_are_labels_of_words_as_they_are(folder):
     assert best["metric"] == "accuracy"
 
 
-@pytest.mark.integration
-def test_the_training_file_decides_the_scheme_of_all_files(folder):
-    (folder / "train.txt").write_text("a A\nb O\n\nc E\n")
-    # The letters of the dev file alone would be of a scheme.
-    (folder / "valid.txt").write_text("a I\nb E\n")
-    changes = {"do_predict": False, "output_dir": folder / "raw"}
-    toy.run(folder, **{**_SHORT, **changes, "train_batch_size": 2})
-    description = json.loads((folder / "raw/task.json").read_text())
-    assert description["scheme"] == "raw"
-    assert description["labels"] == ["O", "B-A", "I-A", "B-E", "I-E"]
-    results = programs.results(folder / "raw/eval_results.txt")
-    assert results["eval_recall_I"] == 0
-
-
 def test_a_finished_run_predicts_without_training_data(learned, folder):
     before = (learned / "test_predictions.txt").read_text()
     shutil.copytree(learned, folder / "out")
@@ -211,21 +197,6 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
     assert np.isfinite(results["eval_loss"])
     written = (folder / "out" / "eval_predictions.txt").read_text().split("\n")
     assert written[3].startswith("made B-X ")
-
-
-def test_entities_without_a_type_are_named_where_the_model_lacks_them(
-    learned, folder, caplog
-):
-    shutil.copytree(learned, folder / "out")
-    (folder / "valid.txt").write_text("Ann X X B\nMoss X X I\nis X X O\n")
-    named = {**_LEARNING, "do_train": False, "do_predict": False}
-    options = toy.parse(
-        toy.flags_of(folder, **{**named, "init_checkpoint": None})
-    )
-    _task(options)
-    (warning,) = [m for m in caplog.messages if "entities are" in m]
-    assert "valid.txt: 1 of 1 entities" in warning
-    assert "('ENTITY'). They count as missed." in warning
 
 
 def _with_outputs(source, target, names):
@@ -406,31 +377,6 @@ def test_files_without_training_decide_the_scheme_together(
     }
 
 
-def test_training_file_decides_the_scheme_alone(data, tmp_path):
-    (tmp_path / "train.txt").write_text("a I\nb A\n\nc O\n")
-    (tmp_path / "dev.txt").write_text("a B\nb I\nc I\nd O\n")
-    tags = _tags_of(
-        data,
-        train_file=tmp_path / "train.txt",
-        eval_file=tmp_path / "dev.txt",
-        do_predict=False,
-    )
-    assert tags == {
-        "train": [("B-I", "B-A"), ("O",)],
-        "eval": [("B-B", "B-I", "I-I", "O")],
-    }
-
-
-@pytest.mark.parametrize("flag", ["train_file", "eval_file"])
-def test_files_to_train_on_and_to_score_need_tags(data, tmp_path, flag):
-    path = tmp_path / "words.txt"
-    path.write_text("Ann\nfell\n")
-    with pytest.raises(
-        ValueError, match=r"words\.txt: must have a column of t"
-    ):
-        _tags_of(data, do_predict=False, **{flag: path})
-
-
 @pytest.mark.parametrize(
     ("name", "written"),
     [
@@ -499,41 +445,6 @@ def test_features_train_the_head_alone(folder):
     }
     for name in moments:
         assert np.any(after[name]), name
-
-
-def _refused(folder, text, **changes):
-    for name in ("train.txt", "valid.txt", "test.txt"):
-        (folder / name).write_text(text)
-    with pytest.raises(ValueError) as caught:
-        toy.run(folder, **{**_SHORT, **changes})
-    assert not (folder / "out").exists()
-    return str(caught.value)
-
-
-def test_a_file_without_two_labels_is_refused(folder):
-    message = _refused(folder, "it O\n\nit O\n")
-    assert "expected at least one entity" in message
-    message = _refused(folder, "it 0]\n\nit 0]\n")
-    assert "or two tags of words; every tag is 0]. Check --col" in message
-
-
-def test_a_training_file_without_empty_lines_is_warned_of(folder, caplog):
-    _refused(folder, "it O\nwas O\nit O\n")
-    assert "train.txt has no empty line: it is one sentence of 3" in caplog.text
-
-
-def test_numbers_of_words_are_no_words_to_train_on(folder, caplog):
-    text = "1 Ann B-PER\n2 fell O\n\n1 She O\n2-3 was O\n"
-    message = _refused(folder, text)
-    assert "--columns must give the column of words; none of these" in message
-    assert "has a letter: '1', '2', '2-3'." in message
-    assert "words and tags 1 B-PER, 2 O." in caplog.text
-
-
-def test_a_header_is_warned_of(folder, caplog):
-    message = _refused(folder, "word tag\nAnn B-PER\n\nBob B-PER\n")
-    assert "train.txt, line 1: no other word has the tag 'tag'" in caplog.text
-    assert "every tag but O must have a letter" in message
 
 
 def test_labels_of_words_do_not_mark_the_entities_of_files(learned, folder):

@@ -10,7 +10,7 @@ from absl import logging
 from bert.models import description as description_lib
 from bert.tasks import asking
 from bert.tasks.classification import sentence_pairs
-from bert.tasks.tagging import conll, entities, ner, tagger_labels
+from bert.tasks.tagging import conll, entities, options, tagger_labels, windows
 from modeling import config as config_lib
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WHITE_SPACE = re.compile("[ \t\r\f\v]+")  # Exported models split at it.
 
 
-class Tagging(asking.Asking[ner.Window]):
+class Tagging(asking.Asking[windows.Window]):
     """Sentences, one a line; the answer has a tag for each word.
 
     With `context` `document`, each sentence is read with the lines around it.
@@ -49,7 +49,7 @@ class Tagging(asking.Asking[ner.Window]):
     @property
     def reads_documents(self) -> bool:
         """Whether the model was trained on sentences in their documents."""
-        return self.model.description.stated("context") == ner.DOCUMENT
+        return self.model.description.stated("context") == options.DOCUMENT
 
     def make_network(self, config: config_lib.BertConfig) -> "keras.Model":
         from modeling import heads
@@ -79,7 +79,7 @@ class Tagging(asking.Asking[ner.Window]):
         self,
         example: asking.Example,
         counts: sentence_pairs.TruncationCounts,
-    ) -> list[asking.Row[ner.Window]]:
+    ) -> list[asking.Row[windows.Window]]:
         length = self.model.max_seq_length
         sentences = [
             conll.Sentence(
@@ -90,7 +90,7 @@ class Tagging(asking.Asking[ner.Window]):
             )
             for number, words in enumerate(_sentences(example))
         ]
-        windows = ner.make_windows(
+        sentence_windows = windows.make_windows(
             sentences,
             [[0] * len(sentence.words) for sentence in sentences],
             self.model.tokenizer,
@@ -98,13 +98,13 @@ class Tagging(asking.Asking[ner.Window]):
         )
         return [
             asking.Row.of(window.record(length), window)
-            for window in itertools.chain.from_iterable(windows)
+            for window in itertools.chain.from_iterable(sentence_windows)
         ]
 
     def decode(
         self,
         example: asking.Example,
-        rows: Sequence[asking.Row[ner.Window]],
+        rows: Sequence[asking.Row[windows.Window]],
         outputs: asking.Outputs,
     ) -> asking.Answer:
         tags = [

@@ -1,4 +1,4 @@
-"""Token classification: input files, windows of word pieces, and answers.
+"""Windows of word pieces around the sentences of a tagger.
 
 Source: Devlin et al. 2019, §5.3: cased word pieces, "the maximal document
 context provided by the data", and the first piece of a word represents it.
@@ -7,178 +7,17 @@ context provided by the data", and the first piece of a word represents it.
 import bisect
 import dataclasses
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import logging
 
-from bert.commands import flags
-from bert.files import messages, paths
 from bert.tasks.classification import sentence_pairs
-from bert.tasks.tagging import conll, tag_schemes
+from bert.tasks.tagging import conll
 from vocab import tokenization
-
-_COLUMNS = flags.Heading("Columns of the files")
-# File names of CoNLL-2003 and common alternatives, in order of preference.
-_NAMES = {
-    "train": ("eng.train", "train.txt", "train.conll"),
-    "eval": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
-    "predict": ("eng.testb", "test.txt", "test.conll"),
-}
-DOCUMENT, SENTENCE = "document", "sentence"
-CONTEXTS = (DOCUMENT, SENTENCE)
 
 _UNKNOWN = "[UNK]"
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NerOptions:
-    """Input files of a run and their format."""
-
-    data_dir: flags.Path | None = flags.Group.FILES.optional(
-        "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
-        "train.txt, valid.txt (or dev.txt) and test.txt."
-    )
-    train_file: flags.Path | None = flags.Group.FILES.optional(
-        "Training column file, in place of one in --data_dir."
-    )
-    eval_file: flags.Path | None = flags.Group.FILES.optional(
-        "Dev column file, in place of one in --data_dir."
-    )
-    predict_file: flags.Path | None = flags.Group.FILES.optional(
-        "Column file to tag, in place of one in --data_dir."
-    )
-    columns: str = _COLUMNS.flag(
-        "word:0,tag:-1",
-        "Columns of words and tags: 0 is the first, -1 the last. "
-        "Files without tags, as in word:0, can only be tagged.",
-        of_model=True,
-    )
-    scheme: str = _COLUMNS.flag(
-        tag_schemes.AUTO,
-        "Scheme of the tags in the files. iob: letters and types, as in IOB, "
-        "IOBES or BILOU; raw: each run of equal tags is one entity; words: "
-        "each tag is the label of one word, such as its part of speech; auto: "
-        "iob if all tags have letters, else raw if one of them is O, else "
-        "words, by the training file. Tags of entities are written in IOB2.",
-        choices=tag_schemes.SCHEMES,
-        of_model=True,
-    )
-    context: str = flags.Group.TEXT.flag(
-        DOCUMENT,
-        "document: each sentence is read with as much of its document as "
-        "fits; sentence: each sentence is read alone.",
-        choices=CONTEXTS,
-        of_model=True,
-    )
-
-
-def find_file(options: NerOptions, name: str) -> str:
-    """Finds the file of "train", "eval" or "predict".
-
-    Raises:
-        ValueError: neither its flag nor `data_dir` gives it.
-    """
-    file_of_flag = getattr(options, f"{name}_file")
-    if file_of_flag:
-        return file_of_flag
-    if not options.data_dir:
-        raise ValueError(f"Pass --{name}_file or --data_dir; got neither.")
-    for file in _NAMES[name]:
-        path = os.path.join(options.data_dir, file)
-        if paths.exists(path):
-            return path
-    raise ValueError(
-        f"{options.data_dir} must contain one of {', '.join(_NAMES[name])}; "
-        f"found none. Pass --{name}_file if it has another name."
-    )
-
-
-def read(options: NerOptions, name: str) -> conll.ColumnFile:
-    """Reads the file of "train", "eval" or "predict".
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file is not given, or not a column file.
-    """
-    columns = conll.parse_columns(options.columns)
-    with_documents = options.context == DOCUMENT
-    file = conll.read(
-        find_file(options, name), columns, with_documents=with_documents
-    )
-    first = file.sentences[0]
-    columns_read = [first.words, *([first.tags] if first.tags else [])]
-    rows = [" ".join(row) for row in zip(*columns_read, strict=True)]
-    logging.info(
-        "%s: %d sentence(s); the first has the words and tags %s.",
-        file.path,
-        len(file.sentences),
-        messages.names(rows, 5),
-    )
-    if name == "train":
-        _check_training_file(file)
-    if with_documents and not file.has_documents:
-        logging.warning(
-            "%s has no %s line: every sentence is read alone.",
-            file.path,
-            conll.DOCUMENT_START,
-        )
-    return file
-
-
-def _check_training_file(file: conll.ColumnFile) -> None:
-    sentences = file.sentences
-    if len(sentences) == 1:
-        logging.warning(
-            "%s has no empty line: it is one sentence of %d words.",
-            file.path,
-            len(sentences[0].words),
-        )
-    words = {word: None for sentence in sentences for word in sentence.words}
-    if not any(char.isalpha() for word in words for char in word):
-        raise ValueError(
-            f"{file.path}: --columns must give the column of words; none of "
-            f"these has a letter: {messages.listed([*words], 4)}."
-        )
-    tags = list(itertools.chain(*file.tags))
-    if tags and tags.count(tags[0]) == 1:
-        logging.warning(
-            "%s, line %d: no other word has the tag %s. If this row is a "
-            "header, remove it.",
-            file.path,
-            sentences[0].lines[0],
-            messages.short(tags[0]),
-        )
-
-
-def convert_tags(file: conll.ColumnFile, scheme: str) -> conll.ColumnFile:
-    """Converts tags that mark entities to IOB2; others stay as they are.
-
-    Raises:
-        ValueError: the file has no tags, or one that is not in the scheme;
-            names the file and the line.
-    """
-    if not file.tags:
-        raise ValueError(
-            f"{file.path}: must have a column of tags; its rows have only a "
-            f"word. {conll.FORMAT}"
-        )
-    if scheme == tag_schemes.WORDS:
-        return file
-    sentences = []
-    for sentence, tags in zip(file.sentences, file.tags, strict=True):
-        for tag, line in zip(tags, sentence.lines, strict=True):
-            try:
-                tag_schemes.split(tag, scheme)
-            except ValueError as error:
-                raise ValueError(
-                    f"{file.path}, line {line}: {error}"
-                ) from error
-        converted = tag_schemes.to_iob2(tags, scheme)
-        sentences.append(dataclasses.replace(sentence, tags=converted))
-    return dataclasses.replace(file, sentences=tuple(sentences))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

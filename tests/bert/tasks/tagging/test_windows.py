@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from bert.tasks.tagging import conll, ner
-from tests.support import programs
+from bert.tasks.tagging import conll, windows
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh", "##x", "##y"]
 
@@ -42,7 +41,7 @@ def _windows(documents, max_seq_length):
     places = itertools.count()
     label_ids = [[next(places) for _ in s.words] for s in sentences]
     return list(
-        ner.make_windows(sentences, label_ids, _Tokenizer(), max_seq_length)
+        windows.make_windows(sentences, label_ids, _Tokenizer(), max_seq_length)
     )
 
 
@@ -93,7 +92,7 @@ def test_windows_by_hand(documents, length, shown):
 
 
 def test_examples_of_the_docstrings():
-    assert doctest.testmod(ner) == (0, 2)
+    assert doctest.testmod(windows) == (0, 2)
 
 
 def test_words_around_are_whole():
@@ -140,8 +139,8 @@ _sentence = strategies.lists(_word, min_size=1, max_size=9).map(" ".join)
     strategies.integers(3, 20),
 )
 def test_each_word_is_labeled_once_in_order_and_windows_fit(documents, length):
-    windows = _windows(documents, length)
-    flat = [window for each in windows for window in each]
+    parts = _windows(documents, length)
+    flat = [window for each in parts for window in each]
     assert all(len(window.input_ids) <= length for window in flat)
     labels = [label for window in flat for label in window.label_ids]
     words = [w for d in documents for s in d for w in s.split()]
@@ -157,10 +156,10 @@ def test_each_word_is_labeled_once_in_order_and_windows_fit(documents, length):
     strategies.integers(8, 30),
 )
 def test_no_neighbor_is_left_out_that_would_fit(document, length):
-    windows = _windows([document], length)
+    parts = _windows([document], length)
     sizes = [len(word) for sentence in document for word in sentence.split()]
     whole = list(itertools.accumulate(sizes, initial=0))
-    for each in windows:
+    for each in parts:
         for window in each:
             held = len(window.input_ids) - 2
             first = window.label_ids[0]
@@ -175,7 +174,7 @@ def test_no_neighbor_is_left_out_that_would_fit(document, length):
 
 def test_labels_are_split_into_sentences():
     sentences = _sentences(["a b c", "d"])
-    tags = ner.split_labels(
+    tags = windows.split_labels(
         np.array([[9, 1, 9, 2], [0, 9, 9, 9], [9, 1, 9, 9]]),
         # What was cut from a row is marked by large negative numbers.
         np.array([[0, 1, 0, 1], [1, 0, 0, -1000], [0, 1, 0, -1000]]),
@@ -183,47 +182,3 @@ def test_labels_are_split_into_sentences():
         ("O", "B-A", "I-A"),
     )
     assert tags == [("B-A", "I-A", "O"), ("B-A",)]
-
-
-def _options(**named):
-    return programs.parse(ner.NerOptions, **named)
-
-
-def test_files_of_a_folder_are_found_by_name(tmp_path):
-    with pytest.raises(ValueError, match="Pass --eval_file or --data_dir"):
-        ner.find_file(_options(), "eval")
-    with pytest.raises(ValueError, match=r"contain one of eng.testa, valid"):
-        ner.find_file(_options(data_dir=tmp_path), "eval")
-    for name in ("eng.train", "valid.txt", "test.txt", "eng.testb"):
-        (tmp_path / name).write_text("a O\n")
-    options = _options(data_dir=tmp_path, train_file="other.txt")
-    assert ner.find_file(options, "train") == "other.txt"
-    assert ner.find_file(options, "eval") == str(tmp_path / "valid.txt")
-    assert ner.find_file(options, "predict") == str(tmp_path / "eng.testb")
-    assert len(ner.read(options, "predict").sentences) == 1
-
-
-@pytest.mark.parametrize(
-    ("split", "names"),
-    [
-        ("train", "eng.train train.txt train.conll"),
-        ("eval", "eng.testa valid.txt dev.txt dev.conll"),
-        ("predict", "eng.testb test.txt test.conll"),
-    ],
-)
-def test_the_names_of_files_have_an_order(tmp_path, split, names):
-    for name in names.split():
-        (tmp_path / name).touch()
-    options = _options(data_dir=tmp_path)
-    for name in names.split():
-        assert ner.find_file(options, split) == str(tmp_path / name)
-        (tmp_path / name).unlink()
-
-
-def test_files_without_documents_are_named(tmp_path, caplog):
-    (tmp_path / "train.txt").write_text("a O\n\nb O\n")
-    with caplog.at_level(logging.WARNING):
-        ner.read(_options(data_dir=tmp_path, context="sentence"), "train")
-        assert not caplog.text
-        ner.read(_options(data_dir=tmp_path), "train")
-    assert "train.txt has no -DOCSTART- line" in caplog.text
