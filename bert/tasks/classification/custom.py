@@ -10,9 +10,6 @@ from bert.tasks.classification import class_labels, datasets, metrics
 NAME = "custom"
 _NAMES = {task.TRAIN: "train", task.EVAL: "dev", task.PREDICT: "test"}
 _RENAMED = {".json": ".jsonl", ".txt": ".tsv"}
-_JSON_ADVICE = (
-    "JSON Lines has an object in each line; jq -c '.[]' makes it of one array. "
-)
 
 _METRICS = {
     task.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
@@ -122,11 +119,20 @@ def _missing(data_dir: str, name: str, layout: datasets.Layout) -> str:
         new = os.path.join(data_dir, f"{name}{_RENAMED.get(ending, ending)}")
         text += (
             f" The folder has {messages.names(others)}. Rename the {name} "
-            f"file, for example: mv {shlex.quote(path)} {shlex.quote(new)}. "
-            + (_JSON_ADVICE if ending == ".json" else "")
-            + "To make the three files from one table: "
-            f"{_split_command(path, layout)}."
+            f"file, for example: mv {shlex.quote(path)} {shlex.quote(new)}."
         )
+        if ending == ".json":
+            text += (
+                " JSON Lines has an object in each line; one array is "
+                'converted by: python -c "import json; rows = json.load(open('
+                f"{path!r}, encoding='utf-8')); open({new!r}, 'w')"
+                ".writelines(json.dumps(row) + '\\n' for row in rows)\""
+            )
+        else:
+            text += (
+                " To make the three files from one table: "
+                f"{_split_command(path, layout)}"
+            )
     return text
 
 

@@ -3,6 +3,9 @@
 import gzip
 import json
 import lzma
+import shlex
+import subprocess
+import sys
 
 import pyarrow
 import pytest
@@ -168,7 +171,7 @@ def test_absent_files_and_two_for_one_part_are_named(tmp_path):
     [
         ("validation.csv", "mv {}/validation.csv {}/train.csv"),
         ("my table.csv.gz", "mv '{}/my table.csv.gz' {}/train.csv.gz"),
-        ("train.json", r"mv {}/train.json {}/train.jsonl. .*jq -c '.\[\]'"),
+        ("train.txt", r"mv {}/train.txt {}/train.tsv"),
     ],
 )
 def test_file_of_another_name_is_named_with_the_cure(tmp_path, name, cure):
@@ -179,6 +182,17 @@ def test_file_of_another_name_is_named_with_the_cure(tmp_path, name, cure):
     with pytest.raises(FileNotFoundError, match=message) as error:
         _found(_data(tmp_path))
     assert "python -m tools.split_table" in str(error.value)
+
+
+def test_json_array_is_an_error_with_the_command_that_converts_it(tmp_path):
+    rows = [{"text": "é", "label": label} for label in ("x", "y")]
+    _write(tmp_path, "train.json", json.dumps(rows))
+    message = "mv .*train.json .*train.jsonl.* is converted by: python "
+    with pytest.raises(FileNotFoundError, match=message) as error:
+        _found(_data(tmp_path))
+    command = str(error.value).partition("converted by: python ")[2]
+    subprocess.run([sys.executable, *shlex.split(command)], check=True)
+    assert _found(_data(tmp_path)).names == ("x", "y")
 
 
 def test_a_file_as_the_folder_is_an_error_with_the_cure(tmp_path):
