@@ -174,7 +174,7 @@ def run(options: Options) -> None:
     def parse(value: object) -> class_labels.Label:
         if problem_type == task.REGRESSION:
             return 0.0 if scores.is_missing(value) else scores.parse(value)
-        if class_labels.is_missing(value, problem_type, ()):
+        if class_labels.is_missing(value, problem_type, frozenset()):
             return ()
         class_labels.check_form(value, problem_type)
         names = class_labels.class_names(value, problem_type)

@@ -235,11 +235,13 @@ def _numbered_lines(path: str) -> Iterator[tuple[int, str]]:
                 f"{path}, line {number}: contains a NUL byte. "
                 "The file is damaged, or not text."
             )
-        if not line.strip(" \r"):
+        # Other lines end the first test at their first character.
+        if (not line or line.isspace()) and not line.strip(" \r"):
             blank.append((number, line))
             continue
-        yield from blank
-        blank.clear()
+        if blank:
+            yield from blank
+            blank.clear()
         yield number, line
 
 

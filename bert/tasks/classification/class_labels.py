@@ -6,7 +6,8 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -72,6 +73,10 @@ class LabelSet:
         return {name: index for index, name in enumerate(self.names)}
 
     @functools.cached_property
+    def _missing(self) -> AbstractSet[str]:
+        return frozenset(map(str.lower, self.missing))
+
+    @functools.cached_property
     def _by_key(self) -> Mapping[str, str]:
         """The name of each spelling."""
         spelled = {spelling_key(name): name for name in self.names}
@@ -119,7 +124,7 @@ class LabelSet:
         """Returns whether a cell says that its row has no label."""
         if isinstance(value, str) and spelling_key(value) in self._by_key:
             return False
-        return is_missing(value, self.problem_type, self.missing)
+        return is_missing(value, self.problem_type, self._missing)
 
     def encode(self, label: Label) -> LabelId:
         """Encodes a parsed label for training."""
@@ -131,11 +136,16 @@ class LabelSet:
 
 
 def is_missing(
-    value: object, problem_type: str, missing: Collection[str]
+    value: object, problem_type: str, missing: AbstractSet[str]
 ) -> bool:
     """Returns whether a cell is empty, or has one of the words for no label.
 
     An empty text is no label of several.
+
+    Args:
+        value: the cell.
+        problem_type: one of `task.PROBLEM_TYPES`.
+        missing: the words, in small letters.
     """
     if value is None:
         return True
@@ -144,7 +154,7 @@ def is_missing(
     name = str(value).strip()
     if not name:
         return problem_type != task.MULTI_LABEL
-    return name.lower() in map(str.lower, missing)
+    return name.lower() in missing
 
 
 def spelling_key(name: str) -> str:
@@ -199,15 +209,15 @@ def check_form(value: object, problem_type: str) -> None:
     if not isinstance(value, str):
         return
     text = value.strip()
-    brackets = _BRACKETED.fullmatch(text)
     if problem_type != task.MULTI_LABEL:
-        if brackets and text.startswith("["):
+        if text.startswith("[") and text.endswith("]"):
             raise ValueError(
                 f"a label is a name, not a list; got {messages.short(text)}. "
                 "For several labels, use --problem_type=multi_label; if this "
                 "is a name, list all labels with --label_names."
             )
         return
+    brackets = _BRACKETED.fullmatch(text)
     inside = next(filter(None, brackets.groups()), "") if brackets else text
     is_numbers = _NUMBERS.fullmatch(inside)
     separators = set(_SEPARATORS.findall(inside))
@@ -243,8 +253,11 @@ def _class_name(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int):
+        right = ""
+        if isinstance(value, list) and len(value) == 1:
+            right = f", such as {json.dumps(str(value[0]), ensure_ascii=False)}"
         raise ValueError(
-            f"a label must be text; got {messages.short(value)}. "
+            f"a label must be text{right}; got {messages.short(value)}. "
             + (
                 "For several labels, use --problem_type=multi_label."
                 if isinstance(value, list)

@@ -113,6 +113,8 @@ def _missing(data_dir: str, name: str, layout: datasets.Layout) -> str:
         f"endings {', '.join(row_files.FORMATS)}, also compressed (.gz, .xz, "
         ".bz2)."
     )
+    if not paths.is_folder(data_dir):
+        text += " There is no such folder."
     if others:
         path = os.path.join(data_dir, others[0])
         ending = others[0][others[0].index(".", 1) :]

@@ -396,8 +396,10 @@ def discover_labels(
             too few classes; names the file.
     """
 
+    words = frozenset(map(str.lower, missing))
+
     def names_of(value: object) -> list[str]:
-        if class_labels.is_missing(value, problem_type, missing):
+        if class_labels.is_missing(value, problem_type, words):
             return []
         class_labels.check_form(value, problem_type)
         return class_labels.class_names(value, problem_type)

@@ -45,7 +45,8 @@ def test_score_is_a_number(cell):
         (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
         (_set("0", "1"), "", "the label is empty"),
         (_set("0", "1"), 1.0, "must be text; got 1.0. For scores"),
-        (_set("0", "1"), ["0"], r"got \['0'\]\. .*--problem_type=multi_label"),
+        (_set("0", "1"), ["0"], r"such as \"0\"; got \['0'\]\. .*multi_label"),
+        (_set("0", "1"), ["0", "1"], r"text; got \['0', '1'\]\. .*multi_label"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
         (
             class_labels.LabelSet(problem_type="regression"),
