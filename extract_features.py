@@ -21,8 +21,16 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from bert.commands import flags, program
-from bert.files import lines, paths, progress, tensorflow_start, writing
+from bert.files import (
+    lines,
+    paths,
+    progress,
+    row_files,
+    tensorflow_start,
+    writing,
+)
 from bert.models import command_models
+from bert.tasks import text_tables
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
@@ -46,7 +54,14 @@ class Options(training_options.TpuOptions, training_options.ModelOptions):
     """The flags of this script; see --help."""
 
     input_file: flags.Path = flags.Group.FILES.required(
-        "Input file: per line one text, or two separated by ` ||| `."
+        "Input file: per line one text, or two separated by ` ||| `; or a "
+        "table (.csv, .tsv, .jsonl, .parquet) with --text_a_column."
+    )
+    text_a_column: str | None = flags.Group.FILES.optional(
+        "Column of the text of a table: its name, or its number from 0."
+    )
+    text_b_column: str | None = flags.Group.FILES.optional(
+        "Column of the second text of a table, if any."
     )
     output_file: flags.Path = flags.Group.FILES.required(
         "File for the vectors."
@@ -101,6 +116,14 @@ def run(options: Options) -> None:
         ValueError: options, files and model are incompatible.
     """
     paths.check_readable(options.input_file)
+    if text_tables.is_table(options.input_file) != (
+        options.text_a_column is not None
+    ):
+        raise ValueError(
+            f"{options.input_file}: a table (.csv, .tsv, .jsonl, .parquet) "
+            "needs --text_a_column, and a file of lines has no columns; name "
+            "a file of lines .txt."
+        )
     options, pretrained = command_models.open_pretrained(options, flags.given())
     writing.check_files(
         [options.output_file],
@@ -143,7 +166,7 @@ def _vectors(
             with_words=with_words,
             counts=counts,
         )
-        for index, text in enumerate(lines.read_lines(options.input_file))
+        for index, text in enumerate(_texts(options))
     )
     report = progress.Progress()
     num_lines = num_cut_words = 0
@@ -180,6 +203,26 @@ def _vectors(
             "--max_seq_length, or contain no visible character.",
             f"{num_cut_words:,}",
         )
+
+
+def _texts(options: Options) -> Iterator[tuple[str, str]]:
+    """Yields the texts of each line or row; the second is "" without one."""
+    if options.text_a_column is None:
+        yield from map(
+            sentence_pairs.split_pair, lines.read_lines(options.input_file)
+        )
+        return
+    columns = {"text_a": options.text_a_column}
+    if options.text_b_column is not None:
+        columns["text_b"] = options.text_b_column
+    for place, row in text_tables.read(options.input_file, columns, {}):
+        if isinstance(row, ValueError):
+            raise row
+        try:
+            first, *second = map(row_files.text, row.values())
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+        yield first, "".join(second)
 
 
 def _load_model(

@@ -219,3 +219,35 @@ def test_one_line_of_a_run_counts_the_lines_that_are_cut(
         f"{text}: 2 of 3 examples are longer than 8 word pieces and are cut: "
         "9 of 22 pieces (40.9%) are dropped. See --max_seq_length"
     )
+
+
+def test_a_table_is_read_by_its_columns_or_refused(tmp_path):
+    (tmp_path / "x.csv").write_text('a,b\n"it ||| rained",it\nit,""\n')
+    (tmp_path / "x.txt").write_text("it ||| it\n")
+    changes = {"layers": "-1", "pooling": "mean"}
+    table = {"input_file": tmp_path / "x.csv", **changes}
+    with pytest.raises(ValueError, match=r"x\.csv: a table .*--text_a_column"):
+        _run(tmp_path, **table)
+    with pytest.raises(ValueError, match=r"x\.txt: a table .*no columns"):
+        _run(
+            tmp_path,
+            **{**table, "input_file": tmp_path / "x.txt", "text_a_column": "a"},
+        )
+    (_, single) = _records(_run(tmp_path, **table, text_a_column="a"))
+    (_, pair) = _records(
+        _run(tmp_path, **table, text_a_column="a", text_b_column="b")
+    )
+    assert single == pair
+    (tmp_path / "y.csv").write_text("it,it\n")
+    (of_table,) = _records(
+        _run(
+            tmp_path,
+            **{**table, "input_file": tmp_path / "y.csv"},
+            text_a_column="0",
+            text_b_column="1",
+        )
+    )
+    (of_line,) = _records(
+        _run(tmp_path, input_file=tmp_path / "x.txt", **changes)
+    )
+    assert of_table == of_line

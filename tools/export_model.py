@@ -17,10 +17,12 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import paths, tensorflow_start
+from bert.models import hub
 from bert.tasks import registry
 from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
 
+_TEXT, _IDS = "text", "ids"
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 
 
@@ -46,6 +48,13 @@ class Options(training_options.RunOptions):
     task_file: flags.Path | None = flags.Group.MODEL.optional(
         "For a model of your own task: the Python file with its class."
     )
+    default_signature: str = flags.Group.FILES.flag(
+        _TEXT,
+        "Input of serving_default: text; or ids, for clients of a model of the "
+        "original program, which send input_ids, input_mask and segment_ids. "
+        "The signature `text` then takes text.",
+        choices=(_TEXT, _IDS),
+    )
     layers: str | None = flags.Group.MODEL.optional(
         "Export the encoder, with these hidden layers, comma-separated; -1 for "
         "the highest."
@@ -60,8 +69,10 @@ def run(options: Options) -> str:
         ValueError: the folder has no model, or does not describe it; a flag
             has no effect.
     """
+    hub.check_path(options.model_dir)
     tensorflow_start.load()
     from bert.serving import exporting, loading
+    from bert.tasks import signatures
 
     versions = [
         int(name)
@@ -102,8 +113,15 @@ def run(options: Options) -> str:
     elif answering.kind == registry.ENCODER.kind:
         described["layers"] = list(model.layers)
     if options.format == _SAVED_MODEL:
+        functions = exporting.make_signatures(answering, network)
+        if options.default_signature == _IDS:
+            functions = {
+                _TEXT: functions[signatures.DEFAULT],
+                **functions,
+                signatures.DEFAULT: functions[signatures.IDS],
+            }
         exporting.write_saved_model(
-            exporting.make_signatures(answering, network),
+            functions,
             network,
             target,
             model.tokenizer.vocab_file,

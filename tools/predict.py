@@ -5,6 +5,8 @@ For example:
   python -m tools.predict --model=mrpc "It rained. ||| There was rain."
   python -m tools.predict --model=squad --context_file=paragraph.txt
   python -m tools.predict --model=ner --input_file=lines.txt --format=json
+  python -m tools.predict --model=reviews --input_file=test.csv \
+    --text_a_column=review
   python -m tools.predict --model=$BERT "The capital of France is [MASK]."
   python -m tools.predict --model=$ENCODER "It rained. ||| There was rain."
 
@@ -26,6 +28,8 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import lines, paths, tensorflow_start
+from bert.models import hub
+from bert.tasks import text_tables
 from bert.training import options as training_options
 
 if TYPE_CHECKING:
@@ -49,7 +53,16 @@ class Options(training_options.RunOptions):
         "trials, or of a released or Hugging Face model."
     )
     input_file: flags.Path | None = flags.Group.FILES.optional(
-        "File with one example per line; - for standard input."
+        "File with one example per line, or a table: .csv, .tsv, .jsonl or "
+        ".parquet; - for lines of standard input."
+    )
+    text_a_column: str | None = flags.Group.FILES.optional(
+        "Column of the text, or first field, of a table: its name, or its "
+        "number from 0. By default that of the field's name, as in the output "
+        "of --format=json."
+    )
+    text_b_column: str | None = flags.Group.FILES.optional(
+        "Column of the second text, or field, of a table."
     )
     context_file: flags.Path | None = flags.Group.FILES.optional(
         "For questions: file with the paragraph of all of them."
@@ -83,6 +96,13 @@ def run(
     for path in (options.input_file, options.context_file):
         if path is not None and path != "-":
             paths.check_readable(path)
+    is_table = text_tables.is_table(options.input_file or "")
+    if not is_table and (options.text_a_column or options.text_b_column):
+        raise ValueError(
+            "--text_a_column and --text_b_column name columns of a table; the "
+            "name of --input_file must end in .csv, .tsv, .jsonl or .parquet."
+        )
+    hub.check_path(options.model)
     session = _Session(options)
     is_stream = not texts and options.input_file in (None, "-")
     try:
@@ -95,7 +115,11 @@ def run(
         size = _BATCH_SIZE * (1 if is_stream else _BATCHES)
         examples = (
             session.read(line, where)
-            for where, line in _lines(options, texts, standard_input)
+            for where, line in (
+                session.rows(options)
+                if is_table
+                else _lines(options, texts, standard_input)
+            )
         )
         _answer_all(session, examples, size, standard_output)
     finally:
@@ -179,15 +203,46 @@ class _Session:
             self.context = "\n".join(lines.read_lines(options.context_file))
         self.predictor = predicting.Predictor(self.model, _BATCH_SIZE)
 
+    def rows(
+        self, options: Options
+    ) -> Iterator[tuple[str, dict[str, object] | ValueError]]:
+        """Yields the rows of a table, by field, after their origin."""
+        fields = [
+            field
+            for field in self.model.fields
+            if self.context is None or field != self.model.shared_field
+        ]
+        named = {field: field for field in fields[: self.model.num_needed]}
+        others = {field: field for field in fields[self.model.num_needed :]}
+        given = (options.text_a_column, options.text_b_column)
+        for field, column in itertools.zip_longest(fields, given):
+            if column is not None:
+                if field is None:
+                    raise ValueError(
+                        f"The fields of this model are {self.form}; it has no "
+                        f"second one for {column!r}."
+                    )
+                named[field] = column
+                others.pop(field, None)
+        path = flags.needed(options.input_file, "input_file")
+        for place, values in text_tables.read(path, named, others):
+            if self.context is not None and isinstance(values, dict):
+                values[self.model.fields[-1]] = self.context
+            yield place, values
+
     def read(
-        self, line: str | ValueError, where: str | None = None
+        self,
+        line: str | dict[str, object] | ValueError,
+        where: str | None = None,
     ) -> "_Example":
-        """Encodes a line; returns None if it is blank, its error if wrong."""
+        """Encodes an example; returns None if it is blank, or its error."""
         if isinstance(line, ValueError):
             return line
-        if not line.strip():
-            return None
         try:
+            if isinstance(line, dict):
+                return self.predictor.encode(self.model.check(line))
+            if not line.strip():
+                return None
             return self.predictor.encode(self.model.parse(line, self.context))
         except ValueError as error:
             return ValueError(f"{where}: {error}") if where else error

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Self, TypeGuard
 
-from bert.files import json_text, messages, run_files
+from bert.files import json_text, messages, paths, run_files
 from bert.models import sentence_encoder
 from modeling import huggingface, huggingface_config
 from vocab import huggingface_tokenizer
@@ -75,6 +75,23 @@ class Address:
 def is_address(path: str) -> bool:
     """Returns whether a path is the address of a model on the hub."""
     return path.startswith(_SCHEME)
+
+
+def check_path(path: str) -> None:
+    """Checks that a path that is no address leads to a file or a folder.
+
+    Raises:
+        FileNotFoundError: nothing is there.
+    """
+    if is_address(path) or paths.is_folder(path) or paths.exists(path):
+        return
+    folder, name = os.path.split(path)
+    if folder and paths.matching(folder, f"{name}.*"):
+        return  # The prefix of a checkpoint.
+    advice = ""
+    if _ADDRESS.fullmatch(f"{_SCHEME}{path}"):
+        advice = f" A model of the Hugging Face hub is {_SCHEME}{path}."
+    raise FileNotFoundError(f"{path}: there is no such folder.{advice}")
 
 
 def resolve(address: str) -> str:

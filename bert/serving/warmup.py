@@ -14,8 +14,9 @@ from bert.tasks import asking
 
 # Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 _FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
-_TEXT = b"A short text prepares the graph."
-_LENGTH = 2  # Of lists of texts and rows of ids: every model allows it.
+# One word piece, and two texts or ids, are few enough for every model.
+_TEXT = b"a"
+_LENGTH = 2
 
 
 def write(functions: asking.Signatures, folder: str) -> None:

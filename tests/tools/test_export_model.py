@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert.serving import exporting, loading, predicting
+from bert.tasks.classification import sentence_pairs
 from tests.support import locations, serving_client
 from tools import export_model
 from vocab import tokenization
@@ -142,6 +143,25 @@ def test_each_format_is_written_to_the_version_after_the_highest(
     target = _export(run, tmp_path / "served", format=form)
     assert target == str(tmp_path / "served" / "11")
     assert pathlib.Path(target, file).exists()
+
+
+@pytest.mark.integration
+def test_clients_of_the_original_program_ask_with_ids_on_request(tmp_path):
+    run = serving_client.golden_classifier(tmp_path / "run")
+    version = _export(run, tmp_path / "served", default_signature="ids")
+    tokenizer = tokenization.FullTokenizer(_VOCAB)
+    tokens = ["[CLS]", *tokenizer.tokenize("it rained"), "[SEP]"]
+    # The original's clients pad each row.
+    rows = sentence_pairs.padded(
+        tokenizer.convert_tokens_to_ids(tokens), [0] * len(tokens), 16
+    )
+    (by_ids,) = serving_client.ask(version, {k: [v] for k, v in rows.items()})
+    text = {"text_a": ["it rained"]}
+    (by_text,) = serving_client.ask(version, text, signature="text")
+    assert by_ids["label"] == by_text["label"]
+    np.testing.assert_allclose(
+        by_ids["probabilities"], by_text["probabilities"], atol=1e-5
+    )
 
 
 @pytest.mark.integration

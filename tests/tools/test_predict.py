@@ -192,6 +192,105 @@ def test_a_missing_file_is_named_before_the_model_is_read(tmp_path, flag):
         _ask("no model", **{flag: str(tmp_path / "absent.txt")})
 
 
+def test_a_name_of_the_hub_is_advised_before_anything_is_loaded(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"org/name: there is no .* hf://org/name\."
+    ):
+        _ask("org/name", "a")
+    with pytest.raises(FileNotFoundError, match=r"no such folder\.$"):
+        _ask(tmp_path / "a" / "b", "a")
+
+
+def _with_texts(folder, num_texts):
+    """Writes a classifier that states its number of texts."""
+    model = serving_client.golden_classifier(folder)
+    described = json.loads((model / "task.json").read_text())
+    columns = {"text_a_column": "t", "text_b_column": "u"}
+    named = dict(list(columns.items())[:num_texts])
+    serving_client.describe(model, **described, **named)
+    return model
+
+
+def test_a_model_takes_the_number_of_texts_that_it_states(tmp_path):
+    one, two = (_with_texts(tmp_path / str(n), n) for n in (1, 2))
+    assert _ask(one, "it rained")[0].keys() > {"text_a", "label"}
+    with pytest.raises(
+        ValueError, match=r"is text_a; got 'a \|\|\| b'\. .*\.jsonl file"
+    ):
+        _ask(one, "a ||| b")
+    assert _ask(two, "a ||| b")[0].keys() > {"text_a", "text_b", "label"}
+    for wrong in ("it rained", "a|||b", "a\tb"):
+        with pytest.raises(ValueError, match=r"is text_a \|\|\| text_b; got"):
+            _ask(two, wrong)
+    # GLUE's tasks are known by name.
+    described = json.loads((one / "task.json").read_text())
+    described = {k: v for k, v in described.items() if "column" not in k}
+    serving_client.describe(one, **described, name="MRPC")
+    with pytest.raises(ValueError, match=r"is text_a \|\|\| text_b; got"):
+        _ask(one, "it rained")
+
+
+def test_what_json_writes_json_reads(tmp_path):
+    texts = ["it rained ||| it\nis dry", "it rained\r\nall day"]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"text_a": t}) + "\n" for t in texts))
+    model = _with_texts(tmp_path / "run", 1)
+    rows = _ask(model, input_file=str(path))
+    assert [row["text_a"] for row in rows] == texts
+    again = tmp_path / "again.jsonl"
+    again.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert _ask(model, input_file=str(again)) == rows
+    path.write_text('{"text": "it rained"}\n{"text": 1}\n{}\n')
+    printed, error = _refused(
+        model, [], input_file=str(path), text_a_column="text", format="json"
+    )
+    assert json.loads(printed.splitlines()[0])["text_a"] == "it rained"
+    assert error.startswith(f"2 of 3 lines have no answer. The first: {path}")
+    assert "line 2: 'text_a' must be a string; got 1." in error
+
+
+def test_a_table_is_read_by_its_columns_or_refused(tmp_path):
+    model = _with_texts(tmp_path / "run", 2)
+    path = tmp_path / "test.csv"
+    path.write_text('id,t,u\n1,"it rained, all day",it\n2,it,"it\nis dry"\n')
+    columns = {"text_a_column": "t", "text_b_column": "u"}
+    rows = _ask(model, input_file=str(path), **columns)
+    assert [(row["text_a"], row["text_b"]) for row in rows] == [
+        ("it rained, all day", "it"),
+        ("it", "it\nis dry"),
+    ]
+    by_number = {"text_a_column": "1", "text_b_column": "-1"}
+    rows = _ask(model, input_file=str(path), **by_number)
+    assert (rows[0]["text_a"], rows[0]["text_b"]) == ("t", "u")
+    _, error = _refused(model, [], input_file=str(path), text_a_column="t")
+    assert error.startswith("Pass --text_a_column, and --text_b_column for a ")
+    assert "0 columns named 'text_b'; the columns are" in error
+    for name, advice in (("x.json", "name such a file .jsonl"), ("x.txt", "")):
+        (tmp_path / name).write_text("[]\n")
+        _, error = _refused(
+            model, [], input_file=str(tmp_path / name), text_a_column="t"
+        )
+        assert advice in error
+    one = _with_texts(tmp_path / "one", 1)
+    _, error = _refused(one, [], input_file=str(path), **columns)
+    assert "it has no second one for 'u'" in error
+
+
+def test_a_table_of_questions_has_their_paragraphs_or_one_for_all(tmp_path):
+    model = _answerer(tmp_path / "squad")
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"question": "who ?", "context": "it\\nrained"}\n')
+    (row,) = _ask(model, input_file=str(path))
+    assert row["context"] == "it\nrained"
+    (tmp_path / "context.txt").write_text("it is dry")
+    (row,) = _ask(
+        model,
+        input_file=str(path),
+        context_file=str(tmp_path / "context.txt"),
+    )
+    assert row["context"] == "it is dry"
+
+
 def test_json_has_letters_of_every_script_as_they_are(masks):
     assert '"\u4e2d [MASK]"' in _printed(masks, "\u4e2d [MASK]", format="json")
     printed, _ = _refused(masks, ["\xe4"], format="json")

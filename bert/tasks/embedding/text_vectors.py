@@ -95,7 +95,7 @@ def check_layers(layers: Sequence[int], num_hidden_layers: int) -> None:
 
 def prepare(
     index: int,
-    text: str,
+    texts: tuple[str, str],
     truncation: sentence_pairs.Truncation,
     tokenizer: tokenization.FullTokenizer,
     *,
@@ -106,13 +106,12 @@ def prepare(
 
     Args:
         index: index of the line, from 0.
-        text: the line.
+        texts: those of the line; the second is "" if there is one alone.
         truncation: limits the number of tokens.
         tokenizer: the tokenizer of the model.
         with_words: whether to find the tokens of each word.
         counts: counts the line.
     """
-    texts = sentence_pairs.split_pair(text)
     words = [_WORD.findall(part) if with_words else [part] for part in texts]
     pieces = [[tokenizer.tokenize(word) for word in part] for part in words]
     tokens_a, tokens_b = ([t for w in part for t in w] for part in pieces)

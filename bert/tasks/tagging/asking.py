@@ -160,6 +160,12 @@ class Tagging(asking.Asking[windows.Window]):
     ) -> asking.Signatures:
         from bert.tasks.tagging import signature
 
+        if self.reads_documents:
+            logging.warning(
+                "%s was trained on documents; the export reads each sentence "
+                "alone, so that its tags differ from those of run_ner.py.",
+                self.model.folder.path,
+            )
         return signature.make(self, compute, tokenizer)
 
 

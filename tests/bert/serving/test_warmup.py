@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from bert.serving import warmup
+from bert.serving import exporting, warmup
 from bert.tasks import asking, signatures
-from tests.support import serving_client
+from tests.support import asked_models, serving_client
 from tools import export_model
 
 _MESSAGE = descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
@@ -86,7 +86,7 @@ def test_each_signature_has_a_request_of_one_example(tmp_path):
         ]
         answers[name] = functions[name](*map(tf.constant, inputs))
     texts = answers["serving_default"]
-    assert texts["texts"].numpy().tolist() == [warmup._TEXT]
+    assert texts["texts"].numpy().tolist() == [b"a"]
     assert texts["shape"].numpy().tolist() == [1, 2]
     assert list(answers) == list(functions)
     ids = {
@@ -98,6 +98,22 @@ def test_each_signature_has_a_request_of_one_example(tmp_path):
         "input_mask": ones,
         "segment_ids": zeros,
     }
+
+
+def test_a_model_of_short_texts_answers_its_own_requests(tmp_path):
+    model = asked_models.asked("tagging", labels=["O", "X"], max_seq_length=3)
+
+    def network(input_ids, *_):
+        return {"logits": tf.one_hot(input_ids % 2, 2)}
+
+    functions = exporting.make_signatures(model, network)
+    warmup.write(functions, str(tmp_path))
+    log = _prediction_log()
+    for record in _stored(tmp_path):
+        request = log.FromString(record).predict_log.request
+        inputs = [tf.make_ndarray(entry.value) for entry in request.inputs]
+        ask = functions[request.model_spec.signature_name]
+        assert ask(*map(tf.constant, inputs))["tags"].shape[0] == 1
 
 
 @pytest.mark.peer

@@ -30,7 +30,7 @@ class _Tokenizer:
 def _prepare(text, max_seq_length=20, **options):
     return text_vectors.prepare(
         5,
-        text,
+        sentence_pairs.split_pair(text),
         sentence_pairs.Truncation(max_seq_length=max_seq_length),
         _Tokenizer(),
         **options,
