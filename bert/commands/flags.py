@@ -344,7 +344,11 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
         value = chosen[field.name] = values[field.name].value
         if isinstance(value, list):
             part = typing.get_args(_kind(options, field))[0]
-            chosen[field.name] = tuple(map(part, value))
+            try:
+                chosen[field.name] = tuple(map(part, value))
+            except ValueError as error:
+                given = ",".join(value)
+                raise ValueError(f"--{field.name}={given}: {error}.") from None
         if value and _kind(options, field) == Path:
             try:
                 chosen[field.name] = paths.from_flag(value)

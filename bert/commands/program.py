@@ -1,12 +1,16 @@
 """Program start: flag parsing, --help, one-line errors."""
 
+import codecs
 import contextlib
 import dataclasses
 import functools
 import gc
+import io
+import json
 import os
 import pathlib
 import re
+import select
 import signal
 import sys
 import textwrap
@@ -55,6 +59,12 @@ def start(
     flags_lib.define(options)
     define_common_flags()
 
+    # A letter that the console lacks does not end a program.
+    codecs.register_error(_escaped.__name__, _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_escaped.__name__)
+
     def run(argv: list[str]) -> int | None:
         progress.use_short_lines()
         prepare_imports()
@@ -66,6 +76,14 @@ def start(
     app.run(
         run, flags_parser=functools.partial(_parse, options, arguments or "")
     )
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    r"""Replaces what an encoding lacks by escapes as in JSON, `\u00e9`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return json.dumps(text)[1:-1], error.end
 
 
 def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -109,7 +127,7 @@ def _parse(options: type, arguments: str, argv: Sequence[str]) -> list[str]:
 def _one_line_errors() -> Iterator[None]:
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A process of a cluster may wait for another one in C++ code without
-        # an end, and Python runs no handler meanwhile: signals kill it.
+        # an end, and Python runs no handler meanwhile.
         if (
             signal.getsignal(number) is signal.SIG_DFL
             and "TF_CONFIG" not in os.environ
@@ -150,6 +168,10 @@ def _quiet_if_closed() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        if not poll.poll(0):  # Another pipe, or a socket, has no reader.
+            raise
         # Otherwise flushing the buffer at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -236,6 +258,9 @@ def prepare_imports() -> None:
     has set TF_CPP_MIN_LOG_LEVEL. `tensorflow_start` hides those of its start.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
+    # A folder without keras.json: the settings of the user's other programs,
+    # such as `floatx`, would change the types of weights.
+    os.environ["KERAS_HOME"] = os.devnull
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Python's 700 would search the thousands of modules for garbage so often
     # that an import takes half a second longer.

@@ -33,6 +33,9 @@ _NAMED_CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 # Parts of CUDA that XLA calls, as TensorFlow's errors name them.
 _COMPILER_PARTS = re.compile(r"ptxas|libdevice|nvlink|libnvvm", re.IGNORECASE)
 _NO_AUTOTUNING = "--xla_gpu_autotune_level=0"
+# XLA of TensorFlow 2.21 ends the process on GPUs from this capability on.
+# Source: tensorflow/tensorflow#111958.
+_BLACKWELL_RTX = (12, 0)
 # The compute capability of NVIDIA's A100, the first with bfloat16 and
 # TensorFloat-32.
 _AMPERE = (8, 0)
@@ -218,8 +221,18 @@ def check_compiler() -> None:
     """Compiles a function for the GPU.
 
     Raises:
-        ValueError: a program that XLA's compiler needs is missing.
+        ValueError: XLA does not know the GPU, or a program that its compiler
+            needs is missing.
     """
+    for gpu in tf.config.list_physical_devices("GPU"):
+        capability = _compute_capability(gpu)
+        if capability >= _BLACKWELL_RTX:
+            raise ValueError(
+                f"XLA of TensorFlow {tf.__version__} cannot compile for "
+                f"{gpu.name}, whose compute capability is "
+                f"{'.'.join(map(str, capability))}: it ends the process. Train "
+                "without XLA (--jit_compile=false)."
+            )
     try:
         _compile_exponential()
     except tf.errors.OpError as error:
@@ -325,11 +338,16 @@ def choose_precision(strategy: tf.distribute.Strategy) -> str:
 
 
 def _supports_bfloat16() -> bool:
-    details = tf.config.experimental.get_device_details
     return all(
-        (details(gpu).get("compute_capability") or (0, 0)) >= _AMPERE
+        _compute_capability(gpu) >= _AMPERE
         for gpu in tf.config.list_physical_devices("GPU")
     )
+
+
+def _compute_capability(gpu: tf.config.PhysicalDevice) -> tuple[int, ...]:
+    """Returns the compute capability of a GPU; (0, 0) if it is not known."""
+    details = tf.config.experimental.get_device_details(gpu)
+    return tuple(details.get("compute_capability") or (0, 0))
 
 
 def cpu_flags() -> frozenset[str]:

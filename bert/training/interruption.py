@@ -19,15 +19,24 @@ _Handler = (
 
 
 class Interruption:
-    """Turns SIGTERM, SIGHUP and Ctrl-C into a request, while it is entered.
+    """Turns signals into a request, while it is entered.
 
-    A signal that is ignored, as SIGHUP by `nohup`, stays ignored.
+    SIGTERM, SIGHUP and Ctrl-C are those of users and shells; SIGUSR1, SIGUSR2
+    and SIGXCPU those of schedulers, before the end of a job. A signal that is
+    ignored, as SIGHUP by `nohup`, stays ignored.
 
     Attributes:
         requested: the number of the signal; 0 if none came.
     """
 
-    _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    _SIGNALS = (
+        signal.SIGTERM,
+        signal.SIGINT,
+        signal.SIGHUP,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGXCPU,
+    )
 
     def __init__(self) -> None:
         self.requested = 0
@@ -64,12 +73,13 @@ def exit_by(number: int, step: int) -> None:
 
     Args:
         number: of the signal.
-        step: the last step, which is saved.
+        step: the last step, which is saved; 0 if none was made.
     """
     logging.warning(
-        "Stopped by %s after step %d, which is saved. Run the same command "
-        "again to resume.",
+        "Stopped by %s %s. Run the same command again to resume.",
         signal.Signals(number).name,
-        step,
+        f"after step {step}, which is saved"
+        if step
+        else "before the first step",
     )
     sys.exit(128 + number)

@@ -277,6 +277,9 @@ class TrainingOptions(TpuOptions):
                 raise ValueError(
                     f"--{name} must be less than 1; got {getattr(self, name)}."
                 )
+        if not self.adam_epsilon:
+            # A word that no text has would be divided by 0.
+            raise ValueError("--adam_epsilon must be greater than 0; got 0.")
         if self.profile_steps is not None:
             steps = self.profile_steps
             if len(steps) != 2 or not 1 <= steps[0] <= steps[1]:

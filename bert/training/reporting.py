@@ -163,8 +163,8 @@ class Reporter(contextlib.AbstractContextManager):
             step = int(result.first_bad_step)
             if step >= 0:
                 raise failures.NonFiniteLossError(
-                    f"The loss of step {step}, or its gradient, is not finite; "
-                    "nothing was saved after it. Its batch: "
+                    f"The loss of step {step + 1}, or its gradient, is not "
+                    "finite; nothing was saved after it. Its batch: "
                     f"{self._describe(step)}. Try a lower learning rate or a "
                     "longer warm-up; instead of mixed_float16, mixed_bfloat16."
                 )

@@ -119,5 +119,7 @@ def find_best(options: _Options) -> str | None:
     path = os.path.join(options.output_dir, run_files.TRIALS)
     if options.do_train or options.has_several_runs or not paths.exists(path):
         return None
-    best = json_text.read_object(path)["best_trial"]
+    best = json_text.read_object(path).get("best_trial")
+    if not isinstance(best, str):
+        raise ValueError(f"{path} must name the best_trial; it is damaged.")
     return os.path.join(options.output_dir, best)

@@ -9,14 +9,13 @@ workers and its own index. Only the chief writes to the shared folder:
 Importing this module does not import TensorFlow.
 """
 
-import json
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bert.files import json_text
+from bert.files import json_text, messages
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -28,32 +27,80 @@ _KINDS = ("chief", "worker")
 _STEPS_PER_AGREEMENT = 10
 
 
-def _config() -> json_text.Object:
-    return json.loads(os.environ.get("TF_CONFIG") or "{}")
+class _Cluster(NamedTuple):
+    """The machines of `TF_CONFIG`.
+
+    Attributes:
+        num_workers: their number.
+        rank: of this process, 0 for the chief.
+    """
+
+    num_workers: int = 1
+    rank: int = 0
 
 
-def _members() -> list[tuple[str, int]]:
-    """Lists the kind and index of every worker, the chief first."""
-    cluster = _config().get("cluster", {})
-    return [
-        (kind, index)
-        for kind in _KINDS
-        for index in range(len(cluster.get(kind, ())))
-    ]
+def _cluster() -> _Cluster:
+    """Reads `TF_CONFIG`, which services also set for a single machine.
+
+    Raises:
+        ValueError: its form is another one, or it has the roles of another
+            program.
+    """
+    text = os.environ.get("TF_CONFIG", "").strip()
+    if not text:
+        return _Cluster()
+    return _read_cluster(json_text.parse(text, "TF_CONFIG"))
+
+
+def _read_cluster(config: json_text.Object) -> _Cluster:
+    try:
+        cluster, task = config.get("cluster") or {}, config.get("task")
+        sizes = {kind: len(_addresses(cluster[kind])) for kind in cluster}
+        if task is None:
+            kind, index = next(iter(sizes), _KINDS[0]), 0
+        else:
+            kind, index = task["type"], int(task["index"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            'TF_CONFIG must have the form {"cluster": {"worker": '
+            '["host:port", ...]}, "task": {"type": "worker", '
+            f'"index": 0}}}}; got {messages.short(config)}.'
+        ) from error
+    if not cluster:
+        return _Cluster()
+    if not 0 <= index < sizes.get(kind, 0):
+        raise ValueError(
+            f"TF_CONFIG must list this process, {kind} {index}, in its "
+            f"cluster, which has {messages.short(cluster)}. Unset TF_CONFIG to "
+            "train on this machine alone."
+        )
+    if sum(sizes.values()) == 1:
+        return _Cluster()
+    others = sizes.keys() - {*_KINDS}
+    if others:
+        raise ValueError(
+            f"TF_CONFIG has the roles {messages.names(sorted(sizes))}; this "
+            "program has chief and worker. Unset TF_CONFIG to train on this "
+            "machine alone."
+        )
+    before = sum(sizes.get(k, 0) for k in _KINDS[: _KINDS.index(kind)])
+    return _Cluster(sum(sizes.values()), before + index)
+
+
+def _addresses(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
 
 
 def count() -> int:
     """Counts the workers of `TF_CONFIG`; 1 without it."""
-    return max(len(_members()), 1)
+    return _cluster().num_workers
 
 
 def is_chief() -> bool:
     """Returns whether this process is the chief, which writes all files."""
-    members, task = _members(), _config().get("task", {})
-    return not members or members[0] == (
-        task.get("type"),
-        int(task.get("index", 0)),
-    )
+    return _cluster().rank == 0
 
 
 class Communicator:

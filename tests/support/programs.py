@@ -36,9 +36,9 @@ def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         *arguments: of the command line.
         **options: of `subprocess.run`, beside those that keep the output.
     """
-    named = {"cwd": ROOT, "check": False} | options
+    named = {"cwd": ROOT, "check": False, "text": True} | options
     return subprocess.run(  # noqa: PLW1510
-        [sys.executable, *arguments], capture_output=True, text=True, **named
+        [sys.executable, *arguments], capture_output=True, **named
     )
 
 

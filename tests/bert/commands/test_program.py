@@ -56,6 +56,17 @@ def main(options, arguments=()):
             print("line")
     if task == "describe":
         return "done"
+    if task == "letters":
+        print("caf\u00e9 \u574f \U0001f600")
+        return 0
+    if task == "socket":
+        raise BrokenPipeError(32, "Broken pipe", "the socket")
+    if task == "keras":
+        import keras
+
+        print(keras.config.floatx(), keras.config.epsilon())
+        print(keras.config.image_data_format(), keras.config.backend())
+        return 0
     print(arguments)
     return 3
 
@@ -84,9 +95,11 @@ def made(tmp_path_factory):
     taking = folder / "taking.py"
     taking.write_text(_PROGRAM.replace("ARGUMENTS", '"FOLDER ..."'))
 
-    def run(*arguments, file=path, env=()):
+    def run(*arguments, file=path, env=(), **options):
         env = {"PYTHONPATH": str(_ROOT), **dict(env)}
-        return programs.python(str(file), *arguments, cwd=folder, env=env)
+        return programs.python(
+            str(file), *arguments, cwd=folder, env=env, **options
+        )
 
     run.taking, run.path = taking, path
     return run
@@ -104,6 +117,47 @@ def test_errors_for_users_are_one_line_and_others_have_a_traceback(made):
     stopped = made("--task=interrupt", "--verbosity=-1")
     assert stopped.stderr == "made: ended by SIGINT\n"
     assert stopped.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", r"caf\u00e9 \u574f \ud83d\ude00"),
+        ("latin-1", r"café \u574f \ud83d\ude00"),
+        ("utf-8", "café \u574f \U0001f600"),
+    ],
+)
+def test_letters_that_the_console_lacks_are_escaped_as_in_json(
+    made, encoding, shown
+):
+    done = made("--task=letters", env={"PYTHONIOENCODING": encoding}, text=None)
+    assert done.returncode == 0
+    assert done.stdout.decode(encoding) == f"{shown}\n"
+
+
+def test_another_pipe_than_that_of_the_output_has_a_message(made):
+    done = made("--task=socket", "--verbosity=-1")
+    assert done.stderr == "made: the socket: Broken pipe.\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"floatx": "float64", "backend": "jax", "epsilon": 0.1, '
+        '"image_data_format": "channels_first"}',
+        '{"floatx": "float32x"}',
+        '{"backend": "theano"}',
+        "{",
+    ],
+)
+def test_settings_of_keras_in_the_home_folder_have_no_effect(
+    made, tmp_path, settings
+):
+    (tmp_path / ".keras").mkdir()
+    (tmp_path / ".keras/keras.json").write_text(settings)
+    done = made("--task=keras", env={"HOME": str(tmp_path)})
+    assert done.stdout == "float32 1e-07\nchannels_last tensorflow\n"
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])

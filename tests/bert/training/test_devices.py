@@ -378,3 +378,16 @@ def test_every_gpu_must_have_bfloat16(monkeypatch, capabilities, chosen):
         lambda gpu: {"compute_capability": gpu} if gpu else {},
     )
     assert devices.choose_precision(strategy) == chosen
+
+
+def test_a_gpu_that_xla_ends_the_process_on_is_named_first(monkeypatch):
+    """Only a machine with such a GPU shows it from the outside."""
+    gpu = types.SimpleNamespace(name="GPU:0")
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {"compute_capability": (12, 0)},
+    )
+    with pytest.raises(ValueError, match=r"is 12\.0: .*--jit_compile=false"):
+        devices.check_compiler()

@@ -8,7 +8,7 @@ import pytest
 from bert.training import interruption
 
 
-@pytest.fixture(params=["SIGTERM", "SIGHUP"])
+@pytest.fixture(params=["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU"])
 def number(request):
     """Yields a signal whose handlers are restored afterwards."""
     number = signal.Signals[request.param]
@@ -42,6 +42,12 @@ def test_a_stopped_program_has_the_exit_status_of_its_signal():
     with pytest.raises(SystemExit) as stopped:
         interruption.exit_by(signal.SIGTERM, 3)
     assert stopped.value.code == 143
+
+
+def test_a_program_that_made_no_step_says_that_nothing_is_saved(caplog):
+    with pytest.raises(SystemExit):
+        interruption.exit_by(signal.SIGTERM, 0)
+    assert "Stopped by SIGTERM before the first step." in caplog.text
 
 
 def test_an_ignored_signal_stays_ignored(number):

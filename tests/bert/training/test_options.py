@@ -267,3 +267,10 @@ def test_steps_are_counted_as_released(args, steps, warmup, evaluated):
     assert found == evaluated
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
         length(3, 8, 2.0, 0.1)
+
+
+def test_an_epsilon_of_0_is_refused():
+    with pytest.raises(ValueError, match="--adam_epsilon must be greater"):
+        training_options.TrainingOptions(
+            output_dir="out", bert_config_file="", adam_epsilon=0.0
+        )

@@ -158,7 +158,7 @@ def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(
         reporter.add(step + 1, _result())
     reporter.check_losses()
     reporter.add(bad_step + 1, _result(first_bad_step=bad_step))
-    message = f"loss of step {bad_step}, .* batch: rows of {bad_step}"
+    message = f"loss of step {bad_step + 1}, .* batch: rows of {bad_step}"
     with pytest.raises(failures.NonFiniteLossError, match=message):
         reporter.check_losses()
 

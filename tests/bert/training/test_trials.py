@@ -160,6 +160,13 @@ def test_prediction_uses_the_best_trial(tmp_path, changes, best):
     assert trials.find_best(options) == (best and f"{folder}/{best}")
 
 
+def test_a_damaged_summary_is_named(tmp_path):
+    (tmp_path / "trials.json").write_text("{}")
+    options = _options(output_dir=str(tmp_path), do_predict=True)
+    with pytest.raises(ValueError, match=r"trials.json must name the best"):
+        trials.find_best(options)
+
+
 def test_a_folder_without_trials_is_read_itself(tmp_path):
     options = _options(output_dir=str(tmp_path), do_predict=True)
     assert trials.find_best(options) is None

@@ -32,6 +32,66 @@ def test_the_first_worker_is_the_chief(
     assert workers.is_chief() == is_chief
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "{}",
+        '{"cluster": {}, "task": {"type": "worker", "index": 0}}',
+        '{"cluster": {"chief": ["h"]}, "task": {"type": "chief", "index": 0}}',
+        # Vertex AI calls a single machine so.
+        '{"cluster": {"master": ["h:1"]}, "task": {"type": "master", '
+        '"index": 0}, "environment": "cloud"}',
+    ],
+)
+def test_a_single_machine_is_no_cluster(monkeypatch, config):
+    monkeypatch.setenv("TF_CONFIG", config)
+    assert workers.count() == 1 and workers.is_chief()
+
+
+_TWO = '"cluster": {"worker": ["h:1", "h:2"]}'
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("null", "TF_CONFIG must have the form .*; got None"),
+        ("[]", "TF_CONFIG must have the form"),
+        ("{'cluster': {}}", "TF_CONFIG: must be JSON"),
+        ('{"cluster": {"worker": "h:1"}}', "TF_CONFIG must have the form"),
+        ('{"cluster": {"worker": 2}}', "TF_CONFIG must have the form"),
+        (f'{{{_TWO}, "task": "worker"}}', "TF_CONFIG must have the form"),
+        (f'{{{_TWO}, "task": {{"type": "worker"}}}}', "must have the form"),
+        (
+            f'{{{_TWO}, "task": {{"type": "worker", "index": 7}}}}',
+            "TF_CONFIG must list this process, worker 7",
+        ),
+        (
+            '{"cluster": {"chief": ["h:1"]}, "task": {"type": "evaluator", '
+            '"index": 0}}',
+            "TF_CONFIG must list this process, evaluator 0",
+        ),
+        (
+            '{"cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3"]}, '
+            '"task": {"type": "chief", "index": 0}}',
+            "TF_CONFIG has the roles chief, ps, worker; this program has chief",
+        ),
+        (
+            '{"cluster": {"master": ["h:1"], "worker": ["h:2"]}, '
+            '"task": {"type": "master", "index": 0}}',
+            "TF_CONFIG has the roles master, worker",
+        ),
+    ],
+)
+def test_a_cluster_of_another_program_is_refused_by_name(
+    monkeypatch, config, message
+):
+    monkeypatch.setenv("TF_CONFIG", config)
+    for question in (workers.count, workers.is_chief):
+        with pytest.raises(ValueError, match=message):
+            question()
+
+
 def test_a_single_process_does_not_wait():
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     communicator = workers.Communicator(strategy)
