@@ -1,23 +1,30 @@
 r"""Applies deliberate faults one at a time and prints those no test notices.
 
   python -m tests.mutation.run
-  python -m tests.mutation.run --only modeling/ -- -m "not gpu"
+  python -m tests.mutation.run --since main --jobs 4
+  python -m tests.mutation.run --only modeling/
 
-`mutants.toml` lists the faults: under each file, pairs of a text that occurs in
-the file once and its replacement. Each fault is applied to a copy of this
-clone. The tests that import the changed module, or name the changed program,
-run until one fails, those that mirror the module first. Arguments after `--` go
-to pytest; without them the fast tests run. A fault that survives needs a test,
-or a simpler line of code.
+Without `--since` the faults are those of `faults.toml`, each with what a user
+would lose and the test that notices it. With `--since REV` they are made from
+the lines of product code that changed since a revision: five operators
+(`operators.py`), of which `--sample N` tries so many.
+
+Each fault is applied to a copy of this clone. The stated test runs first, then
+the fast tests of the changed module, all fast tests, and at last the runs of
+programs, until one fails. A fault that survives needs a test, of whatever it
+would spoil, or a simpler line of code. Ends with 1 if one survived or could not
+be applied.
 """
 
 import argparse
 import ast
-import collections
+import dataclasses
 import functools
 import importlib
 import os
 import pathlib
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -26,68 +33,94 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 
+from tests.mutation import operators
 from tests.support import locations
 
-_ROOT = locations.ROOT
-_LIST = pathlib.Path(__file__).with_name("mutants.toml")
-# Imported once, before the processes of the mutants are forked.
+_LIST = pathlib.Path(__file__).with_name("faults.toml")
+# Imported once, before the processes of the tests are forked.
 _LIBRARIES = ("tensorflow", "keras", "hypothesis", "scipy.stats", "pytest")
-_SURVIVED, _KILLED, _TIMED_OUT = "survived", "killed", "timed out"
+_GROUPS = "not slow and not shared and not peer and not gpu"
 
 
-def read_mutants(path: pathlib.Path = _LIST) -> Iterator[tuple[str, str, str]]:
-    """Yields the file, text and replacement of each mutant of a list."""
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
-    for file, edits in content.items():
-        for before, after in edits:
-            yield file, before, after
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A change of a file of the clone.
 
-
-def fault_of(
-    file: str, before: str, after: str, root: pathlib.Path = _ROOT
-) -> str | None:
-    """Says why a mutant does not apply to a clone, None if it does."""
-    path = root / file
-    if not path.is_file():
-        return "there is no such file"
-    text = path.read_text(encoding="utf-8")
-    if text.count(before) != 1:
-        return f"the text occurs {text.count(before)} times, not once"
-    try:
-        compile(text.replace(before, after), file, "exec")
-    except SyntaxError as error:
-        return f"the replacement is no Python: {error}"
-    return None
-
-
-def tests_of(
-    file: str, root: pathlib.Path = _ROOT, *, indirect: bool = False
-) -> list[str]:
-    """Lists the test files that import a module, or name a program.
-
-    Args:
-        file: of the module.
-        root: the clone.
-        indirect: whether the tests of modules that import it follow.
+    Attributes:
+        file: the file.
+        before: a text that occurs in it once.
+        after: its replacement.
+        loss: what a user would lose.
+        test: the test, or the file of tests, that notices it, if it is known.
+        source: the whole changed file, if it is not made from the texts.
     """
-    files = _direct_tests(file, root)
-    if indirect:
-        name = _module(file)
-        for path in sorted(root.rglob("*.py")):
-            other = path.relative_to(root)
-            if other.parts[0].startswith((".", "tests")):
-                continue
-            if name in _names(path):
-                files += _direct_tests(str(other), root)
-    return list(dict.fromkeys(files))
+
+    file: str
+    before: str
+    after: str
+    loss: str = ""
+    test: str = ""
+    source: str = ""
+
+    def applied(self, root: pathlib.Path = locations.ROOT) -> str:
+        """Returns the changed file.
+
+        Raises:
+            ValueError: the file is another one than the fault was made for.
+        """
+        path = root / self.file
+        if not path.is_file():
+            raise ValueError(f"{self.file}: there is no such file")
+        text = path.read_text(encoding="utf-8")
+        if not self.source and text.count(self.before) != 1:
+            raise ValueError(
+                f"{self.file}: {self.before!r} occurs "
+                f"{text.count(self.before)} times, not once"
+            )
+        changed = self.source or text.replace(self.before, self.after)
+        compile(changed, self.file, "exec")
+        return changed
 
 
-def _module(file: str) -> str:
-    return ".".join(pathlib.Path(file).with_suffix("").parts)
+def listed(path: pathlib.Path = _LIST) -> list[Fault]:
+    """Reads the list of faults."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [Fault(**each) for each in content["fault"]]
 
 
-def _direct_tests(file: str, root: pathlib.Path) -> list[str]:
-    name = _module(file)
+def since(revision: str) -> Iterator[Fault]:
+    """Makes faults of the product's lines that changed since a revision."""
+    changed = _git("diff", "--name-only", revision, "--", "*.py").split()
+    for file in changed:
+        path = locations.ROOT / file
+        if file.startswith(("tests/", ".")) or not path.is_file():
+            continue
+        lines: set[int] = set()
+        for line in _git("diff", "-U0", revision, "--", file).splitlines():
+            if match := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+                first, count = int(match[1]), int(match[2] or 1)
+                lines.update(range(first, first + count))
+        source = path.read_text(encoding="utf-8")
+        for mutant in operators.mutants(source, lines):
+            place = f"{file}:{mutant.line}"
+            yield Fault(
+                file, mutant.before, mutant.after, place, source=mutant.source
+            )
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=locations.ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def tests_of(file: str, root: pathlib.Path = locations.ROOT) -> list[str]:
+    """Lists the test files that import a module, or name a program."""
+    name = ".".join(pathlib.Path(file).with_suffix("").parts)
     mirror = pathlib.Path("tests", file).with_name(
         f"test_{pathlib.Path(file).name}"
     )
@@ -96,22 +129,15 @@ def _direct_tests(file: str, root: pathlib.Path) -> list[str]:
         for path in sorted((root / "tests").rglob("test_*.py"))
         if not {name, f"{name}.py"}.isdisjoint(_names(path))
     ]
-    # The mirror, then the tests of the package, then those of scripts.
-    paths.sort(
-        key=lambda path: (
-            path != mirror,
-            path.parent != mirror.parent,
-            path.parent == pathlib.Path("tests"),
-        )
-    )
+    # The mirror, then the tests of the package, then the others.
+    paths.sort(key=lambda path: (path != mirror, path.parent != mirror.parent))
     return [str(path) for path in paths]
 
 
 @functools.cache
 def _names(path: pathlib.Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -121,30 +147,30 @@ def _names(path: pathlib.Path) -> set[str]:
     return names
 
 
+def _stages(fault: Fault, root: pathlib.Path) -> Iterator[list[str]]:
+    """Yields the arguments of pytest, the likeliest tests first."""
+    groups = ["-m", _GROUPS]
+    if fault.test:
+        yield [*groups, fault.test]
+    if related := tests_of(fault.file, root):
+        yield [*groups, "--fast", *related]
+    yield [*groups, "--fast", "tests"]
+    yield ["-m", f"integration and {_GROUPS}", "tests"]
+
+
 def _copy(folder: pathlib.Path) -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"],
-        cwd=_ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for file in filter(None, listed.stdout.split("\0")):
-        source = _ROOT / file
+    for file in filter(None, _git("ls-files", "-z").split("\0")):
+        source, target = locations.ROOT / file, folder / file
         if source.is_file():
-            target = folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(source.read_bytes())
             target.chmod(source.stat().st_mode)
-    (folder / ".venv").symlink_to(_ROOT / ".venv")
+    (folder / ".venv").symlink_to(locations.ROOT / ".venv")
 
 
-def _outcome(
-    folder: pathlib.Path,
-    files: Sequence[str],
-    arguments: Sequence[str],
-    seconds: int,
-) -> str:
+def _passes(
+    folder: pathlib.Path, arguments: list[str], deadline: float
+) -> bool:
     """Runs tests in a forked process, which has the libraries already."""
     import pytest
 
@@ -160,42 +186,74 @@ def _outcome(
         output = os.open("pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        code = pytest.main(
-            ["-q", "-x", "-p", "no:cacheprovider", *arguments, *files]
-        )
+        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *arguments])
         os._exit(int(code))
-    deadline = time.monotonic() + seconds
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return _TIMED_OUT
-        time.sleep(0.1)
+            return False
+        time.sleep(0.05)
     code = os.waitstatus_to_exitcode(ended[1])
-    passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return _SURVIVED if code in passed else _KILLED
+    return code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+
+def _killer(folder: pathlib.Path, fault: Fault, seconds: float) -> str | None:
+    """Names the test that notices a fault; None if none does."""
+    path = folder / fault.file
+    original = path.read_text(encoding="utf-8")
+    path.write_text(fault.applied(folder), encoding="utf-8")
+    deadline = time.monotonic() + seconds
+    try:
+        for arguments in _stages(fault, folder):
+            if not _passes(folder, arguments, deadline):
+                log = (folder / "pytest.log").read_text(errors="replace")
+                failed = _FAILED.search(log)
+                return failed[1] if failed else "a limit of time, or a crash"
+    finally:
+        path.write_text(original, encoding="utf-8")
+    return None
+
+
+def _judge(faults: Sequence[Fault], seconds: float) -> bool:
+    """Judges faults in a copy of the clone; returns whether all are noticed."""
+    are_noticed = True
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        _copy(folder)
+        for fault in faults:
+            start = time.monotonic()
+            try:
+                killer = _killer(folder, fault, seconds)
+                verdict = f"noticed by {killer}" if killer else "SURVIVED"
+            except (ValueError, SyntaxError) as error:
+                killer, verdict = None, f"NOT APPLIED: {error}"
+            are_noticed &= bool(killer)
+            sys.stdout.write(
+                f"{fault.file}: {fault.before!r} -> {fault.after!r}\n"
+                f"  {fault.loss}\n"
+                f"  {verdict} ({time.monotonic() - start:.0f} s)\n"
+            )
+            sys.stdout.flush()
+    return are_noticed
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs the mutants; returns 1 if any survived."""
-    words = [*words]
-    split = words.index("--") if "--" in words else len(words)
+    """Judges the faults; returns 1 if one is not noticed."""
     parser = argparse.ArgumentParser(description="See the docstring.")
-    parser.add_argument("--list", type=pathlib.Path, default=_LIST)
+    parser.add_argument("--since", help="a revision")
+    parser.add_argument("--sample", type=int, help="faults to try, by chance")
     parser.add_argument("--only", default="", help="part of a file's name")
-    parser.add_argument(
-        "--indirect",
-        action="store_true",
-        help="run the tests of modules that import the changed one too",
-    )
-    parser.add_argument(
-        "--baseline",
-        action="store_true",
-        help="run the tests without faults; all must survive",
-    )
-    parser.add_argument("--seconds", type=int, default=600, help="per mutant")
-    options = parser.parse_args(words[:split])
-    arguments = words[split + 1 :] or ["--fast"]
+    parser.add_argument("--jobs", type=int, default=1, help="at a time")
+    parser.add_argument("--seconds", type=int, default=3600, help="per fault")
+    options = parser.parse_args(words)
+    faults = [*since(options.since)] if options.since else listed()
+    faults = [fault for fault in faults if options.only in fault.file]
+    if options.sample and options.sample < len(faults):
+        faults = random.Random(0).sample(faults, options.sample)
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -203,38 +261,15 @@ def main(words: Sequence[str]) -> int:
         importlib.import_module(library)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
-    counts: collections.Counter[str] = collections.Counter()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        _copy(folder)
-        mutants = [*read_mutants(options.list)]
-        if options.baseline:
-            mutants = [(file, "", "") for file in {m[0]: 0 for m in mutants}]
-        for file, before, after in mutants:
-            if options.only not in file:
-                continue
-            if before and (fault := fault_of(file, before, after, folder)):
-                sys.stdout.write(
-                    f"skipped           {file}: {fault}: {before!r}\n"
-                )
-                continue
-            path = folder / file
-            original = path.read_text(encoding="utf-8")
-            if before:
-                mutated = original.replace(before, after)
-                path.write_text(mutated, encoding="utf-8")
-            start = time.monotonic()
-            files = tests_of(file, folder, indirect=options.indirect)
-            outcome = _outcome(folder, files, arguments, options.seconds)
-            path.write_text(original, encoding="utf-8")
-            counts[outcome] += 1
-            sys.stdout.write(
-                f"{outcome:9} {time.monotonic() - start:5.0f} s  "
-                f"{file}: {before!r} -> {after!r}\n"
-            )
-            sys.stdout.flush()
-    sys.stdout.write(f"{dict(counts)}\n")
-    return int(counts[_SURVIVED] > 0)
+    children = []
+    for job in range(options.jobs):
+        child = os.fork()
+        if child == 0:
+            share = faults[job :: options.jobs]
+            os._exit(int(not _judge(share, options.seconds)))
+        children.append(child)
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    return int(any(codes))
 
 
 if __name__ == "__main__":
