@@ -22,6 +22,21 @@ hypothesis.settings.load_profile("same")
 _SEED = "0"
 
 _TESTS = pathlib.Path(__file__).parent
+# The files that take longest, which decide when the last process ends, in the
+# order of the processor time of `--all`; then the other runs of scripts.
+_LONGEST = (
+    "test_distribution.py",
+    "test_distribution_of_tasks.py",
+    "test_tpu.py",
+    "test_run_classifier.py",
+    "test_run_pretraining_survival.py",
+    "test_run_pretraining.py",
+    "test_run_ner.py",
+    "test_served_runs.py",
+    "test_run_squad.py",
+    "test_recomputation.py",
+    "test_execution_modes.py",
+)
 # Of a test, on a machine that others use as well.
 _MOST_SECONDS = {"slow": 10_800, "integration": 900}
 
@@ -53,11 +68,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Puts the tests of scripts first, and leaves tests out if asked.
-
-    Their files take longest: the last file decides when all processes end.
-    """
-    items.sort(key=lambda item: item.path.parent != _TESTS)
+    """Puts the longest files first, and leaves tests out if asked."""
+    order = {name: place for place, name in enumerate(_LONGEST)}
+    items.sort(
+        key=lambda item: (
+            order.get(item.path.name, len(order)),
+            item.path.parent != _TESTS,
+        )
+    )
     for item in items:
         groups = [g for g in _MOST_SECONDS if item.get_closest_marker(g)]
         if groups and not item.get_closest_marker("timeout"):

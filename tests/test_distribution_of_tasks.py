@@ -2,28 +2,23 @@
 
 import functools
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests import test_distribution
 from tests.support import (
+    cluster,
     locations,
     toy_sentences,
     toy_squad,
     toy_swag,
     toy_tagging,
+    warm,
 )
 
-_ROOT = locations.ROOT
 # Float32 sums of other orders, through the steps of Adam.
 _TOLERANCE = 2e-5
-# Of runs that take seconds, on a machine that others use as well.
-_MOST_SECONDS = 1800
 _NO_DROPOUT = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -32,7 +27,7 @@ _COMMON = {
     "do_train": True,
     "do_eval": True,
     "do_predict": True,
-    "num_train_epochs": 2,
+    "num_train_epochs": 1,
     "train_batch_size": 8,
     "num_accumulation_steps": 2,
     "learning_rate": 1e-3,
@@ -55,7 +50,6 @@ def _trials(folder):
         "num_trials": 2,
         # With the first, the loss is not finite.
         "learning_rates": "1e30,1e-3",
-        "num_train_epochs": 1,
     }
 
 
@@ -113,32 +107,24 @@ def _start(folder, make, num_workers, *, common=_COMMON, **changes):
     script, named = make(folder)
     named = {**common, **named, **changes}
     command = [f"--{k}={v}" for k, v in named.items()]
-    processes = []
-    for number, environment in enumerate(
-        test_distribution.environments(num_workers)
-    ):
-        watched = [
-            "-m",
-            "tests.support.watched_program",
-            folder / f"list-{number}",
-        ]
-        with (folder / f"log-{number}").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, *watched, script, *command],
-                cwd=_ROOT,
-                env={**os.environ, **environment},
-                stdout=log,
-                stderr=log,
-            )
-        processes.append(process)
-    return processes
+    return [
+        warm.start(
+            [
+                *("-m", "tests.support.watched_program"),
+                *(folder / f"list-{number}", script, *command),
+            ],
+            folder / f"log-{number}",
+            environment=environment,
+        )
+        for number, environment in enumerate(cluster.environments(num_workers))
+    ]
 
 
 def _finish(folder, make, num_workers, **changes):
     started = _start(folder, make, num_workers, **changes)
     for number, process in enumerate(started):
         log = folder / f"log-{number}"
-        assert process.wait(_MOST_SECONDS) == 0, log.read_text()[-3000:]
+        assert process.wait() == 0, log.read_text()[-3000:]
 
 
 def _numbers_and_words(text):
@@ -258,7 +244,7 @@ def test_two_workers_answer_as_one_does_and_one_of_them_writes(
 def _features(folder):
     text = folder / "text.txt"
     text.write_text("the players began .\nrain ||| rain\n\nthe match\n" * 5)
-    golden = _ROOT / "tests/golden"
+    golden = locations.ROOT / "tests/golden"
     return "extract_features.py", {
         "input_file": text,
         "output_file": folder / "out/features.jsonl",
@@ -311,20 +297,13 @@ def test_two_devices_answer_as_one_does(tmp_path, one, make):
 def test_workers_without_a_shared_folder_miss_its_records(tmp_path):
     script, named = _classifier(tmp_path)
     processes = []
-    for number, environment in enumerate(test_distribution.environments(2)):
+    for number, environment in enumerate(cluster.environments(2)):
         given = {**_COMMON, **named, "output_dir": tmp_path / f"out-{number}"}
-        command = [f"--{k}={v}" for k, v in given.items()]
-        with (tmp_path / f"log-{number}").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, script, *command],
-                cwd=_ROOT,
-                env={**os.environ, **environment},
-                stdout=log,
-                stderr=log,
-            )
-        processes.append(process)
+        command = [script, *(f"--{k}={v}" for k, v in given.items())]
+        log = tmp_path / f"log-{number}"
+        processes.append(warm.start(command, log, environment=environment))
     for process in processes:
-        assert process.wait(_MOST_SECONDS) != 0
+        assert process.wait() != 0
     # The chief, which has made the records, lost the other one.
     text = (tmp_path / "log-1").read_text()
     assert "out-1/train.tf_record: No such file or directory." in text

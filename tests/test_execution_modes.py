@@ -43,12 +43,10 @@ def _choose(folder, **changes):
 @pytest.mark.parametrize(
     ("run", "flags"),
     [
-        (toy_pretraining.run, {}),
-        (toy_pretraining.run, {"objective": "ltr", "optimizer": "lamb"}),
-        (toy_pretraining.run, {"precision": "mixed_float16"}),
         (
             toy_pretraining.run,
             {
+                "precision": "mixed_float16",
                 "recompute": True,
                 "num_accumulation_steps": 2,
             },
@@ -57,29 +55,36 @@ def _choose(folder, **changes):
             toy_sentences.run,
             {**_SHORT, "packing": True, "num_accumulation_steps": 2},
         ),
-        pytest.param(
-            toy_sentences.run,
-            {**_SHORT, "bilstm_head": True, "packing": True},
-            marks=pytest.mark.slow,
+        # Each objective is compiled in tests/bert/training/test_tpu.py.
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (
+                    toy_pretraining.run,
+                    {"objective": "ltr", "optimizer": "lamb"},
+                ),
+                (
+                    toy_sentences.run,
+                    {**_SHORT, "bilstm_head": True, "packing": True},
+                ),
+                (
+                    toy_sentences.run,
+                    {
+                        **_SHORT,
+                        "long_text": "windows",
+                        "max_seq_length": 5,
+                        "recompute": True,
+                    },
+                ),
+                (
+                    toy_squad.run,
+                    {**_STAGES, "num_train_epochs": 1, "packing": True},
+                ),
+                (_choose, {**_STAGES, "num_train_epochs": 1, "packing": True}),
+                (_tag, {**_SHORT, "packing": True}),
+                (_tag, {**_SHORT, "features": "last"}),
+            )
         ),
-        pytest.param(
-            toy_sentences.run,
-            {
-                **_SHORT,
-                "long_text": "windows",
-                "max_seq_length": 5,
-                "recompute": True,
-            },
-            marks=pytest.mark.slow,
-        ),
-        (toy_squad.run, {**_STAGES, "num_train_epochs": 1, "packing": True}),
-        pytest.param(
-            _choose,
-            {**_STAGES, "num_train_epochs": 1, "packing": True},
-            marks=pytest.mark.slow,
-        ),
-        (_tag, {**_SHORT, "packing": True}),
-        (_tag, {**_SHORT, "features": "last"}),
     ],
 )
 def test_steps_that_xla_compiles_have_the_same_losses(tmp_path, run, flags):
@@ -88,6 +93,9 @@ def test_steps_that_xla_compiles_have_the_same_losses(tmp_path, run, flags):
         run(tmp_path, **flags, **changes, output_dir=out)
         lines = (out / "metrics.jsonl").read_text().splitlines()
         reports = [json.loads(line) for line in lines]
+        state = json.loads(next(out.glob("*.state.json")).read_text())
+        mode = state["execution"]["execution_mode"]
+        assert mode == ("xla" if changes else "fused")
         return [each["loss"] for each in reports if "loss" in each]
 
     plain = losses()
@@ -113,8 +121,8 @@ toy_sentences.run(
 
 @pytest.mark.parametrize(("choice", "uses_xla"), [("false", 0), ("auto", 1)])
 def test_xla_can_be_switched_off_altogether(choice, uses_xla, tmp_path):
-    done = programs.python("-c", _WITHOUT_XLA, str(tmp_path), choice)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = programs.invoke("-c", _WITHOUT_XLA, str(tmp_path), choice)
+    assert done.exit_code == 0, done.stderr[-3000:]
     for name in ("pretraining", "sentences"):
         assert list((tmp_path / name / "out").glob("*eval_results.txt"))
     compiled = list((tmp_path / "xla").glob("*"))

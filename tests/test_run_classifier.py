@@ -144,7 +144,9 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, out):
         file.unlink()
     shutil.rmtree(out / "best")
     (out / "checkpoint").unlink()
-    toy.run(trained, output_dir=out, do_train=True, eval_every_epoch=True)
+    toy.resume(
+        45, trained, output_dir=out, do_train=True, eval_every_epoch=True
+    )
     ours = checkpoints.read(str(out / "model.ckpt-60"))
     unbroken = checkpoints.read(str(trained / "out/model.ckpt-60"))
     np.testing.assert_equal(ours, unbroken)

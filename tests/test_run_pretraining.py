@@ -121,7 +121,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     # A signal is obeyed after the step or the evaluation in which it comes.
     saved = checkpoints.find(str(tmp_path / "out"))
     assert checkpointing.load_step(saved) == step
-    toy.run(tmp_path, **_FLAGS)
+    toy.resume(step, tmp_path, **_FLAGS)
     toy.check_same_run(tmp_path, unbroken, 13)
 
 
@@ -190,32 +190,22 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path, caplog):
         toy.stop_at(patch, 4)
         with pytest.raises(SystemExit):
             toy.run(stopped, **_FLAGS)
-    toy.run(stopped, **_FLAGS)
+    toy.resume(4, stopped, **_FLAGS)
     toy.check_same_run(stopped, whole, 13)
     assert "other settings" not in caplog.text
     toy.write_unmasked_records(whole / "records", masked_lm_prob=0.4)
-    toy.run(whole, **_FLAGS)
-    assert "masking was [0.15, False, " in caplog.text
-
-
-def _kill_when_reported(process, folder, step):
-    path = folder / "out" / "metrics.jsonl"
-    while process.poll() is None:
-        lines = path.read_text().splitlines() if path.exists() else []
-        if lines and json.loads(lines[-1])["step"] >= step:
-            break
-        time.sleep(0.001)
-    process.kill()
-    process.wait()
+    with pytest.raises(ValueError, match=r"masking was \[0\.15, False, "):
+        toy.run(whole, **_FLAGS)
 
 
 @pytest.mark.integration
 def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
-    process = toy.start(tmp_path, **_FLAGS)
-    _kill_when_reported(process, tmp_path, 6)
-    assert process.returncode == -signal.SIGKILL
+    # The evaluation of step 8 saves first.
+    killed = toy.start(tmp_path, until="model.ckpt-8.index", **_FLAGS)
+    assert killed.wait() == -signal.SIGKILL
+    assert toy.metrics(tmp_path)[-1]["step"] == 8
     (tmp_path / "out" / ".model.ckpt-5.1.partial.index").write_text("half")
-    toy.run(tmp_path, **_FLAGS)
+    toy.resume(5, tmp_path, **_FLAGS)
     toy.check_same_run(tmp_path, unbroken, 13)
     assert not list((tmp_path / "out").glob(".*partial*"))
 

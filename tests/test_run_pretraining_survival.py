@@ -2,24 +2,17 @@
 
 import json
 import os
-import random
 import resource
-import signal
+import shutil
 import time
 
 import pytest
+import tensorflow as tf
 
 from modeling import checkpoints
+from tests.support import moments as moments_lib
+from tests.support import programs
 from tests.support import toy_pretraining as toy
-
-# Enough steps that kills come while it trains, at a few milliseconds each.
-_LONG = {
-    "log_every_steps": 10,
-    "save_checkpoints_steps": 25,
-    "keep_checkpoint_every_n_steps": 400,
-    "eval_every_steps": 500,
-    "num_train_steps": 1500,
-}
 
 
 def _check_no_file_is_partial(out):
@@ -34,37 +27,60 @@ def _check_no_file_is_partial(out):
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
 
 
-@pytest.mark.slow
-def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
-    unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
-    assert toy.start(unbroken, **_LONG).wait() == 0
-    rng, kills = random.Random(5), 0
-    while kills < 20:
-        process = toy.start(folder, **_LONG)
-        number = rng.choice([signal.SIGTERM, signal.SIGKILL])
-        _wait_for_more_than(process, folder, rng.choice([-1, 0, 10, 50]))
-        time.sleep(rng.uniform(0, 0.1))
-        process.send_signal(number)
-        assert process.wait() != 0, "The run ended before it could be killed."
-        kills += 1
-        _check_no_file_is_partial(folder / "out")
-    assert toy.start(folder, **_LONG).wait() == 0
-    toy.check_same_run(folder, unbroken, _LONG["num_train_steps"], kills)
+@pytest.fixture(scope="module")
+def moments(tmp_path_factory):
+    """Makes a run of two checkpoints, and a copy of it at each moment."""
+    folder = tmp_path_factory.mktemp("moments")
+    whole, copies = folder / "whole", folder / "copies"
+    with moments_lib.recorded(whole / "out", copies) as made:
+        toy.run(whole, **_SHORT)
+    return whole, made
 
 
-def _reported_steps(folder):
-    path = folder / "out" / "metrics.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line)["step"] for line in lines[:-1]]
+# Two checkpoints, each evaluated, of which the better one is kept as the best.
+_SHORT = {
+    "do_eval": True,
+    "max_eval_steps": 1,
+    "eval_every_steps": 2,
+    "save_checkpoints_steps": 2,
+    "keep_checkpoint_max": 1,
+    "num_train_steps": 4,
+}
 
 
-def _wait_for_more_than(process, folder, num_steps):
-    """Waits for so many more steps than were made before; -1 for no wait."""
-    before = max(_reported_steps(folder), default=0)
-    while process.poll() is None and num_steps >= 0:
-        if max(_reported_steps(folder), default=0) > before + num_steps:
-            break
-        time.sleep(0.002)
+@pytest.mark.integration
+def test_a_kill_leaves_no_file_that_is_partial(moments):
+    _, copies = moments
+    # Weights, index, state, list and reports of two checkpoints.
+    assert len(copies) > 20
+    for copy in copies:
+        _check_no_file_is_partial(copy)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))]
+)
+def test_a_kill_at_any_moment_changes_nothing(tmp_path, moments, part):
+    whole, copies = moments
+    for copy in copies[part::4]:
+        saved = tf.train.latest_checkpoint(str(copy))
+        moments_lib.put_back(copy, tmp_path / "out")
+        if saved is None:
+            toy.run(tmp_path, **_SHORT)
+        else:
+            toy.resume(int(saved.rpartition("-")[2]), tmp_path, **_SHORT)
+        toy.check_same_run(tmp_path, whole, 4)
+        ours, theirs = (
+            {
+                x.name
+                for x in (each / "out").iterdir()
+                # A kill may spare files of the checkpoint before the last.
+                if "tfev" not in x.name and "ckpt-2" not in x.name
+            }
+            for each in (tmp_path, whole)
+        )
+        assert ours == theirs, copy
 
 
 def _wait_for(path):
@@ -112,7 +128,7 @@ def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
     # Before the step of the last evaluation is saved, and in this evaluation.
     _run_until(folder, "model.ckpt-6.index", **named)
     _run_until(folder, "best/best.json", **named)
-    toy.run(folder, **named)
+    toy.resume(6, folder, **named)
     toy.check_same_run(folder, unbroken, 6)
     best = [each / "out/best/best.json" for each in (folder, unbroken)]
     assert best[0].read_text() == best[1].read_text()
@@ -121,12 +137,17 @@ def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
 @pytest.mark.integration
 def test_a_folder_takes_one_run_at_a_time(tmp_path):
     lock = tmp_path / "out" / ".lock"
-    first = toy.start(tmp_path, num_train_steps=10**6)
+    endless = {"num_train_steps": 10**6, "save_checkpoints_steps": 10**6}
+    first = toy.start(tmp_path, **endless)
     try:
         _wait_for(lock)
-        second = toy.start(tmp_path, log="log-2", learning_rate=0.02)
-        assert second.wait() == 1
-        said = (tmp_path / "log-2").read_text()
+        # A cold start, as of a user.
+        named = toy.flags_of(tmp_path, learning_rate=0.02)
+        second = programs.python(
+            "run_pretraining.py", *(f"--{k}={v}" for k, v in named.items())
+        )
+        assert second.returncode == 1
+        said = second.stderr
         assert f"--output_dir={tmp_path / 'out'} is in use by another" in said
         assert len(said.splitlines()) == 1
     finally:
@@ -169,7 +190,7 @@ def test_a_stop_of_the_second_command_changes_nothing(tmp_path):
         toy.stop_at(patch, 7)
         with pytest.raises(SystemExit):
             toy.run(tmp_path / "stopped", num_train_steps=10)
-    toy.run(tmp_path / "stopped", num_train_steps=10)
+    toy.resume(7, tmp_path / "stopped", num_train_steps=10)
     toy.check_same_run(tmp_path / "stopped", tmp_path / "unbroken", 10)
 
 
@@ -181,6 +202,22 @@ def _flip_a_bit(path):
 
 def _cut(path):
     path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Makes a run of 13 steps."""
+    folder = tmp_path_factory.mktemp("whole")
+    toy.run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def of_ten(tmp_path_factory):
+    """Makes its first ten steps."""
+    folder = tmp_path_factory.mktemp("ten")
+    toy.run(folder, stop_at_step=10)
+    return folder
 
 
 @pytest.mark.integration
@@ -195,14 +232,13 @@ def _cut(path):
     ],
 )
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(
-    tmp_path, caplog, part, damage
+    tmp_path, caplog, whole, of_ten, part, damage
 ):
-    toy.run(tmp_path / "unbroken")
-    toy.run(tmp_path, num_train_steps=13, stop_at_step=10)
+    shutil.copytree(of_ten, tmp_path, dirs_exist_ok=True)
     damage(tmp_path / "out" / f"model.ckpt-10{part}")
-    toy.run(tmp_path)
+    toy.resume(5, tmp_path)
     assert "model.ckpt-10 cannot be read: " in caplog.text
-    toy.check_same_run(tmp_path, tmp_path / "unbroken", 13)
+    toy.check_same_run(tmp_path, whole, 13)
     for path in (tmp_path / "out").glob("model.ckpt-*.data*"):
         _cut(path)
     with pytest.raises(ValueError, match=r"model\.ckpt-13"):

@@ -365,7 +365,7 @@ def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
         for path in parts.glob(f"model.ckpt-{step}.*"):
             path.unlink()
     (parts / "checkpoint").unlink()
-    toy_squad.run(trained, do_train=True, output_dir=parts, **_TRAINING)
+    toy_squad.resume(36, trained, do_train=True, output_dir=parts, **_TRAINING)
     assert toy_squad.losses(parts) == toy_squad.losses(whole)
     a, b = checkpoints.read(str(whole)), checkpoints.read(str(parts))
     assert a.keys() == b.keys()

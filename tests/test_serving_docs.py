@@ -4,10 +4,8 @@ import contextlib
 import http.client
 import json
 import re
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -16,9 +14,7 @@ import pytest
 from tests.support import locations, serving_client
 from tools import export_model
 
-_ROOT = locations.ROOT
 _SERVER = re.compile(r"```python\n(\"\"\"Serves.*?)```", re.DOTALL)
-_SECONDS_TO_START = 120
 
 
 def _post(port, **request):
@@ -42,27 +38,42 @@ def _load(reply):
     return json.load(reply, parse_constant=refuse)
 
 
+# The server of the page, which prints the port that it was given.
+_PRINT_PORT = """
+import runpy, socketserver, sys
+bind = socketserver.TCPServer.server_bind
+
+def server_bind(server):
+    bind(server)
+    print("port", server.server_address[1], flush=True)
+
+socketserver.TCPServer.server_bind = server_bind
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 @contextlib.contextmanager
 def _served(folder, script):
-    """Runs the server of the page; yields its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (page,) = _SERVER.findall((_ROOT / "docs/serving.md").read_text())
+    """Runs the server of the page; yields its port.
+
+    It has TensorFlow (Text) alone: the folder of the script has no module.
+    """
+    (page,) = _SERVER.findall(
+        (locations.ROOT / "docs/serving.md").read_text("utf-8")
+    )
     script.write_text(page)
-    process = subprocess.Popen([sys.executable, script, folder, str(port)])
-    try:
-        deadline = time.monotonic() + _SECONDS_TO_START
-        while process.poll() is None and time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            time.sleep(0.2)
-        assert process.poll() is None
-        yield port
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(
+        [sys.executable, "-c", _PRINT_PORT, script, folder, "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=script.parent,
+    ) as process:
+        try:
+            lines = (line.split() for line in process.stdout)
+            yield next(int(x[1]) for x in lines if x[:1] == ["port"])
+        finally:
+            process.kill()
 
 
 def _rows(columns):

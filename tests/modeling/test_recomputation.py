@@ -124,8 +124,8 @@ print(json.dumps([products, used]))
 
 
 def _measure(mode, precision, *, recompute):
-    done = programs.python("-c", _MEASURE, mode, precision, str(recompute))
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = programs.invoke("-c", _MEASURE, mode, precision, str(recompute))
+    assert done.exit_code == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 

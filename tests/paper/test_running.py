@@ -17,6 +17,11 @@ _SCRIPT = """
     import os, pathlib, signal, sys, time
     given = dict(a[2:].split("=", 1) for a in sys.argv[1:])
     out = pathlib.Path(given["output_dir"])
+    def save(*_):
+        (out / "saved").write_text("")
+        sys.exit(1)
+    if "sleep" in given:
+        signal.signal(signal.SIGTERM, save)
     runs = out / "runs"
     runs.write_text((runs.read_text() if runs.exists() else "") + "x")
     print("says", given.get("word"), "in", sys.executable)
@@ -25,10 +30,6 @@ _SCRIPT = """
     if "needs" in given:
         assert pathlib.Path(given["needs"], "runs").exists()
     if "sleep" in given:
-        def save(*_):
-            (out / "saved").write_text("")
-            sys.exit(1)
-        signal.signal(signal.SIGTERM, save)
         time.sleep(float(given["sleep"]))
 """
 
@@ -182,7 +183,6 @@ def test_an_interruption_reaches_the_command_once(folders, tmp_path):
     output = folders.fill(command.output)
     while not os.path.exists(os.path.join(output, "runs")):
         time.sleep(0.05)
-    time.sleep(0.3)  # The handler of the script.
     # A terminal sends it to all processes of the group.
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) != 0

@@ -1,19 +1,28 @@
-"""Programs of this project, run within a process of tests."""
+"""Programs of this project: within a process of tests, and as users run them.
 
+`invoke` and `warm.start` give a program a process that has TensorFlow loaded;
+`python` starts it cold.
+"""
+
+import contextlib
 import dataclasses
 import importlib
+import logging
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import flags
+from absl import logging as absl_logging
 
 from bert.commands import flags as flags_lib
 from bert.commands import program
-from tests.support import locations
+from tests.support import locations, warm
 
 ROOT = locations.ROOT
 # Source: the release's scripts.
@@ -40,6 +49,58 @@ def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: PLW1510
         [sys.executable, *arguments], capture_output=True, **named
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """How a program ended, and what it printed."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def invoke(*command: str, given: str = "", **options: Any) -> Result:
+    """Runs a program to its end.
+
+    Args:
+        *command: what follows `python`: a script, `-m` or `-c`, and arguments.
+        given: its input.
+        **options: `folder` and `environment` of `warm.start`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        files = [pathlib.Path(name, each) for each in ("in", "out", "err")]
+        files[0].write_text(given, encoding="utf-8")
+        process = warm.start(
+            command, files[1], errors=files[2], given=files[0], **options
+        )
+        code = process.wait()
+        return Result(code, *(x.read_text(encoding="utf-8") for x in files[1:]))
+
+
+_RESUMED = re.compile(r"Resumed from \S+ at step (\d+)\.")
+
+
+def check_resumed(log: str, step: int) -> None:
+    """Checks that a program began where another had stopped.
+
+    A toy run is a function of its flags: one that began anew would end alike.
+    """
+    assert [int(x) for x in _RESUMED.findall(log)] == [step], log[-3000:]
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collects what is logged in the block."""
+    messages: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    logger = absl_logging.get_absl_logger()
+    logger.addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)
 
 
 def defined(options: type) -> flags.FlagValues:
@@ -91,6 +152,15 @@ class Toy:
         named = self.flags_of(folder, **changes)
         self.script.run(self.parse(named))
         return pathlib.Path(named["output_dir"])
+
+    def resume(
+        self, step: int, folder: pathlib.Path, **changes: Any
+    ) -> pathlib.Path:
+        """Runs the script, which must resume at a step."""
+        with _logged() as messages:
+            out = self.run(folder, **changes)
+        check_resumed("\n".join(messages), step)
+        return out
 
 
 def refusal(name: str, arguments: Sequence[str]) -> str | None:

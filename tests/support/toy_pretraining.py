@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 
@@ -12,7 +10,7 @@ import run_pretraining
 from bert.records import schema, sidecars, tfrecords
 from bert.training import reporting
 from modeling import checkpoints
-from tests.support import locations, programs, toy_config
+from tests.support import locations, programs, toy_config, warm
 
 GOLDEN = locations.GOLDEN
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -134,28 +132,25 @@ class OneWorker:
 
 
 _TOY = programs.Toy(run_pretraining, flags_of)
-parse, run = _TOY.parse, _TOY.run
+parse, run, resume = _TOY.parse, _TOY.run, _TOY.resume
 
 
-def start(folder, environment=None, log="log", **changes):
+def start(folder, environment=None, log="log", until=None, **changes):
     """Starts the toy run as a program of its own; returns its process.
 
     Args:
         folder: as for `flags_of`.
         environment: variables beside those of this process.
         log: name of the file in the folder that takes what it says.
+        until: a name of a file; the process is killed before it is there.
         **changes: flags that differ from those of the toy run.
     """
     named = flags_of(folder, **changes)
-    command = [f"--{name}={value}" for name, value in named.items()]
-    with (folder / log).open("w") as file:
-        return subprocess.Popen(
-            [sys.executable, "run_pretraining.py", *command],
-            cwd=locations.ROOT,
-            env={**os.environ, **(environment or {})},
-            stdout=file,
-            stderr=file,
-        )
+    command = ["run_pretraining.py"]
+    command += [f"--{name}={value}" for name, value in named.items()]
+    if until:
+        command = ["-m", "tests.support.killed_program", until, *command]
+    return warm.start(command, folder / log, environment=environment)
 
 
 def metrics(folder) -> list[dict[str, float]]:
@@ -176,7 +171,8 @@ def weights(folder, step) -> dict[str, np.ndarray]:
 def check_same_run(folder, unbroken, step, num_resumes=1) -> None:
     """Compares the reports and the last checkpoints of two runs.
 
-    The first report after a resume averages over the steps since then.
+    That the one was resumed is for `resume` to see. The first report after a
+    resume averages over the steps since then.
 
     Args:
         folder: of a run that was resumed.

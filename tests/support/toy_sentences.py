@@ -86,7 +86,12 @@ def flags_of(folder, **changes):
 
 
 _TOY = programs.Toy(run_classifier, flags_of)
-parse, run, results = _TOY.parse, _TOY.run, programs.eval_results
+parse, run, resume, results = (
+    _TOY.parse,
+    _TOY.run,
+    _TOY.resume,
+    programs.eval_results,
+)
 
 
 def golden_flags(folder, **changes):

@@ -126,7 +126,12 @@ def flags_of(folder, **changes) -> dict[str, object]:
 
 
 _TOY = programs.Toy(run_squad, flags_of)
-parse, run, results = _TOY.parse, _TOY.run, programs.eval_results
+parse, run, resume, results = (
+    _TOY.parse,
+    _TOY.run,
+    _TOY.resume,
+    programs.eval_results,
+)
 
 
 def read_json(path):

@@ -138,4 +138,4 @@ def flags_of(folder, **changes) -> dict[str, object]:
 
 
 _TOY = programs.Toy(run_ner, flags_of)
-parse, run = _TOY.parse, _TOY.run
+parse, run, resume = _TOY.parse, _TOY.run, _TOY.resume

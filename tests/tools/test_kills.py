@@ -1,42 +1,21 @@
-"""Tools that are killed at random moments, and run again."""
+"""Tools that are killed at any moment, and run again."""
 
-import contextlib
 import json
-import multiprocessing
-import os
-import pathlib
 import random
 import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
-from tests.support import locations, toy_config, web_server
+from tests.support import locations, moments, toy_config, warm, web_server
 from tools import convert_checkpoint, download, export_model, learn_vocab
 
-_GOLDEN = locations.GOLDEN
-_VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
-# Enough to write that kills come while it is written.
-_CONFIG = toy_config.config(
-    vocab_size=1200,
-    hidden_size=384,
-    num_hidden_layers=3,
-    intermediate_size=1536,
-)
-_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
+pytestmark = pytest.mark.integration
 
-# Children begin with everything imported, so that kills hit the work.
-_CONTEXT = multiprocessing.get_context("forkserver")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _preloaded():
-    _CONTEXT.set_forkserver_preload(
-        ["tensorflow", "tools.convert_checkpoint", "modeling.checkpoints"]
-    )
+_VOCABULARY = locations.GOLDEN / "inputs/vocab.txt"
+_CONFIG = toy_config.config(vocab_size=1200)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +31,7 @@ def model(tmp_path_factory):
             values[name + part] = rng.standard_normal(shape, np.float32)
     checkpoints.save(str(folder / "bert_model.ckpt"), values)
     (folder / "bert_config.json").write_text(json.dumps(_CONFIG.to_dict()))
-    (folder / "vocab.txt").write_bytes(pathlib.Path(_VOCABULARY).read_bytes())
+    (folder / "vocab.txt").write_bytes(_VOCABULARY.read_bytes())
     return folder
 
 
@@ -68,158 +47,115 @@ def _content(folder):
     }
 
 
-def _run(work, arguments, kill_after=None, number=None):
-    """Runs in a process of its own; returns its code and its seconds."""
-    process = _CONTEXT.Process(target=work, args=arguments)
-    start = time.monotonic()
-    process.start()
-    if kill_after is not None:
-        process.join(kill_after)
-        # It may end by itself between the question and the signal.
-        with contextlib.suppress(ProcessLookupError):
-            if process.is_alive():
-                os.kill(process.pid, number)
-    process.join()
-    return process.exitcode, time.monotonic() - start
-
-
-def _check_kills(work, arguments, expected, folder, num_kills):
-    """Kills the work so many times, then lets it end.
+def _check_kills(work, folder, copies):
+    """Kills work at every moment, each time lets it begin again.
 
     Args:
-        work: is called with `arguments`, and writes to `folder`.
-        arguments: of it.
-        expected: what an unbroken run writes, by name.
+        work: is called with nothing, and writes to `folder`.
         folder: where.
-        num_kills: how often it is killed; runs that end before are done again.
+        copies: a folder for copies.
     """
-    code, seconds = _run(work, arguments)
-    assert code == 0
-    assert _content(folder) == expected
-    rng, kills = random.Random(num_kills), 0
-    while kills < num_kills:
-        if _content(folder) == expected:
-            for path in sorted(folder.rglob("*"), reverse=True):
-                path.rmdir() if path.is_dir() else path.unlink()
-        number = rng.choice(_SIGNALS)
-        code, _ = _run(work, arguments, rng.uniform(0, seconds), number)
-        assert code in (0, -number), code
-        kills += code == -number
-        for name, content in _content(folder).items():
-            assert content == expected[name], f"{name} after {kills} kills"
-    if _content(folder) != expected:
-        assert _run(work, arguments)[0] == 0
-    assert _content(folder) == expected
-    left = [path.name for path in folder.rglob(".*")]
-    assert len(left) <= 1, left  # That of a run killed after its last file.
+    with moments.recorded(folder, copies) as made:
+        work()
+    expected = _content(folder)
+    assert expected and len(made) > 1
+    for moment in made:
+        for name, content in _content(moment).items():
+            assert content == expected[name], f"{name} at {moment.name}"
+        moments.put_back(moment, folder)
+        work()
+        assert _content(folder) == expected
+        left = [path.name for path in folder.rglob(".*")]
+        assert len(left) <= 1, left  # That of a kill after the last file.
 
 
-@pytest.mark.integration
+def _options(model, out, output_format):
+    return convert_checkpoint.Options(
+        input=str(model), output=str(out), output_format=output_format
+    )
+
+
 @pytest.mark.parametrize("output_format", ["release", "huggingface"])
 def test_conversion(tmp_path, model, output_format):
-    def options(folder):
-        return convert_checkpoint.Options(
-            input=str(model),
-            output=str(tmp_path / folder / "out"),
-            output_format=output_format,
-        )
-
-    (tmp_path / "unbroken").mkdir()
-    convert_checkpoint.convert(options("unbroken"))
-    expected = _content(tmp_path / "unbroken")
-    assert expected
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    options = _options(model, folder / "out", output_format)
     _check_kills(
-        *(convert_checkpoint.convert, (options("killed"),)),
-        expected,
-        tmp_path / "killed",
-        20,
+        lambda: convert_checkpoint.convert(options), folder, tmp_path / "copies"
     )
 
 
-@pytest.mark.integration
+def test_a_true_kill_leaves_what_a_moment_has(tmp_path, model):
+    """What the copies stand for: a process that the system ends."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    options = _options(model, whole / "out", "huggingface")
+    with moments.recorded(whole, tmp_path / "copies") as made:
+        convert_checkpoint.convert(options)
+    process = warm.start(
+        [
+            *("-m", "tests.support.killed_program", "config.json"),
+            *("tools/convert_checkpoint.py", f"--input={model}"),
+            *(f"--output={killed / 'out'}", "--output_format=huggingface"),
+        ],
+        tmp_path / "log",
+    )
+    assert process.wait() == -signal.SIGKILL, (tmp_path / "log").read_text()
+    assert _content(killed) in [_content(moment) for moment in made]
+
+
 def test_export(tmp_path, model):
     served = tmp_path / "served"
-
     options = export_model.Options(model_dir=str(model), export_dir=str(served))
-    code, seconds = _run(export_model.run, (options,))
-    assert code == 0
-    whole = _names_of(served / "1")
-    assert "saved_model.pb" in whole
-    rng, kills, version = random.Random(1), 0, 2
-    while kills < 6:
-        number = rng.choice(_SIGNALS)
-        moment = rng.uniform(0.3 * seconds, seconds)
-        code, _ = _run(export_model.run, (options,), moment, number)
-        assert code in (0, -number), code
-        kills += code == -number
-        # A version is there, and whole, or is not there.
-        if (served / str(version)).exists():
-            assert _names_of(served / str(version)) == whole
-            version += 1
-    assert _run(export_model.run, (options,))[0] == 0
-    assert _names_of(served / str(version)) == whole
-    assert {path.name for path in served.iterdir()} == {
-        str(number) for number in range(1, version + 1)
+    with moments.recorded(served, tmp_path / "copies") as made:
+        export_model.run(options)
+    whole = _content(served).keys()
+    assert "1/saved_model.pb" in whole
+    # A version is there, and whole, or is not there.
+    for moment in made:
+        assert _content(moment).keys() in (whole, set())
+    moments.put_back(made[-1], served)
+    export_model.run(options)
+    (version,) = (path.name for path in served.glob("[!.]*"))
+    assert {f"{version}/{x.partition('/')[2]}" for x in whole} == {
+        *_content(served)
     }
 
 
-def _names_of(folder):
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def _download(address, name, folder):
-    """Downloads an archive, in a process of its own."""
-    download.ITEMS["bert_tiny"] = download.Item(
-        folder=name, about="", urls=(f"{address}/x.zip",)
-    )
-    download.run(download.Options(output_dir=folder), ["bert_tiny"])
-
-
-@pytest.mark.integration
 def test_download(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     name, made = "uncased_L-2_H-128_A-2", tmp_path / "made"
     made.mkdir()
     for number in range(3):
-        (made / f"{number}.data").write_bytes(bytes([number]) * 5_000_000)
+        (made / f"{number}.data").write_bytes(bytes([number]) * 50_000)
     shutil.make_archive(str(tmp_path / name), "zip", made)
+    folder = tmp_path / "killed"
+    folder.mkdir()
     with web_server.running() as site:
         site.files["/x.zip"] = (tmp_path / f"{name}.zip").read_bytes()
-        monkeypatch.setitem(download.ITEMS, "bert_tiny", None)
-        work = tmp_path / "killed"
-        arguments = (site.address, name, str(work))
-        _download(site.address, name, str(tmp_path / "unbroken"))
+        item = download.Item(
+            folder=name, about="", urls=(f"{site.address}/x.zip",)
+        )
+        monkeypatch.setitem(download.ITEMS, "bert_tiny", item)
+        options = download.Options(output_dir=str(folder))
         _check_kills(
-            _download, arguments, _content(tmp_path / "unbroken"), work, 8
+            lambda: download.run(options, ["bert_tiny"]),
+            folder,
+            tmp_path / "copies",
         )
 
 
-@pytest.mark.integration
 def test_vocabulary_learning(tmp_path):
-    text = tmp_path / "text.txt"
     rng = random.Random(2)
-    letters = "abcdefghijklmnop"
-    words = ["".join(rng.choices(letters, k=7)) for _ in range(4000)]
-    text.write_text(
-        "".join(" ".join(rng.choices(words, k=12)) + "\n" for _ in range(4000))
+    words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(300)]
+    text, folder = tmp_path / "text.txt", tmp_path / "killed"
+    text.write_text("".join(f"{word} {word[::-1]}\n" for word in words))
+    folder.mkdir()
+    options = learn_vocab.Options(
+        input_file=str(text),
+        output_file=str(folder / "vocab.txt"),
+        vocab_size=300,
+        num_workers=1,
     )
-
-    def options(folder):
-        return learn_vocab.Options(
-            input_file=str(text),
-            output_file=str(tmp_path / folder / "vocab.txt"),
-            vocab_size=3000,
-            num_workers=1,
-        )
-
-    learn_vocab.run(options("unbroken"))
-    _check_kills(
-        *(learn_vocab.run, (options("killed"),)),
-        _content(tmp_path / "unbroken"),
-        tmp_path / "killed",
-        8,
-    )
+    _check_kills(lambda: learn_vocab.run(options), folder, tmp_path / "copies")

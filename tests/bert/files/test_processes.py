@@ -118,7 +118,6 @@ def test_workers_end_with_their_parent(tmp_path, users):
             while len(_children(parent)) < 3:
                 assert parent.poll() is None, user
                 time.sleep(0.05)
-        time.sleep(0.5)  # They may be starting still.
         workers = {user: _children(parents[user]) for user in parents}
     finally:
         for parent in parents.values():

@@ -343,5 +343,5 @@ for batch_size, rows in ((32, texts), (32, texts[:1]), (1, texts[5:6])):
         np.testing.assert_allclose(values[row, :len(ids), 0], alone, atol=1e-5)
 """
     )
-    ended = programs.python("-c", script)
-    assert ended.returncode == 0, ended.stderr[-2000:]
+    ended = programs.invoke("-c", script)
+    assert ended.exit_code == 0, ended.stderr[-2000:]
