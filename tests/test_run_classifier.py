@@ -529,6 +529,7 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
         failures = [r for r in caplog.messages if "has failed" in r]
         assert [r.partition(" ")[0] for r in failures] == [bad]
         assert all("The loss of step" in r for r in failures)
+        assert caplog.messages[-1].endswith(f"--model={out / good}")
         summary = json.loads((out / "trials.json").read_text())
         assert summary["best_trial"] == good
         metrics = [trial["metrics"] for trial in summary["trials"]]

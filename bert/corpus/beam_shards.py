@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apache_beam import runners
     from apache_beam.options import pipeline_options
 
-_ROOT = str(pathlib.Path(__file__).parents[1])
+_ROOT = str(pathlib.Path(__file__).parents[2])
 # Namespaces of Beam's counters.
 _COUNTS = "create_pretraining_data"
 _DROPPED = "create_pretraining_data_dropped"

@@ -117,6 +117,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     )
     if not planned:
         run_lib.run(experiment, options, models.run)
+        _show_next(options, options.output_dir)
         return
     # With test labels every trial is scored; without them only the best trial
     # predicts.
@@ -134,11 +135,17 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
                 raise
             logging.error("%s has failed and has no score: %s", name, error)
     best = trials.summarize(task, planned, results)
+    path = os.path.join(options.output_dir, best)
     if only_best_predicts:
         experiment.splits = (task_lib.PREDICT,)
-        path = os.path.join(options.output_dir, best)
         folder = folder_lib.ModelFolder.open(path, is_folder=True)
         run_lib.evaluate(experiment, folder)
+    _show_next(options, path)
+
+
+def _show_next(options: _Options, folder: str) -> None:
+    if options.do_train:
+        logging.info("Ask it: python -m tools.predict --model=%s", folder)
 
 
 def _describe(task: task_lib.Task) -> description_lib.Description:

@@ -14,15 +14,19 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Protocol, TypeVar
+
+from absl import logging
 
 from bert.files import locks, run_files, writing
 from bert.training import workers
 
 # Packages whose versions affect results and speed.
 _PACKAGES = ("tensorflow", "keras", "numpy", "tensorflow-text")
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Any folder of the clone.
+_ROOT = os.path.dirname(os.path.abspath(__file__))
 _GIT = ("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
 # The folders in which this process has started a run.
 _started: set[str] = set()
@@ -50,6 +54,7 @@ def recorded(run: Callable[[_Options], None]) -> Callable[[_Options], None]:
 
     @functools.wraps(run)
     def run_recorded(options: _Options) -> None:
+        started = time.monotonic()
         with locked(options.output_dir):
             try:
                 run(options)
@@ -60,6 +65,8 @@ def recorded(run: Callable[[_Options], None]) -> Callable[[_Options], None]:
                 write_end(f"{type(error).__name__}: {error}")
                 raise
             write_end("finished")
+        seconds = int(time.monotonic() - started)
+        logging.info("Finished in %s.", datetime.timedelta(seconds=seconds))
 
     return run_recorded
 

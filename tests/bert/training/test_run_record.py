@@ -105,6 +105,12 @@ def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
     assert run_record._commit() == f"{commit}-dirty"
 
 
+def test_a_finished_run_says_how_long_it_took(tmp_path, caplog):
+    options = _Options(output_dir=str(tmp_path))
+    run_record.recorded(run_record.write_start)(options)
+    assert re.fullmatch(r"Finished in 0:00:\d\d\.", caplog.messages[-1])
+
+
 def test_a_damaged_record_or_an_unknown_version_stops_no_run(
     tmp_path, monkeypatch
 ):
