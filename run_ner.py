@@ -102,7 +102,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         options = self.options
         return description_lib.Description(
             labels=self._labels.names,
-            context=options.context,
+            context=self._files.context,
             columns=options.columns,
             scheme=self._files.scheme,
             features=options.features,

@@ -27,11 +27,13 @@ class TaggedFiles:
         by_split: the files; tags of entities are in IOB2.
         scheme: of the tags in the files, of `tag_schemes`.
         labels: of the model.
+        context: in which the model reads sentences, of `options.CONTEXTS`.
     """
 
     by_split: Mapping[str, conll.ColumnFile]
     scheme: str
     labels: tagger_labels.TaggerLabels
+    context: str
 
 
 def read(
@@ -59,11 +61,17 @@ def read(
         else file
         for split, file in files.items()
     }
-    labels = _find_labels(trained, converted.get(task.TRAIN), scheme)
+    train = converted.get(task.TRAIN)
+    labels = _find_labels(trained, train, scheme)
     logging.info("Labels: %s", ", ".join(labels.names))
     for file in converted.values():
         _warn_of_unknown_types(file, labels)
-    return TaggedFiles(by_split=converted, scheme=scheme, labels=labels)
+    context = file_options.context
+    if train is not None and not train.has_documents:
+        context = options.SENTENCE
+    return TaggedFiles(
+        by_split=converted, scheme=scheme, labels=labels, context=context
+    )
 
 
 def _read_file(

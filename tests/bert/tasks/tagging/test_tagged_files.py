@@ -109,7 +109,10 @@ def test_a_header_and_a_missing_empty_line_are_warned_of(tmp_path, caplog):
 
 def test_files_without_documents_are_named(tmp_path, caplog):
     texts = {"train": "a A\n\nb B\nc A\n"}
-    _read(tmp_path, texts, context="sentence")
+    assert _read(tmp_path, texts, context="sentence").context == "sentence"
     assert "WARNING" not in caplog.text
-    _read(tmp_path, texts)
+    # The model learns no context, and says so.
+    assert _read(tmp_path, texts).context == "sentence"
     assert "train.txt has no -DOCSTART- line" in caplog.text
+    texts["train"] = f"-DOCSTART- O\n\n{texts['train']}"
+    assert _read(tmp_path, texts).context == "document"
