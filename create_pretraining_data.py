@@ -34,7 +34,6 @@ from bert.tasks.pretraining import instance_options
 from bert.training import options as training_options
 from vocab import casing, tokenization
 
-_FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
 ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
@@ -54,15 +53,15 @@ class Options(
     )
     input_format: str = flags.Group.FILES.flag(
         "text",
-        f"text: {_FORMATS['text'].about}, as in the original. The other "
+        f"text: {formats.FORMATS['text'].about}, as in the original. The other "
         "formats are split into sentences; .xz, .gz and .bz2 are read too: "
         + "; ".join(
             f"{name}: {form.about}"
-            for name, form in _FORMATS.items()
+            for name, form in formats.FORMATS.items()
             if name != "text"
         )
         + ".",
-        choices=tuple(_FORMATS),
+        choices=tuple(formats.FORMATS),
     )
     shard_documents: int = flags.Group.SPEED.whole(
         0,

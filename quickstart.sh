@@ -41,9 +41,13 @@ folder=quickstart
 model=$folder/model
 mkdir -p "$folder"
 
-step "Collecting text: Python's own documentation" "$folder/text.txt" \
+step "Collecting text: Python's own documentation" "$folder/docs/docs.jsonl" \
+  "$python" -m tools.python_docs --output_dir="$folder/docs"
+
+step "Splitting it into sentences" "$folder/text.txt" \
   "$python" -m tools.prepare_corpus \
-  --input_format=python_docs \
+  --input_format=jsonl \
+  --input_file="$folder/docs/docs.jsonl" \
   --output_file="$folder/text.txt" \
   --holdout_every=10 \
   --holdout_file="$folder/heldout.txt"
@@ -110,15 +114,11 @@ step "Filling a mask" - \
   "$python" -m tools.predict --model="$model" \
   --input_file="$folder/mask.txt"
 
-step "Labeling paragraphs: language reference or library?" \
-  "$folder/task/dev.tsv" \
-  "$python" -m tools.python_docs_task --output_dir="$folder/task"
-
-step "Fine-tuning the model to tell them apart" \
+step "Fine-tuning the model to tell the language reference from the library" \
   "$folder/classifier/eval_results.txt" \
   "$python" run_classifier.py \
   --task_name=custom \
-  --data_dir="$folder/task" \
+  --data_dir="$folder/docs" \
   --text_a_column=text \
   --label_column=label \
   --init_checkpoint="$model" \

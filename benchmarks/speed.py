@@ -192,12 +192,19 @@ def main(options: Options) -> None:
         text_file, whole = f"{folder}/text.txt", options.text_file
         if whole is None:
             whole = f"{folder}/whole.txt"
-            make = ["-m", "tools.prepare_corpus", "--input_format=python_docs"]
-            subprocess.run(
-                [sys.executable, *make, f"--output_file={whole}"],
-                cwd=contenders.ROOT,
-                check=True,
-            )
+            for command in (
+                ["tools.python_docs", f"--output_dir={folder}"],
+                [
+                    *("tools.prepare_corpus", "--input_format=jsonl"),
+                    f"--input_file={folder}/docs.jsonl",
+                    f"--output_file={whole}",
+                ],
+            ):
+                subprocess.run(
+                    [sys.executable, "-m", *command],
+                    cwd=contenders.ROOT,
+                    check=True,
+                )
         cut(whole, text_file, _TEXT_BYTES)
         for name in options.measurements:
             running = start(options, name, make_job(options, name, text_file))

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from bert.corpus import python_docs
 from tests.support import documented_commands, locations, programs
+from tools import python_docs
 
 _ROOT = locations.ROOT
 _GOLDEN = _ROOT / "tests/golden"
@@ -67,8 +67,7 @@ _OTHERS = {
         "tools.export_model",
         "tools.inspect_data",
         "tools.predict",
-        "tools.python_docs_task",
-        "benchmarks.published_scores",
+        "tools.python_docs",
         "paper.reproduce",
     ),
 }

@@ -31,9 +31,8 @@ class Options(preparation.RawTextOptions):
         + ".",
         choices=tuple(formats.FORMATS),
     )
-    input_file: flags.Path | None = flags.Group.FILES.optional(
-        "Raw text, UTF-8: globs, comma-separated; also .xz, .gz and .bz2. "
-        "None for python_docs."
+    input_file: flags.Path = flags.Group.FILES.required(
+        "Raw text, UTF-8: globs, comma-separated; also .xz, .gz and .bz2."
     )
     output_file: flags.Path = flags.Group.FILES.required(
         "Text file to write; OUT-%05d.txt for numbered files."
@@ -56,12 +55,6 @@ class Options(preparation.RawTextOptions):
                 "--holdout_every and --holdout_file go together; got "
                 f"{self.holdout_every} and {self.holdout_file!r}."
             )
-        if (self.input_format == "python_docs") == bool(self.input_file):
-            raise ValueError(
-                f"--input_format={self.input_format} "
-                + ("reads no" if self.input_file else "needs")
-                + " --input_file."
-            )
 
 
 def run(options: Options) -> None:
@@ -70,7 +63,7 @@ def run(options: Options) -> None:
     Raises:
         ValueError: the input is invalid, or the result is empty.
     """
-    input_paths = paths.expand(options.input_file) if options.input_file else []
+    input_paths = paths.expand(options.input_file)
     output_paths = preparation.output_paths(
         options.output_file, options.num_output_files
     )

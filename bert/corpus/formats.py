@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from bert.corpus import cleaning, mediawiki, python_docs
+from bert.corpus import cleaning, mediawiki
 from bert.files import row_files, text_files
 
 _DOC = re.compile(r"<doc\b")
@@ -61,7 +61,7 @@ class Format:
 
     Attributes:
         about: description for the help text.
-        read: yields the documents of one file; None if no file is read.
+        read: yields the documents of one file.
         paragraphs: converts the lines of a document to paragraphs, without
             markup, and counts what it drops.
         is_split: every paragraph is one sentence already.
@@ -69,7 +69,7 @@ class Format:
     """
 
     about: str
-    read: Callable[[str, Rules], Iterator[Document]] | None
+    read: Callable[[str, Rules], Iterator[Document]]
     paragraphs: Callable[
         [list[str], collections.Counter[str]], Iterable[str]
     ] = cleaning.plain_paragraphs
@@ -257,11 +257,6 @@ FORMATS: Mapping[str, Format] = {
         read=read_book,
         paragraphs=cleaning.book_paragraphs,
     ),
-    "python_docs": Format(
-        about="the documentation included with Python",
-        read=None,
-        paragraphs=python_docs.paragraphs,
-    ),
 }
 
 
@@ -271,16 +266,12 @@ def read_documents(
     """Yields the documents of all input files, in order.
 
     Args:
-        input_paths: the files; none for "python_docs".
+        input_paths: the files.
         rules: format and text field.
 
     Raises:
         ValueError: the input is not in this format; names file and line.
     """
     read = FORMATS[rules.input_format].read
-    if read is None:
-        for _, blocks in python_docs.read_documents():
-            yield Document(lines=blocks)
-        return
     for path in input_paths:
         yield from read(path, rules)

@@ -47,30 +47,12 @@ def test_markup_read_as_sentences_is_a_warning(tmp_path, caplog):
     assert "Pass" not in caplog.text
 
 
-@pytest.mark.integration
-def test_python_docs_need_no_input(tmp_path):
-    options = prepare_corpus.Options(
-        input_format="python_docs",
-        output_file=str(tmp_path / "docs.txt"),
-        holdout_every=20,
-        holdout_file=str(tmp_path / "held_out.txt"),
-        num_workers=1,
-    )
-    prepare_corpus.run(options)
-    kept = (tmp_path / "docs.txt").read_text().count("\n\n")
-    held_out = (tmp_path / "held_out.txt").read_text().count("\n\n")
-    assert kept + held_out > 300
-    assert held_out == (kept + held_out) // 20
-
-
 @pytest.mark.parametrize(
     ("others", "message"),
     [
         ({"holdout_every": 1}, "must be 0 or 2 or more; got 1"),
         ({"holdout_every": 5}, "go together; got 5 and None"),
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
-        ({"input_format": "python_docs"}, "reads no --input_file"),
-        ({"input_file": None}, "input_format=book needs --input_file"),
         ({"min_paragraph_words": 9}, "0 documents are too few"),
     ],
 )

@@ -1,11 +1,14 @@
 """The documentation of Python as prose."""
 
 import collections
+import csv
+import json
 import textwrap
 
 import pytest
 
-from bert.corpus import python_docs
+from bert.corpus import formats, preparation
+from tools import python_docs
 
 
 def _prose(text, counts=None):
@@ -104,16 +107,36 @@ def test_a_paragraph_of_several_texts_is_in_the_first_alone(monkeypatch):
     ]
 
 
-@pytest.mark.slow
-def test_the_installed_python_has_enough_text():
-    documents = [
-        document
-        for _, texts in python_docs.read_documents()
-        if (
-            document := list(
-                python_docs.paragraphs(texts, collections.Counter())
-            )
-        )
-    ]
-    assert len(documents) > 300
+@pytest.mark.integration
+def test_text_and_task_are_held_out_by_document(tmp_path):
+    folder = tmp_path / "docs"
+    python_docs.run(python_docs.Options(output_dir=str(folder)))
+    lines = (folder / "docs.jsonl").read_text().splitlines()
+    documents = [json.loads(line)["text"].splitlines() for line in lines]
+    rows = {}
+    for name in ("train", "dev"):
+        with open(folder / f"{name}.tsv", newline="") as file:
+            rows[name] = list(csv.DictReader(file, delimiter="\t"))
+    assert len(documents) > 300 and all(documents)
     assert sum(len(p) for d in documents for p in d) > 1_000_000
+    held_out = {p for text in documents[9::10] for p in text}
+    trained = {p for text in documents for p in text} - held_out
+    assert {row["text"] for row in rows["dev"]} <= held_out
+    assert {row["text"] for row in rows["train"]} <= trained
+    labels = collections.Counter(
+        row["label"] for part in rows.values() for row in part
+    )
+    assert set(labels) == {python_docs.REFERENCE, python_docs.LIBRARY}
+    assert max(labels.values()) < 3 * min(labels.values())
+    # What prepare_corpus makes of it has the same documents.
+    rules = preparation.RawTextOptions().rules("jsonl")
+    source = formats.read_documents([str(folder / "docs.jsonl")], rules)
+    prepared = list(preparation.prepare(source, rules, num_workers=1))
+    assert sum(len(batch.texts) for batch in prepared) == len(documents)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "docs").touch()
+    options = python_docs.Options(output_dir=str(tmp_path / "docs"))
+    with pytest.raises(NotADirectoryError, match="docs must be a folder"):
+        python_docs.run(options)

@@ -1,21 +1,33 @@
-"""Documentation of Python and its standard library, as prose.
+"""Writes the documentation of this Python as text and as a small task.
 
-Two sources: the language reference behind `help("topic")`, and the docstrings
-of the standard library, collected by reading its source: nothing is imported
-or run.
+The text is docs.jsonl, a document for each help topic of the language reference
+and each library module, read from the docstrings in its source: nothing is
+imported or run. `tools.prepare_corpus --input_format=jsonl` reads it. The task
+is to tell paragraphs of the reference from those of the library: train.tsv and
+dev.tsv have the columns `text` and `label`.
+
+  python -m tools.python_docs --output_dir=docs
 """
 
 import ast
 import collections
+import dataclasses
 import importlib
 import inspect
 import itertools
+import json
+import os
 import pathlib
 import re
 import sysconfig
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
+
+from absl import logging
+
+from bert.commands import flags, program
+from bert.files import writing
 
 # Installed packages, tests and generated tables: not documentation of Python.
 _NOT_LIBRARY = {
@@ -34,6 +46,53 @@ _SENTENCES = re.compile(r"[A-Z\"'(].*[.!?][\"')\]]*", re.DOTALL)
 
 
 REFERENCE, LIBRARY = "reference", "library"
+# Every tenth document is held out, as in quickstart.sh's pre-training text.
+_HOLDOUT_EVERY = 10
+# The library has eight times the paragraphs of the reference.
+_LIBRARY_EVERY = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this tool; see --help."""
+
+    output_dir: flags.Path = flags.Group.FILES.required(
+        "Folder for docs.jsonl, train.tsv and dev.tsv."
+    )
+
+
+def run(options: Options) -> None:
+    """Writes the text and the task."""
+    outputs = [
+        os.path.join(options.output_dir, name)
+        for name in ("docs.jsonl", "train.tsv", "dev.tsv")
+    ]
+    writing.check_files(outputs)
+    dropped = collections.Counter[str]()
+    documents = [
+        (label, [" ".join(paragraph.split()) for paragraph in prose])
+        for label, texts in read_documents()
+        if (prose := list(paragraphs(texts, dropped)))
+    ]
+    with writing.whole_files(outputs) as (text, train, dev):
+        text.writelines(
+            json.dumps({"text": "\n".join(prose)}) + "\n"
+            for _, prose in documents
+        )
+        for file in (train, dev):
+            file.write("text\tlabel\n")
+        numbers = {label: itertools.count(1) for label in (REFERENCE, LIBRARY)}
+        for place, (label, prose) in enumerate(documents, start=1):
+            file = train if place % _HOLDOUT_EVERY else dev
+            for paragraph, number in zip(prose, numbers[label], strict=False):
+                if label == REFERENCE or number % _LIBRARY_EVERY == 0:
+                    file.write(f"{paragraph}\t{label}\n")
+    logging.info(
+        "Wrote %d documents to %s; dropped %s.",
+        len(documents),
+        options.output_dir,
+        ", ".join(f"{count} {name}" for name, count in dropped.items()),
+    )
 
 
 def read_documents() -> Iterator[tuple[str, list[str]]]:
@@ -168,3 +227,7 @@ def _is_prose(text: str) -> bool:
         and letters >= _MIN_LETTERS * len(text)
         and _SENTENCES.fullmatch(text) is not None
     )
+
+
+if __name__ == "__main__":
+    program.start(Options, run)
