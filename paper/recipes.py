@@ -10,6 +10,8 @@ MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 MASKING = "80,10,10"  # Source: the paper, appendix A.1.
 _SQUAD = "run_squad.py"
 _BLIMP = "paper.blimp"
+# Source: the layout of MultiBERTs, as tools.download writes it.
+NUM_MULTIBERTS, NUM_MULTIBERTS_WITH_STEPS = 25, 5
 _FIRST_SEED = 12345  # Source: the default of every script.
 # Some megabytes of Wikipedia, a gigabyte of books.
 _SHARD_DOCUMENTS = 1000
@@ -196,13 +198,7 @@ class Plan:
         models = {}
         for size, network in networks.items():
             name = f"{casing}_{network.replace(' ', '_')}"
-            folder = f"{running.DATA}/{name}"
-            flags = {
-                "bert_config_file": f"{folder}/bert_config.json",
-                "vocab_file": f"{folder}/vocab.txt",
-                "init_checkpoint": f"{folder}/bert_model.ckpt",
-                "do_lower_case": "true" if casing == "uncased" else "false",
-            }
+            flags = _flags_of_folder(name, "bert_model.ckpt", casing)
             models[size] = Model(name, flags)
         return models
 
@@ -255,6 +251,16 @@ class Plan:
             name += f" step {step}"
             flags["init_checkpoint"] += f"/model.ckpt-{step}"
         return Model(name, flags, (command,))
+
+    def multiberts(self, seed: int, step: int = 0) -> Model:
+        """Returns a BERT-Base of MultiBERTs, at its last or a given step.
+
+        They differ in the seed of their pre-training (Sellam et al. 2021).
+        """
+        name = f"multiberts_{seed}"
+        if step:
+            name += f"_step_{step // 1000}k"
+        return Model(name, _flags_of_folder(name, "bert.ckpt", "uncased"))
 
     # ---------------------------------------------------------- Pre-training
 
@@ -351,3 +357,14 @@ class Plan:
             min_character_count=50,
         )
         return f"{command.output}/vocab.txt"
+
+
+def _flags_of_folder(name: str, checkpoint: str, casing: str) -> running.Flags:
+    """Returns the flags of a released model in the folder of data."""
+    folder = f"{running.DATA}/{name}"
+    return {
+        "bert_config_file": f"{folder}/bert_config.json",
+        "vocab_file": f"{folder}/vocab.txt",
+        "init_checkpoint": f"{folder}/{checkpoint}",
+        "do_lower_case": "true" if casing == "uncased" else "false",
+    }

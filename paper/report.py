@@ -7,8 +7,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from bert.files import json_text, run_files, writing
-from paper import running, tables
+from paper import multibootstrap, running, tables
 
 if TYPE_CHECKING:
     from matplotlib import axes as axes_lib
@@ -25,12 +27,14 @@ class Trial(NamedTuple):
         selector: the value that selects runs.
         error: the standard error of the value over examples; NaN if the files
             do not contain it.
+        pretraining: the seed of its pre-training.
     """
 
     learning_rate: float | None
     value: float
     selector: float
     error: float = math.nan
+    pretraining: int = 0
 
 
 class Summary(NamedTuple):
@@ -41,12 +45,14 @@ class Summary(NamedTuple):
         best: the value of the best run of all.
         learning_rate: that rate; None if the files do not contain it.
         error: the standard error of a single value over examples; else NaN.
+        pretrainings: the seed of the pre-training of each value.
     """
 
     values: tuple[float, ...]
     best: float
     learning_rate: float | None
     error: float = math.nan
+    pretrainings: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -65,6 +71,14 @@ class Summary(NamedTuple):
         if len(self.values) == 1:
             return self.error
         return self.deviation / math.sqrt(len(self.values))
+
+    @property
+    def runs(self) -> list[multibootstrap.Run]:
+        """The values as runs of their pre-trainings."""
+        return [
+            multibootstrap.Run(seed=seed, scores=np.array([value]))
+            for seed, value in zip(self.pretrainings, self.values, strict=True)
+        ]
 
     def compared(self, cell: tables.Cell) -> float:
         """Returns the number to compare with the paper's."""
@@ -140,6 +154,7 @@ def summarize(trials: Sequence[Trial], *, lower_is_better: bool) -> Summary:
         best=choose(trials, key=lambda trial: trial.selector).value,
         learning_rate=rate,
         error=by_rate[rate][0].error if len(by_rate[rate]) == 1 else math.nan,
+        pretrainings=tuple(trial.pretraining for trial in by_rate[rate]),
     )
 
 
@@ -147,9 +162,10 @@ def measure(table: tables.Table, folders: running.Folders) -> _Measured:
     """Returns each cell with its results; None where no command is done."""
     measured: _Measured = []
     for cell in table.cells:
+        seeds = cell.pretrainings or (0,) * len(cell.commands)
         trials = [
-            trial
-            for command in cell.commands
+            trial._replace(pretraining=seed)
+            for command, seed in zip(cell.commands, seeds, strict=True)
             if command.is_done(folders)
             for trial in read_trials(folders.fill(command.output), cell)
         ]
@@ -191,8 +207,10 @@ def write(
     lines += ["## Notes", "", *(f"- {note}" for note in table.notes)]
     lines += [
         "- ±: the standard deviation of the seeds at the learning rate with "
-        "the best mean; of a margin of two means, its standard error. –: not "
-        "run, or no number of the paper.",
+        "the best mean; of a margin of two means, its standard error. [a, b]: "
+        "its 95% interval over pre-trainings by the multi-bootstrap (Sellam et "
+        "al. 2021), each the mean of its fine-tunings. –: not run, or no "
+        "number of the paper.",
         "",
         "## Commands",
         "",
@@ -260,7 +278,9 @@ def _claim_lines(
                 difference = ours.compared(better) - others.compared(worse)
                 margin = f"{sign * difference:+.2f}"
                 error = math.hypot(ours.standard_error, others.standard_error)
-                if better.column.is_mean and not math.isnan(error):
+                if better.pretrainings and worse.pretrainings:
+                    margin = _interval(others, ours, sign)
+                elif better.column.is_mean and not math.isnan(error):
                     margin += f" ± {error:.2f}"
             if better.paper is not None and worse.paper is not None:
                 paper = sign * (better.paper - worse.paper)
@@ -270,6 +290,15 @@ def _claim_lines(
             f"- {claim.better} above {claim.worse} ({claim.source}): "
             f"{', '.join(margins)}."
         )
+
+
+def _interval(base: Summary, intervention: Summary, sign: int) -> str:
+    """Formats a margin with its 95% interval over pre-trainings."""
+    found = multibootstrap.interval(
+        base.runs, intervention.runs, sample_examples=False
+    )
+    low, high = sorted((sign * found.low, sign * found.high))
+    return f"{sign * found.difference:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def draw(title: str, measured: _Measured, path: str) -> None:

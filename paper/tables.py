@@ -49,6 +49,8 @@ class Cell:
             others report for the dev set.
         is_of_the_paper: whether model and data are the paper's. If not, only
             the ranking of its rows can be compared.
+        pretrainings: the seed of the pre-training of each command, if they
+            are of several.
     """
 
     row: str
@@ -57,6 +59,7 @@ class Cell:
     paper: float | None = None
     dev: float | None = None
     is_of_the_paper: bool = True
+    pretrainings: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +150,37 @@ def _rows(
         for row, model in models.items()
         for column, number in itertools.zip_longest(columns, paper.get(row, ()))
     ]
+
+
+def _multiberts(
+    plan: recipes.Plan,
+    row: str,
+    seeds: Sequence[int],
+    columns: Sequence[Column],
+    numbers: _Numbers,
+    step: int = 0,
+) -> list[Cell]:
+    """Returns the cells of a row that pools several pre-trainings."""
+    models = [plan.multiberts(seed, step) for seed in seeds]
+    cells = []
+    for column, number in zip(columns, numbers, strict=True):
+        if column.task is None:
+            raise ValueError(f"{column.name} has no task.")
+        groups = [plan.fine_tune(model, column.task) for model in models]
+        cells.append(
+            Cell(
+                row=row,
+                column=column,
+                commands=tuple(itertools.chain(*groups)),
+                paper=number,
+                pretrainings=tuple(
+                    seed
+                    for seed, group in zip(seeds, groups, strict=True)
+                    for _ in group
+                ),
+            )
+        )
+    return cells
 
 
 def _reported(
@@ -335,6 +369,22 @@ def table_2(plan: recipes.Plan) -> Table:
             for column, number in zip(columns, _TABLE_2[joined], strict=True)
         ]
         claims.append(Claim(joined, row, ["F1"], "Table 2"))
+    if scales.BASE in models and plan.scale.is_full:
+        task = plan.squad("1.1", num_seeds=1)
+        columns = [
+            Column("EM", task, "exact_match", "f1", is_mean=True),
+            Column("F1", task, "f1", is_mean=True),
+        ]
+        seeds = range(plan.scale.num_members)
+        row, joined = "MultiBERTs", "MultiBERTs, ensemble"
+        single = _multiberts(plan, row, seeds, columns, _TABLE_2["base"])
+        command = plan.ensemble(task, single[0].commands)
+        cells += single
+        cells += [
+            Cell(row=joined, column=column, commands=(command,))
+            for column in columns
+        ]
+        claims.append(Claim(joined, row, ["F1"], "Table 2"))
     cells += _reported(plan, _SQUAD_COLUMNS, _TABLE_2_OTHERS)
     return Table(
         title="SQuAD 1.1, development set",
@@ -342,9 +392,10 @@ def table_2(plan: recipes.Plan) -> Table:
         claims=claims,
         notes=[
             "The paper's ensembles join seven systems from different "
-            "pre-training checkpoints; one alone was released, so here they "
-            "differ in their fine-tuning seeds. Its single systems are "
-            "compared with the mean of the seeds.",
+            "pre-training checkpoints. Of LARGE one alone was released, so its "
+            "members differ in their fine-tuning seeds. MultiBERTs are "
+            "BERT-Base models of different pre-trainings. Single systems of "
+            "the paper are compared with the mean of the seeds.",
             "The test set is hidden. The leaderboard is that of 10 December "
             "2018.",
         ],
@@ -630,12 +681,33 @@ def figure_5(plan: recipes.Plan) -> Table:
             # Those of the paper are MNLI's, after its own steps.
             paper = {row: [number]} if plan.scale.is_full else {}
             cells += _rows(plan, {row: model}, columns, paper)
+    published_claims: list[Claim] = []
+    if plan.scale.is_full:
+        # Source: the steps of MultiBERTs that the figure has too.
+        published = [step for step in steps if step % 100_000 == 0]
+        seeds = range(recipes.NUM_MULTIBERTS_WITH_STEPS)
+        paper_of = dict(zip(steps, _FIGURE_5["MLM"][1], strict=True))
+        mean = dataclasses.replace(columns[0], is_mean=True)
+        for step in published:
+            row = f"MultiBERTs {step}"
+            paper_number = [paper_of[step]]
+            cells += _multiberts(plan, row, seeds, [mean], paper_number, step)
+        middle = published[len(published) // 2]
+        published_claims.append(
+            Claim(
+                f"MultiBERTs {published[-1]}",
+                f"MultiBERTs {middle}",
+                [name],
+                "C.1: BERT needs so many steps",
+            )
+        )
     last = f"MLM {steps[-1]}"
     early, ltr = f"MLM {steps[len(steps) // 2]}", f"LTR {steps[-1]}"
     return Table(
         title=f"{name} accuracy after steps of pre-training",
         cells=cells,
         claims=[
+            *published_claims,
             Claim(last, ltr, _names(columns), "C.1: MLM outperforms LTR"),
             Claim(
                 last, early, _names(columns), "C.1: BERT needs so many steps"
@@ -643,6 +715,9 @@ def figure_5(plan: recipes.Plan) -> Table:
         ],
         notes=[
             "The full runs keep some 130 GB of checkpoints of each model.",
+            "MultiBERTs are five published pre-trainings, of 512 tokens from "
+            "the first step on and of 2,000,000 steps; the paper's numbers "
+            "beside them are those of its MLM.",
         ],
     )
 

@@ -171,16 +171,22 @@ def test_the_metric_that_selects_is_not_always_the_one_reported(folders):
     ]
     _finish(folders, cell.commands[0], {"trials": trials})
     ((_, summary),) = report.measure(_table(cell), folders)
-    assert summary == report.Summary((75.0, 62.5), 75.0, 5e-5)
+    assert summary == report.Summary(
+        (75.0, 62.5), 75.0, 5e-5, pretrainings=(0, 0)
+    )
 
 
 def test_the_rate_with_the_best_mean_is_not_always_that_of_the_best_run():
     pairs = ((2e-5, 80.0), (2e-5, 84.0), (5e-5, 60.0), (5e-5, 90.0))
     trials = [report.Trial(rate, value, value) for rate, value in pairs]
     summary = report.summarize(trials, lower_is_better=False)
-    assert summary == report.Summary((80.0, 84.0), 90.0, 2e-5)
+    assert summary == report.Summary(
+        (80.0, 84.0), 90.0, 2e-5, pretrainings=(0, 0)
+    )
     summary = report.summarize(trials, lower_is_better=True)
-    assert summary == report.Summary((60.0, 90.0), 60.0, 5e-5)
+    assert summary == report.Summary(
+        (60.0, 90.0), 60.0, 5e-5, pretrainings=(0, 0)
+    )
 
 
 def test_seeds_in_commands_of_their_own_are_taken_together(folders):
@@ -381,3 +387,29 @@ def test_a_dry_run_names_what_is_done(tmp_path, capsys):
     ]
     count, name = len(table.commands), table.commands[1].name
     assert done == [f"# 2 of {count}: {name}, done"]
+
+
+def test_a_margin_of_several_pre_trainings_has_their_interval(tmp_path):
+    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+    table = tables.make("figure-5", recipes.Plan(scales.FULL))
+    values = {"MultiBERTs 1000000": 0.84, "MultiBERTs 600000": 0.82}
+    for cell in table.cells:
+        for seed, command in zip(
+            cell.pretrainings, cell.commands, strict=False
+        ):
+            if cell.row in values:
+                # The second pre-training differs by a point.
+                value = values[cell.row] + (0.01 if seed == 1 else 0.0)
+                _finish(folders, command, _trials(value, value))
+    path = report.write("figure-5", "full", table, folders)
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    assert (
+        "| MultiBERTs 1000000 | MNLI | 84.4 | 84.2 ± 0.4 | 85.0 | 10 |" in text
+    )
+    (line,) = (
+        x
+        for x in text.splitlines()
+        if x.startswith("- MultiBERTs 1000000 above")
+    )
+    # The mean of five differs by 0.2 for each draw of the second one.
+    assert "MNLI +2.00 [+1." in line and "] (paper +0.40)." in line

@@ -11,6 +11,7 @@ from bert.tasks.classification import glue
 from paper import recipes, report, running, scales, tables
 from tests.support import documented_commands as documented
 from tests.support import locations
+from tools import download
 
 _ROOT = locations.ROOT
 _FOLDERS = running.Folders("my data", "my runs")
@@ -87,6 +88,8 @@ def test_the_numbers_of_the_paper_rank_as_it_claims():
                 )
                 if worse.paper is None:  # Of SQuAD 2.0.
                     assert (name, worse.row) == ("table-3", "base")
+                elif better.paper is None:  # The paper's ensembles are LARGE.
+                    assert better.row == "MultiBERTs, ensemble"
                 elif better.column.metric.endswith("_loss"):
                     assert better.paper < worse.paper, (claim, column)
                 else:
@@ -453,3 +456,34 @@ def test_blimp_scores_each_pre_trained_model_at_small_scale(name, scale):
         assert given["data_dir"] == "$DATA/blimp"
         assert given["model"].partition("/model.ckpt")[0] in folders
         assert cell.paper is None
+
+
+def test_an_ensemble_of_multiberts_has_seven_pre_trainings():
+    plan = recipes.Plan(scales.FULL)
+    table = tables.make("table-2", plan)
+    single = _cell(table, "MultiBERTs", "F1")
+    assert single.pretrainings == tuple(range(7))
+    starts = [_flags(command)["init_checkpoint"] for command in single.commands]
+    assert starts == [f"$DATA/multiberts_{i}/bert.ckpt" for i in range(7)]
+    (command,) = _cell(table, "MultiBERTs, ensemble", "F1").commands
+    assert _flags(command)["ensemble"].split(",") == [
+        f"{member.output}/nbest_predictions.json" for member in single.commands
+    ]
+    alone = tables.make("table-2", recipes.Plan(scales.FULL, ("large",)))
+    assert not any("MultiBERTs" in cell.row for cell in alone.cells)
+
+
+def test_published_steps_of_figure_5_need_no_pre_training():
+    table = _make("figure-5")
+    cells = [c for c in table.cells if c.row.startswith("MultiBERTs ")]
+    assert [c.row.split()[1] for c in cells] == [
+        f"{step}00000" for step in (1, 2, 4, 6, 8, 10)
+    ]
+    for cell in cells:
+        assert cell.pretrainings == tuple(range(5))
+        for seed, command in enumerate(cell.commands):
+            step = int(cell.row.split()[1]) // 1000
+            name = f"multiberts_{seed}_step_{step}k"
+            start = _flags(command)["init_checkpoint"]
+            assert start == f"$DATA/{name}/bert.ckpt"
+            assert name in download.ITEMS

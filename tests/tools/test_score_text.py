@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints, config, heads
-from tests.support import locations, peer, serving_client
-from tools import convert_checkpoint, score_text
+from tests.support import locations, peer, programs, serving_client
+from tools import score_text
 from vocab import tokenization
 
 _TEXTS = (
@@ -170,13 +170,15 @@ class TestPeer:
     pytestmark = peer.MARKS
 
     def test_scores_are_those_of_transformers(self, masked, tmp_path):
-        convert_checkpoint.run(
-            convert_checkpoint.Options(
-                input=str(masked),
-                output=str(tmp_path / "converted"),
-                output_format="huggingface",
-            )
+        message = programs.refusal(
+            "tools.convert_checkpoint",
+            [
+                f"--input={masked}",
+                f"--output={tmp_path}/converted",
+                "--output_format=huggingface",
+            ],
         )
+        assert message is None
         done = subprocess.run(
             [
                 *(peer.PYTHON, "-c", _PEER, str(tmp_path / "converted")),
