@@ -130,12 +130,9 @@ def read(
     previous: _Row | None = None
     document = num_left_out = 0
     for row in _rows(path):
-        first = row.cells[0] if row.cells else ""
         # Other columns of such a row are ignored.
         is_start = DOCUMENT_START in row.cells
-        if (is_conll_u and _CONLL_U_NO_WORD.fullmatch(first)) or row.cells[
-            :2
-        ] in _DOCUMENT_MARKS:
+        if _is_no_word(row, is_conll_u=is_conll_u):
             num_left_out += 1
         elif row.cells and not is_start:
             _check_width(path, previous or row, row)
@@ -162,6 +159,13 @@ def read(
     return ColumnFile(
         path=path, sentences=tuple(sentences), has_documents=document > 0
     )
+
+
+def _is_no_word(row: _Row, *, is_conll_u: bool) -> bool:
+    """Returns whether a row is a mark, a comment or another token."""
+    if is_conll_u and row.cells:
+        return _CONLL_U_NO_WORD.fullmatch(row.cells[0]) is not None
+    return row.cells[:2] in _DOCUMENT_MARKS
 
 
 def _rows(path: str) -> Iterator[_Row]:

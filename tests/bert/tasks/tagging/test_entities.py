@@ -137,6 +137,15 @@ def test_nothing_found_and_nothing_there_score_0():
         _score(["O", "O O"], ["O", "O"])
 
 
+def test_a_right_tag_after_a_wrong_one_is_right():
+    gold = [("DT", "NN"), ("DT", "NN", "VB")]
+    predicted = [("NN", "NN"), ("DT", "NN", "VB")]
+    assert entities.accuracy(gold, predicted) == pytest.approx(80)
+    assert entities.accuracy([], []) == 0
+    with pytest.raises(ValueError, match="longer"):
+        entities.accuracy([("A",)], [("A", "B")])
+
+
 def _streamed(pairs):
     """Counts as the script does: word by word, with one flag."""
     golds, founds, corrects = (collections.Counter() for _ in range(3))
