@@ -214,9 +214,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
     ) -> np.ndarray | slice:
         if data.data_set.split == task.EVAL:
             return slice(None)  # The others were left out.
-        examples = data.data_set.content.examples()
-        places = [i for i, e in enumerate(examples) if e.label is not None]
-        return np.array(places, int)
+        return data.data_set.content.labeled_places
 
 
 def _stated_labels(

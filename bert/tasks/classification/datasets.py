@@ -8,6 +8,7 @@ import random
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from absl import logging
 
 from bert.files import messages, paths, row_files
@@ -118,6 +119,11 @@ class TextFile:
             "is_held_out": self.is_held_out,
             "has_labels": self.has_labels,
         }
+
+    @functools.cached_property
+    def labeled_places(self) -> np.ndarray:
+        """The places of the examples that have a label, `[L]` int64."""
+        return np.flatnonzero([e.label is not None for e in self.examples()])
 
     def examples(self) -> list[sentence_pairs.InputExample]:
         """Reads its examples.
@@ -413,6 +419,8 @@ def discover_labels(
             num_missing += not names and problem_type == task.SINGLE_LABEL
             most_names = max(most_names, len(names))
         num_rows += 1
+    if not num_rows:
+        raise ValueError(f"{path}: the file has no example.")
     if num_missing:
         _warn_once(_left_out(path, num_missing, num_rows, missing))
     try:

@@ -110,6 +110,8 @@ def test_rows_without_a_label_are_counted_and_give_no_class(tmp_path, caplog):
     )
     assert "labels 'no' (1), 'yes' (1)" in found
     assert signs in found
+    with pytest.raises(ValueError, match=r"d\.jsonl: the file has no example"):
+        _discover(tmp_path, [])
     names = _discover(tmp_path, values, missing=("nan",))
     assert names == ("-", "no", "yes")
 
