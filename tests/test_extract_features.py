@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import extract_features
-from bert.training import workers
 from modeling import checkpoints
 from tests.bert.tasks.embedding import test_text_vectors
 from tests.support import locations, programs
@@ -176,16 +175,6 @@ def calls(monkeypatch):
 def test_a_tpu_computes_lines_of_one_length(tmp_path, calls, use_tpu):
     _run(tmp_path, use_tpu=use_tpu)
     assert {call[1:] for call in calls} == {(32, use_tpu)}
-
-
-@pytest.mark.parametrize("is_chief", [True, False])
-def test_all_workers_compute_and_the_chief_writes(
-    tmp_path, monkeypatch, calls, is_chief
-):
-    monkeypatch.setattr(workers, "is_chief", lambda: is_chief)
-    _run(tmp_path)
-    assert (tmp_path / "out").exists() == is_chief
-    assert sum(call[0] for call in calls) == len(_records(_EXPECTED))
 
 
 def test_a_run_that_fails_leaves_the_earlier_vectors(tmp_path, monkeypatch):

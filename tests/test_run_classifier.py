@@ -370,28 +370,6 @@ def test_scores_and_models_of_the_release_have_one_order(tmp_path):
     assert scores.label_set.problem_type == "regression"
 
 
-@pytest.mark.parametrize(
-    ("stated", "outputs"),
-    [
-        ({"labels": ["b", "a"]}, ("single_label", ("b", "a"))),
-        (
-            {"labels": ["b", "a"], "problem_type": "multi_label"},
-            ("multi_label", ("b", "a")),
-        ),
-        ({"problem_type": "regression"}, ("regression", ())),
-        # The labels of another task are none of these outputs.
-        ({"task": "tagging", "labels": ["O", "B-X"]}, None),
-    ],
-)
-def test_outputs_are_those_that_the_folder_states(tmp_path, stated, outputs):
-    (tmp_path / "task.json").write_text(json.dumps(stated))
-    options = toy.parse(toy.flags_of(tmp_path / "new", do_eval=True))
-    found = run_classifier._stated_labels(
-        options, folder_lib.ModelFolder.open(str(tmp_path))
-    )
-    assert (found and (found.problem_type, found.names)) == outputs
-
-
 def _trained_with(folder, flags):
     """Writes the folder of a model that was trained with flags."""
     options = toy.parse({**flags, "do_train": True})

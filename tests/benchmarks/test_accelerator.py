@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import accelerator, contenders
+from benchmarks import accelerator
 from tests.support import programs, toy_config
 
 
@@ -48,16 +48,3 @@ def test_a_report_has_every_section(tmp_path):
         ["2", "2"],
         ["2", "2"],
     ]
-
-
-@pytest.mark.parametrize(
-    ("fits", "most", "largest"), [(0, 64, 0), (9, 64, 8), (100, 64, 64)]
-)
-def test_the_search_ends_at_the_first_batch_that_does_not_fit(
-    fits, most, largest
-):
-    job = contenders.Job(kind="pretraining")
-    found = accelerator.largest_batch(
-        job, most, lambda tried: tried.batch_size <= fits
-    )
-    assert found == largest

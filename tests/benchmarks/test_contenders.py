@@ -54,14 +54,6 @@ def test_products_are_those_of_the_models_graph():
     assert products == 3 * (counted - more - segments)
 
 
-def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
-    job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
-    assert job.batches() == [[5, 4, 3, 2], [2]]
-    both = [(4, 5), (1, 2)]
-    expected = [p for batch in both for p in ours._forward(job, *batch)]
-    assert ours.products_of(job) == expected
-
-
 class _Fake:
     def __init__(self, seconds, turns):
         self._seconds, self._turns = iter(seconds), turns

@@ -3,8 +3,6 @@
 import json
 import lzma
 import os
-import pathlib
-import types
 
 import numpy as np
 import pytest
@@ -88,37 +86,6 @@ def test_a_line_of_another_form_is_named(tmp_path, line, message):
     path.write_text(f"{json.dumps(first)}\n{json.dumps(line)}\n")
     with pytest.raises(ValueError, match=message):
         published_scores.read_pairs(str(path))
-
-
-def test_each_text_has_the_mean_of_its_tokens_of_the_last_layer(monkeypatch):
-    calls = []
-
-    def extract(words, **_):
-        program, *given = words[1:]
-        flags = dict(word[2:].split("=", 1) for word in given)
-        texts = pathlib.Path(flags["input_file"]).read_text("utf-8")
-        calls.append((program, flags, texts))
-        np.savez(
-            flags["output_file"],
-            num_parts=2,
-            **{
-                "part0/values": [[[1.0, 2.0]], [[3.0, 4.0]]],
-                "part1/values": [[[5.0, 6.0]]],
-            },
-        )
-        return types.SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(published_scores.subprocess, "run", extract)
-    vectors = published_scores.embed(["b", "é", "b", "a", "é"], "model")
-    assert {text: v.tolist() for text, v in vectors.items()} == {
-        "b": [1, 2],
-        "é": [3, 4],
-        "a": [5, 6],
-    }
-    ((program, flags, texts),) = calls
-    assert (program, texts) == ("extract_features.py", "b\né\na\n")
-    assert flags["init_checkpoint"] == os.path.abspath("model")
-    assert (flags["layers"], flags["pooling"]) == ("-1", "mean")
 
 
 def test_a_row_has_both_numbers_and_their_difference():

@@ -40,32 +40,6 @@ def url():
     server.server_close()
 
 
-def test_a_line_is_a_text_or_a_pair():
-    body = json.loads(serving._body("good ||| so so"))
-    assert body == {
-        "signature_name": "pairs",
-        "instances": [{"text_a": "good", "text_b": "so so"}],
-    }
-    body = json.loads(serving._body("good"))
-    assert body["signature_name"] == "serving_default"
-    assert body["instances"] == [{"text_a": "good"}]
-
-
-def test_every_request_is_sent_once_and_bad_ones_in_between(url):
-    load = serving._Load(url, [b'{"instances": [{"text_a": "x"}]}'], 45)
-    assert load.run(3) > 0
-    assert len(load.seconds) == 45
-    assert load.wrong == []
-
-
-def test_replies_of_another_status_are_wrong(url, monkeypatch):
-    monkeypatch.setattr(_Server, "refusal", 500)
-    load = serving._Load(url, [b'{"instances": [{"text_a": "x"}]}'], 41)
-    load.run(2)
-    # Bad requests 0, 20 and 40.
-    assert [text[:5] for text in load.wrong] == ["500: "] * 3
-
-
 def test_the_program_prints_a_line_for_each_number_of_clients(
     url, tmp_path, monkeypatch, capsys
 ):

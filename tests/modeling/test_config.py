@@ -1,7 +1,6 @@
 """Configs: the release's fields and file format, and the shipped files."""
 
 import dataclasses
-import io
 import json
 import math
 import pathlib
@@ -9,7 +8,6 @@ import shutil
 
 import pytest
 
-from bert.files import paths
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from tests.support import locations
@@ -114,16 +112,6 @@ def test_impossible_values_are_refused(change, message):
 )
 def test_activation_names_are_the_release_s(name, meant):
     assert config_lib.activation(name) == meant
-
-
-def test_file_may_be_remote(monkeypatch):
-    def open_to_read(path):
-        assert path == "gs://bucket/c.json"
-        return io.BytesIO(json.dumps(_FIELDS).encode())
-
-    monkeypatch.setattr(paths, "open_to_read", open_to_read)
-    config = config_lib.BertConfig.from_json_file("gs://bucket/c.json")
-    assert config.to_dict() == _FIELDS
 
 
 def test_a_text_has_as_many_positions_as_the_model_at_most():

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from bert.training import options as training_options
-from modeling import ablations, bert, checkpoints, dropout, heads
+from modeling import ablations, checkpoints, heads
 from tests.support import toy_config
 
 _CONFIG = toy_config.config(num_hidden_layers=4)
@@ -73,21 +73,6 @@ def test_dropout_of_the_head_depends_on_its_seed_alone():
     first = _logits(model, dropout_seed=_SEED)
     np.testing.assert_array_equal(_logits(model, dropout_seed=_SEED), first)
     assert np.any(_logits(model, dropout_seed=_SEED + 1) != first)
-
-
-def test_each_dropout_of_the_head_has_its_own_number(monkeypatch):
-    model, sites, site_seed = _model(), [], dropout.site_seed
-
-    def noted(seed, site):
-        if seed is not None:
-            sites.append(site)
-        return site_seed(seed, site)
-
-    monkeypatch.setattr(dropout, "site_seed", noted)
-    _logits(model, dropout_seed=_SEED)
-    # Those of the encoder, which is frozen, are not used.
-    first = bert.num_dropout_sites(_CONFIG)
-    assert sorted(sites) == [first, first + 1, first + 2]
 
 
 def test_a_frozen_encoder_has_no_dropout():

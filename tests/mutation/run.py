@@ -186,8 +186,13 @@ def _passes(
         output = os.open("pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *arguments])
-        os._exit(int(code))
+        code = 1
+        try:
+            code = pytest.main(
+                ["-q", "-x", "-p", "no:cacheprovider", *arguments]
+            )
+        finally:
+            os._exit(int(code))
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)

@@ -290,14 +290,6 @@ def test_a_dry_run_writes_nothing_and_names_missing_data(
     assert f"--output_file={tmp_path}/runs/" in capsys.readouterr().out
 
 
-def test_training_flags_may_have_dashes_and_keep_their_order():
-    read = reproduce._training_flags(["use_tpu", "--precision=mixed_bfloat16"])
-    assert list(read.items()) == [
-        ("use_tpu", True),
-        ("precision", "mixed_bfloat16"),
-    ]
-
-
 def test_training_flags_are_passed_on_to_the_scripts(tmp_path, capsys):
     more = ("--precision=mixed_bfloat16",)
     for given in ((), more):

@@ -70,6 +70,24 @@ def test_systems_that_agree_give_their_answers(version, tmp_path):
     assert ("exact_match" in results) != is_version_2
 
 
+def test_odds_of_another_run_are_refused(tmp_path):
+    path, answers = _questions(tmp_path, version_2=True)
+    odds = dict.fromkeys(answers, 0.5)
+    named = {
+        "predict_file": path,
+        "version_2_with_negative": True,
+        "predictions_file": toy_squad.write_json(
+            tmp_path / "predictions.json", answers
+        ),
+    }
+    toy_squad.write_json(tmp_path / "null_odds.json", odds)
+    assert toy_squad.results(_run(tmp_path, **named))["best_f1"] == 100
+    odds["another"] = odds.pop(next(iter(answers)))
+    toy_squad.write_json(tmp_path / "null_odds.json", odds)
+    with pytest.raises(ValueError, match=r"null_odds\.json"):
+        _run(tmp_path, **named)
+
+
 def test_predictions_are_scored_without_a_model(tmp_path):
     path, answers = _questions(tmp_path, version_2=False)
     wrong = dict.fromkeys([*answers][:3], "nowhere")

@@ -108,16 +108,6 @@ def test_records_are_read_from_the_first_to_the_last(
     assert "1. [CLS] w0 2. [CLS] w3 3. [CLS] w6" in shown
 
 
-def test_only_the_first_documents_are_read(look, tmp_path, monkeypatch):
-    monkeypatch.setattr(inspect_data, "_MAX_DOCUMENTS", 5)
-    first = "cats sat .\nw1 w2\n\n"
-    path = _text(tmp_path / "a.txt", first * 5 + "unknown words\n\n" * 5)
-    shown = look(input_file=path)
-    assert "(5 documents)" in shown
-    assert "unknown, [UNK] 0 " in shown
-    assert shown.endswith("WARNINGS none")
-
-
 def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     path = _text(tmp_path / "a.txt", "cats sat .\n\n" * 20)
     assert "20 of 20 documents are one line" in look(input_file=path)

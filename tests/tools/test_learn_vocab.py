@@ -37,6 +37,22 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path, caplog):
     assert {"T", "##\xe9"} <= set(tokenizer.vocab)
 
 
+def test_entries_are_left_unused_for_words_to_come(corpus, tmp_path):
+    for number in (99, 120):
+        _run(
+            input_file=corpus,
+            output_file=tmp_path / "vocab",
+            vocab_size=51 + number,
+            num_unused=number,
+            do_lower_case=True,
+            num_workers=1,
+        )
+        entries = (tmp_path / "vocab").read_text("utf-8").splitlines()
+        assert len(entries) == 51 + number
+        unused = [entry for entry in entries if "unused" in entry]
+        assert unused == [f"[unused{place}]" for place in range(number)]
+
+
 def test_accents_are_kept_if_wanted(corpus, tmp_path):
     entries = {}
     for strip in (True, False):

@@ -91,20 +91,6 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
         np.testing.assert_allclose(layer, expected[0], rtol=1e-5)
 
 
-def test_the_second_text_of_a_pair_is_read_as_the_second(options, monkeypatch):
-    from modeling import bert
-
-    seen = []
-
-    def attention_probs(model, input_ids, **others):
-        seen.append(others["segment_ids"].tolist())
-        return [np.full((1, 4, 6, 6), 1 / 6)] * 2
-
-    monkeypatch.setattr(bert.BertModel, "attention_probs", attention_probs)
-    plot_attention.run(options())
-    assert seen == [[[0, 0, 0, 0, 1, 1]]]
-
-
 @pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[UNK]"])
 def test_the_vocabulary_must_have_the_special_tokens(options, tmp_path, token):
     entries = [f"x{i}" if e == token else e for i, e in enumerate(_ENTRIES)]

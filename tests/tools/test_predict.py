@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from absl import logging
 
 import extract_features
 from modeling import checkpoints
@@ -82,13 +81,12 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
             assert row["label"] == other["label"]
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_blank_line_is_answered_with_one(classifier, monkeypatch, size):
-    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
-    given = b"it rained\n\n \t\nit is dry\n"
+@pytest.mark.parametrize("times", [1, 20])
+def test_a_blank_line_is_answered_with_one(classifier, times):
+    given = b"it rained\n\n \t\nit is dry\n" * times
     rows = _ask(classifier, given=given)
     assert [row and row["text_a"] for row in rows] == [
-        *("it rained", None, None, "it is dry")
+        *("it rained", None, None, "it is dry") * times
     ]
 
 
@@ -101,8 +99,7 @@ class _Flushed(io.StringIO):
         self.flushed = self.getvalue()
 
 
-def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks, monkeypatch):
-    monkeypatch.setattr(predict, "_BATCH_SIZE", 2)
+def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks):
     output, num_answers = _Flushed(), []
 
     class Pipe:
@@ -110,12 +107,13 @@ def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks, monkeypatch):
             return False
 
         def __iter__(self):
-            for _ in range(5):
+            for _ in range(70):
                 num_answers.append(output.flushed.count("[MASK] 1"))
                 yield b"a [MASK]\n"
 
     predict.run(predict.Options(model=str(masks)), [], Pipe(), output)
-    assert num_answers == [0, 0, 2, 2, 4]
+    # Batches of 32.
+    assert num_answers == [0] * 32 + [32] * 32 + [64] * 6
 
 
 def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
@@ -306,15 +304,6 @@ def test_json_has_letters_of_every_script_as_they_are(masks):
     assert "\u4e2d" in output.getvalue()
 
 
-def test_standard_error_has_only_warnings(monkeypatch):
-    levels = []
-    monkeypatch.setattr(
-        predict, "run", lambda *_: levels.append(logging.get_verbosity())
-    )
-    predict.main(predict.Options(model="x"), [])
-    assert levels == [logging.WARNING]
-
-
 # --------------------------------------------------------------- Wrong lines
 
 _LINES = ["a [MASK]", "[MASK] b", "no mask", "", "\xe4 [MASK]", "c [MASK]"]
@@ -333,13 +322,14 @@ def _refused(model, lines, **options):
     return output.getvalue(), str(caught.value)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 32])
-def test_the_lines_before_a_wrong_one_are_answered(masks, monkeypatch, size):
-    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
-    printed, error = _refused(masks, _LINES)
-    assert printed == _printed(masks, *_LINES[:2])
+@pytest.mark.parametrize("before", [0, 29, 30, 31])
+def test_the_lines_before_a_wrong_one_are_answered(masks, before):
+    lines = [_LINES[0]] * before + _LINES  # A batch has 32.
+    printed, error = _refused(masks, lines)
+    assert printed == _printed(masks, *lines[: before + 2])
     assert error == (
-        "standard input, line 3: The text must have a [MASK]; got 'no mask'."
+        f"standard input, line {before + 3}: The text must have a [MASK]; "
+        "got 'no mask'."
     )
 
 
@@ -351,11 +341,7 @@ def test_the_lines_of_a_file_before_a_wrong_one_are_answered(masks, tmp_path):
     assert error.startswith(f"{path}, line 2: not UTF-8 (byte 0xe4)")
 
 
-@pytest.mark.parametrize("size", [1, 2, 32])
-def test_json_has_an_error_for_each_wrong_line_and_goes_on(
-    masks, monkeypatch, size
-):
-    monkeypatch.setattr(predict, "_BATCH_SIZE", size)
+def test_json_has_an_error_for_each_wrong_line_and_goes_on(masks):
     printed, error = _refused(masks, _LINES, format="json")
     rows = [json.loads(line) if line else None for line in printed.split("\n")]
     assert [row and row.get("text") for row in rows] == [

@@ -38,6 +38,19 @@ def test_book_becomes_sentences_and_own_output_passes_through(tmp_path):
         prepare_corpus.run(options)
 
 
+def test_a_run_writes_as_many_files_as_asked_for(tmp_path):
+    text = "".join(f"Document {number} is here.\n\n" for number in range(9))
+    options = _options(tmp_path, text, input_format="text", num_output_files=3)
+    prepare_corpus.run(options)
+    made = [x for x in tmp_path.iterdir() if x.name.startswith("out")]
+    assert len(made) == 3
+    # Each has some, and together they have every document once.
+    parts = [path.read_text().split("\n\n")[:-1] for path in made]
+    assert all(parts)
+    documents = sorted(document.strip() for part in parts for document in part)
+    assert documents == [f"Document {number} is here." for number in range(9)]
+
+
 def test_markup_read_as_sentences_is_a_warning(tmp_path, caplog):
     text = '<doc id="1" title="A">\nA\n\nOne here.\n</doc>\n'
     prepare_corpus.run(_options(tmp_path, text, input_format="text"))

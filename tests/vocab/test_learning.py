@@ -207,28 +207,6 @@ def test_too_long_words_are_left_out():
     assert set(counts.characters) == {"a"}
 
 
-def test_lines_are_read_as_they_are_needed(monkeypatch):
-    monkeypatch.setattr(learning, "_CHUNK_CHARS", 1)
-    num_read = 0
-
-    def lines():
-        nonlocal num_read
-        for _ in range(100):
-            num_read += 1
-            # A blank line is a part of a chunk too.
-            yield "tide" if num_read % 2 else ""
-
-    read_ahead = []
-
-    def report(phase, done):
-        read_ahead.append(num_read - len(read_ahead))
-
-    monkeypatch.setattr(learning.progress, "Progress", lambda: report)
-    assert _count(lines(), num_workers=2).words == {"tide": 50}
-    assert len(read_ahead) == 100
-    assert max(read_ahead) <= 4
-
-
 def test_rarest_words_are_forgotten_by_whole_levels(caplog, monkeypatch):
     def count(lines, max_words):
         monkeypatch.setattr(learning, "_MAX_WORDS", max_words)

@@ -278,17 +278,6 @@ def test_pieces_are_the_longest_that_fit_and_spell_the_word(pieces, word):
 # ------------------------------------------------------ Lengths and objects
 
 
-def test_the_memory_of_words_is_limited_and_changes_no_piece(monkeypatch):
-    monkeypatch.setattr(tokenization, "_MAX_CACHED_WORDS", 2)
-    vocab = {piece: i for i, piece in enumerate(["a", "b", "##b", "[UNK]"])}
-    tokenizer = tokenization.WordpieceTokenizer(vocab)
-    for _ in range(2):
-        assert tokenizer.tokenize("a ab abb b c") == [
-            *("a", "a", "##b", "a", "##b", "##b", "b", "[UNK]")
-        ]
-        assert len(tokenizer._pieces_of_word) <= 2
-
-
 def test_word_of_more_than_200_code_points_is_unknown():
     tokenizer = tokenization.WordpieceTokenizer({"a", "##a"})
     assert tokenizer.tokenize("a" * 200) == ["a"] + ["##a"] * 199

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support import definition as plain
 from tests.support import locations
-from vocab import tokenization, word_memory
+from vocab import word_memory
 
 _INPUTS = locations.GOLDEN / "inputs"
 
@@ -43,17 +43,6 @@ def test_every_character_in_and_between_words(do_lower_case):
         for start in range(0, len(chars), 2000)
     ]
     _assert_same(_TOKENIZERS[do_lower_case], texts)
-
-
-def test_white_space_is_that_of_the_definition():
-    for char in map(chr, range(sys.maxunicode + 1)):
-        if char.isspace():
-            assert tokenization.is_removed(char) == bool(
-                word_memory._VANISHING.match(char)
-            )
-            assert not (char.isprintable() and tokenization.is_removed(char))
-        else:
-            assert not tokenization.is_whitespace(char)
 
 
 _ALPHABET = "ab AB1.$ \t\r\n\x0b\x1c\x85\xa0\xad\u0301\u0345\u03a3\u2028\u4e2d"

@@ -1,8 +1,6 @@
 """Apache Beam makes the records of a local run, on every engine."""
 
-import collections
 import contextlib
-import dataclasses
 import importlib.util
 import json
 import os
@@ -20,7 +18,7 @@ import types
 import pytest
 
 import create_pretraining_data as program
-from bert.corpus import beam_shards, pretraining_shards, shard_runs
+from bert.corpus import beam_shards, pretraining_shards
 from tests.support import locations, programs
 
 _ROOT = locations.ROOT
@@ -89,34 +87,6 @@ def test_beam_needs_shards():
         beam_shards.make_shards(text, None, "DirectRunner", [])
 
 
-def test_workers_in_other_folders_get_paths_that_do_not_depend_on_theirs(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    _write_text(tmp_path / "a.txt", 3, seed=1)
-    shutil.copy(_VOCAB, "vocab.txt")
-    calls = []
-
-    def make_shards(text, recipe, runner, arguments):
-        calls.append((text, recipe, runner, arguments))
-        counts = collections.Counter(shards=2, documents=3, instances=9)
-        return pretraining_shards.Report(counts=counts)
-
-    monkeypatch.setattr(beam_shards, "make_shards", make_shards)
-    options = dataclasses.replace(
-        _options("a.txt", "out/x,gs://bucket/y", runner="Spunk"),
-        vocab_file="vocab.txt",
-    )
-    monkeypatch.setattr(program.writing, "check_files", lambda *_: None)
-    program.run(options, ["--workers=2"])
-    ((text, recipe, runner, arguments),) = calls
-    assert (runner, arguments) == ("Spunk", ["--workers=2"])
-    assert text.paths == (str(tmp_path / "a.txt"),)
-    assert recipe.vocab_file == str(tmp_path / "vocab.txt")
-    outputs = (str(tmp_path / "out/x"), "gs://bucket/y")
-    assert recipe.store.record_paths == outputs
-
-
 def test_arguments_are_options_of_a_runner(tmp_path, inputs):
     for values, arguments in (
         ({}, ["--direct_num_workers=2"]),
@@ -164,31 +134,6 @@ def test_counts_of_beam_are_summed_over_its_steps(caplog):
     assert "5 documents, 8 sentences." in caplog.text
 
 
-def _run(first_shard, num_documents):
-    text = pretraining_shards.Text(paths=("text",), shard_documents=5)
-    return shard_runs.Run(
-        text=text,
-        num_skipped=0,
-        first_shard=first_shard,
-        num_documents=num_documents,
-    )
-
-
-def test_without_counters_the_sidecars_are_counted(caplog):
-    records = {0: 7, 1: 9, 2: 0}
-    store = types.SimpleNamespace(num_records=records.__getitem__)
-    report = beam_shards._stored([_run(0, 10), _run(2, 3)], store)
-    assert report.counts == {"shards": 3, "documents": 13, "instances": 16}
-    _log(report, "text")
-    assert (
-        "Read 1 files: 13 documents. The sidecars of 3 shards state 16 "
-        "instances." in caplog.text
-    )
-    nothing = types.SimpleNamespace(num_records=lambda shard: 0)
-    with pytest.raises(ValueError, match="at least one sentence; got none"):
-        _log(beam_shards._stored([_run(0, 2)], nothing), "text")
-
-
 class EngineError(Exception):
     """An error of an engine, which may be of any type."""
 
@@ -218,12 +163,6 @@ def test_errors_of_an_engine_are_one_line(error, message):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("kind", [OSError, ValueError])
-def test_errors_of_a_file_on_a_worker_stay_as_they_are(kind):
-    with pytest.raises(kind, match=r"^a\.txt$"), beam_shards._explained("Dask"):
-        raise kind("a.txt")
-
-
 @needs_beam
 def test_unknown_runners_and_missing_packages_are_named(tmp_path, inputs):
     def run(runner):
@@ -233,50 +172,6 @@ def test_unknown_runners_and_missing_packages_are_named(tmp_path, inputs):
         run("Spunk")
     with pytest.raises(ValueError, match=r"needs a package .*'nowhere'"):
         run("nowhere.Runner")
-
-
-@needs_beam
-def test_a_run_is_a_task_of_its_own_on_dask():
-    pytest.importorskip("distributed")
-    from apache_beam.runners.dask import dask_runner
-
-    def options(runner, *arguments):
-        values = beam_shards._options(runner, arguments)
-        values = values.view_as(dask_runner.DaskOptions)
-        return values.partition_size, values.npartitions
-
-    assert options("DaskRunner") == options("dask") == (1, None)
-    assert options(beam_shards._DASK, "--dask_npartitions=3") == (None, 3)
-    assert options("DirectRunner") == (None, None)
-
-
-def test_each_run_is_a_task_of_dask_unless_the_user_divides_them(monkeypatch):
-    calls = []
-    module = types.ModuleType("apache_beam.options.pipeline_options")
-    module.PipelineOptions = lambda words, runner: calls.append((runner, words))
-    parent = types.ModuleType("apache_beam.options")
-    parent.pipeline_options = module
-    for name, stub in (
-        ("apache_beam", types.ModuleType("apache_beam")),
-        ("apache_beam.options", parent),
-        ("apache_beam.options.pipeline_options", module),
-    ):
-        monkeypatch.setitem(sys.modules, name, stub)
-    divided = "--dask_npartitions=3"
-    for runner, words in (
-        ("DaskRunner", ["--a=1"]),
-        ("dask", []),
-        ("Dask", [divided]),
-        ("DirectRunner", ["--a=1"]),
-    ):
-        beam_shards._options(runner, words)
-    single = "--dask_partition_size=1"
-    assert calls == [
-        (beam_shards._DASK, ["--a=1", single]),
-        (beam_shards._DASK, [single]),
-        (beam_shards._DASK, [divided]),
-        ("DirectRunner", ["--a=1"]),
-    ]
 
 
 def _free_port():

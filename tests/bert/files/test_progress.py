@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 import termios
-import types
 
 import pytest
 from absl import logging
@@ -37,55 +36,6 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     now[0] += 9.0
     report("words", 1, 2)  # The first began with the report.
     assert "00:09<00:09" in caplog.text
-
-
-def test_a_phase_of_which_nothing_is_done_has_no_line(caplog, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    report = progress.Progress()
-    now[0] += 9.0
-    report("text", 0)
-    report("instances", 0, 1)
-    assert caplog.messages == []
-
-
-def test_a_share_is_logged_with_two_digits(caplog, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    report = progress.Progress()
-    now[0] += 9.0
-    report("instances", 1 / 3, 1)
-    assert "0.33/1" in caplog.text
-
-
-def test_a_terminal_has_a_bar_for_a_total_and_lines_without_one(
-    caplog, monkeypatch
-):
-    now, bars = [100.0], []
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "in_terminal", lambda: True)
-
-    def bar(total, **_):
-        made = types.SimpleNamespace(n=0, is_open=True)
-        made.update = lambda step: setattr(made, "n", made.n + step)
-        made.close = lambda: setattr(made, "is_open", False)
-        bars.append(made)
-        return made
-
-    monkeypatch.setattr(progress, "bar", bar)
-    report = progress.Progress()
-    now[0] += 9.0
-    report("words", 1, 5)
-    report("words", 3, 5)
-    assert (caplog.messages, [b.n for b in bars]) == ([], [3])
-    report("documents", 7)  # A new phase ends the bar of the last.
-    assert not bars[0].is_open
-    now[0] += 9.0
-    report("documents", 8)
-    assert len(bars) == 1
-    assert [m.split(":")[0] for m in caplog.messages] == ["documents"]
-    report("pairs", 2, 2)
-    assert [(b.n, b.is_open) for b in bars[1:]] == [(2, False)]
 
 
 _ROOT = locations.ROOT

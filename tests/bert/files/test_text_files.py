@@ -40,15 +40,6 @@ def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
     assert _lines(path) == []
 
 
-def test_lines_and_characters_survive_the_edge_of_a_chunk(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(lines, "_CHUNK_BYTES", 3)
-    path = tmp_path / "text.txt"
-    path.write_bytes(_TEXT.encode())
-    assert _lines(path) == _LINES
-
-
 @pytest.mark.parametrize("chunk", [1, 4, 1 << 20])
 def test_invalid_utf8_names_file_and_line(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(lines, "_CHUNK_BYTES", chunk)

@@ -216,19 +216,6 @@ def test_unwritable_folders_are_named(tmp_path, monkeypatch, lacks):
         writing.check_files([str(tmp_path / "new")])
 
 
-def test_an_incomplete_file_is_replaced_without_a_look_at_the_folder(
-    tmp_path, monkeypatch
-):
-    (tmp_path / ".name.partial").write_text("left by a killed process")
-    for name in ("listdir", "scandir"):
-        monkeypatch.setattr(writing.os, name, pytest.fail)
-    with writing.whole_file(str(tmp_path / "name")) as file:
-        file.write("whole")
-    monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["name"]
-    assert (tmp_path / "name").read_text() == "whole"
-
-
 def test_an_appended_line_does_not_join_one_that_was_cut(tmp_path):
     path = tmp_path / "new" / "log.jsonl"
     writing.append_json(str(path), {"a": "\u00e4"})

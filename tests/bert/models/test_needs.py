@@ -49,16 +49,6 @@ def test_the_casing_is_always_needed():
     ) == ("do_lower_case",)
 
 
-def test_a_pre_trained_model_answers_without_the_output_layer_of_words():
-    model = types.SimpleNamespace(path="run", checkpoint="c", sources={})
-    encoder = {"bert/pooler/dense/bias": ((8,), "float32")}
-    described = dataclasses.replace(_CASING, task="pretraining")
-    needs.check_answerable(model, described, encoder)
-    tagger = dataclasses.replace(_CASING, task="tagging")
-    with pytest.raises(ValueError, match=r"c has no output layer of it \(outp"):
-        needs.check_answerable(model, tagger, encoder)
-
-
 @pytest.mark.parametrize("task", description_lib.WITH_LABELS)
 def test_there_must_be_a_label_for_each_output(task):
     model = types.SimpleNamespace(path="run")

@@ -44,8 +44,7 @@ def test_lengths_of_some_records_are_in_their_order(source):
     np.testing.assert_array_equal(some, lengths[[7, 0, 7]])
 
 
-def test_values_are_those_of_all_records_in_order(source, monkeypatch):
-    monkeypatch.setattr(reading, "_RECORDS_PER_SCAN", 4)
+def test_values_are_those_of_all_records_in_order(source):
     ids = toy.random_examples(11)["input_ids"]
     np.testing.assert_array_equal(source.values("input_ids"), ids)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import encoding, framing, shuffling, tfrecords
+from bert.records import encoding, framing, tfrecords
 
 
 def _write(path, records):
@@ -127,10 +127,6 @@ def test_remote_records_are_read_once_in_blocks_of_all_files(tmp_path, opened):
     assert files.read(indices) == [records[index] for index in indices]
     # Each of the five blocks is read once, from each of its files.
     assert "".join(sorted(opened)) == "01233445666"
-
-
-def test_blocks_of_a_window_of_the_order_are_kept():
-    assert tfrecords._MAX_BLOCKS > shuffling.BLOCKS_PER_WINDOW
 
 
 def test_local_files_stay_open_and_are_closed_at_last(tmp_path, monkeypatch):
@@ -285,16 +281,6 @@ def test_a_failure_leaves_the_earlier_files(tmp_path):
         tfrecords.write_batches(names, batches())
     assert [path.read_bytes() for path in output] == before
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_device_gets_no_index(tmp_path, monkeypatch):
-    monkeypatch.setattr("bert.records.offsets.LEAST_RECORDS", 1)
-    (tmp_path / "device").symlink_to(os.devnull)
-    output = [str(tmp_path / name) for name in ("device", "file")]
-    tfrecords.write_batches(output, _batches([4]), with_indices=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("device", "file", "file.index.npy")
-    ]
 
 
 def test_more_files_than_records_leave_empty_files(tmp_path):

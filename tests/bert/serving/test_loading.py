@@ -4,13 +4,11 @@ import json
 import math
 import re
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert.serving import loading
-from modeling import checkpoints, heads, huggingface
-from modeling import config as config_lib
+from modeling import checkpoints
 from tests.support import serving_client
 
 
@@ -126,29 +124,6 @@ def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
     folder = _huggingface(tmp_path / "unnamed")
     with pytest.raises(ValueError, match="states labels, problem_type of"):
         loading.read(folder)
-
-
-def test_questions_of_a_hugging_face_model_have_answers_unless_it_says_so(
-    tmp_path, caplog
-):
-    folder = serving_client.golden_model(tmp_path / "hf")
-    network = heads.BertForQuestionAnswering(
-        config_lib.BertConfig.from_json_file(str(folder / "bert_config.json"))
-    )
-    values = {
-        name: np.asarray(variable)
-        for name, variable in checkpoints.variables_by_name(network).items()
-    }
-    for file in folder.glob("tiny.ckpt.*"):
-        file.unlink()
-    huggingface.write(str(folder), values, 2, ["BertForQuestionAnswering"])
-    for stated in ({}, {"version_2_with_negative": True}):
-        serving_client.describe(
-            folder, task="question_answering", max_seq_length=80, **stated
-        )
-        model = loading.read(str(folder))
-        assert model.answers.version_2_with_negative == bool(stated)
-    assert caplog.text.count("Every question is answered") == 1
 
 
 def test_masks_are_filled_at_all_positions_of_the_network(tmp_path):

@@ -1,8 +1,5 @@
 """Predictions from raw text, against the modules of the scripts."""
 
-import contextlib
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,49 +69,6 @@ def test_a_question_on_an_empty_context_has_no_answer(tmp_path, version_2):
         assert got == {"answer": "", "probability": 1.0, **odds}
 
 
-def test_a_word_that_the_vocabulary_lacks_is_named_by_its_id():
-    model = asked_models.asked("pretraining")
-    rows = model.encode({"text": "[MASK]"}, None)
-    output = {
-        "ids": np.array([[0, 1200]]),
-        "probabilities": np.array([[0.5, 0.25]], np.float32),
-    }
-    assert model.decode({}, rows, [output]) == {
-        "masks": [
-            [
-                {"token": "[unused0]", "probability": 0.5},
-                {"token": "[id 1200]", "probability": 0.25},
-            ]
-        ]
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "segments", "positions"),
-    [
-        ("it [MASK]", "[CLS] it [MASK] [SEP]", [0, 0, 0, 0], [2]),
-        (
-            "[MASK][MASK] ||| it [MASK]",
-            "[CLS] [MASK] [MASK] [SEP] it [MASK] [SEP]",
-            [0, 0, 0, 0, 1, 1, 1],
-            [1, 2, 5],
-        ),
-    ],
-)
-def test_masks_have_the_ids_segments_and_positions_of_pre_training(
-    text, tokens, segments, positions
-):
-    model = asked_models.asked("pretraining")
-    (row,) = model.encode({"text": text}, None)
-    ids = model.model.tokenizer.convert_tokens_to_ids(tokens.split())
-    assert {name: value.tolist() for name, value in row.ids.items()} == {
-        "input_ids": ids,
-        "input_mask": [1] * len(ids),
-        "segment_ids": segments,
-        "masked_lm_positions": positions,
-    }
-
-
 _TAGS = ("O", "B-LOC", "I-LOC")
 
 
@@ -136,15 +90,6 @@ def test_the_words_of_a_text_are_those_of_exported_models():
     assert answer["words"][:2] == ["a\xa0b", "c\u2003d"]
 
 
-def test_an_entity_has_its_words_and_their_places():
-    answer, (row,) = _tagged("it rained day", [2, 0, 1, 2, 2, 2])
-    assert row.source.positions == (1, 2, 4)  # The second has two.
-    assert answer["tags"] == ["O", "B-LOC", "I-LOC"]
-    assert answer["entities"] == [
-        {"type": "LOC", "text": "rained day", "start": 1, "end": 3}
-    ]
-
-
 def test_the_sentences_of_a_document_are_read_together_on_request():
     text = "it rained\n\nday all\n"
     for context, lengths in (("document", (7, 7)), ("sentence", (5, 4))):
@@ -154,21 +99,6 @@ def test_the_sentences_of_a_document_are_read_together_on_request():
         # An entity ends with its sentence.
         assert answer["entities"][0]["end"] == 2
         assert [e["start"] for e in answer["entities"]] == [0, 2]
-
-
-@pytest.mark.parametrize("is_broken", [False, True])
-def test_functions_are_compiled_again_after_a_prediction(tmp_path, is_broken):
-    predictor = _predictor(tmp_path / "run", packing=False)
-    example = {"question": "who ?", "context": "it rained ."}
-    encoded = predictor.encode(example)
-    if is_broken:
-        encoded = dataclasses.replace(encoded, rows=[None])
-    expected = contextlib.nullcontext()
-    if is_broken:
-        expected = pytest.raises(AttributeError)
-    with expected:
-        predictor.predict([encoded])
-    assert not tf.config.functions_run_eagerly()
 
 
 def test_the_threshold_of_the_model_decides(tmp_path):

@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from bert.files import writing
 from bert.serving import exporting
-from bert.tasks import registry, signatures
-from tests.support import asked_models
+from bert.tasks import signatures
 
 
 @pytest.fixture
@@ -83,19 +82,6 @@ def test_model_is_described_beside_it(tmp_path, vocab_file):
     assert os.listdir(tmp_path / "name") == ["3"]
 
 
-def test_errors_alone_are_logged_while_a_model_is_written(
-    tmp_path, vocab_file, monkeypatch, caplog
-):
-    def write(functions, folder):
-        logging.warning("a notice")
-        logging.error("an error")
-
-    monkeypatch.setattr(exporting.warmup, "write", write)
-    _written(tmp_path, vocab_file)
-    assert "an error" in caplog.messages
-    assert "a notice" not in caplog.messages
-
-
 def test_wrong_inputs_are_named(tmp_path, vocab_file):
     loaded = tf.saved_model.load(str(_written(tmp_path, vocab_file)))
     ask = loaded.signatures["serving_default"]
@@ -137,41 +123,3 @@ def test_messages_are_hidden_only_while_a_model_is_written(
     with pytest.raises(TypeError) if is_broken else contextlib.nullcontext():
         _write(tmp_path / "1", vocab_file, described)
     assert logging.root.manager.disable == before
-
-
-def test_a_converted_model_goes_to_a_remote_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store = f"ram://{tmp_path.name}"
-    tf.io.gfile.makedirs(store)
-    words = f"{store}/words.txt"
-    tf.io.gfile.copy(asked_models.VOCAB_FILE, words)
-    monkeypatch.setattr(
-        tf.lite.TFLiteConverter, "convert", lambda self: b"network"
-    )
-    model = registry.ASKING["question_answering"](asked_models.served(words))
-
-    def network(input_ids, *_):
-        return {"start_logits": input_ids, "end_logits": input_ids}
-
-    network.variables = []
-    for folder in (f"{store}/name/3", str(tmp_path / "name/3")):
-        exporting.write_litert(model, network, folder, {})
-        assert sorted(tf.io.gfile.listdir(folder)) == [
-            *("model.json", "model.tflite", "vocab.txt")
-        ]
-        with tf.io.gfile.GFile(f"{folder}/model.tflite", "rb") as file:
-            assert file.read() == b"network"
-    assert os.listdir(tmp_path) == ["name"]
-    exporting.write_litert(
-        model, network, "name/4", {"task": "x"}, quantize=True
-    )
-    for version, quantize in (("3", None), ("4", "int8")):
-        described = json.loads(
-            (tmp_path / f"name/{version}/model.json").read_text()
-        )
-        assert (described["format"], described["quantize"]) == (
-            "litert",
-            quantize,
-        )
-        assert described["inputs"]["input_mask"] == [None, None]
-    assert described["task"] == "x"

@@ -144,11 +144,3 @@ def test_an_exported_model_answers_the_messages_of_tensorflow_serving(tmp_path):
         for value in model.signatures[names[-1]](**inputs).values():
             assert value.shape[0] == 1
     assert sorted(names) == sorted(model.signatures)
-
-
-def test_numbers_of_several_bytes_are_encoded_as_by_protobuf():
-    # Source: https://protobuf.dev/programming-guides/encoding, 150 is 96 01.
-    assert bytes(warmup._varint(150)) == b"\x96\x01"
-    assert bytes(warmup._varint(127)) == b"\x7f"
-    assert bytes(warmup._varint(128)) == b"\x80\x01"
-    assert warmup._field(2, b"testing") == b"\x12\x07testing"

@@ -24,19 +24,6 @@ def _model(kind, type_vocab_size):
     return registry.ASKING[kind](asked_models.served(sizes=sizes))
 
 
-def test_rows_of_a_client_are_checked():
-    ask = signatures.of_ids(dict, _model("tagging", 2))
-    ids = tf.ones([2, 5], tf.int32)
-    assert ask(ids, ids, ids)["input_ids"].numpy().tolist() == [[1] * 5] * 2
-    long = tf.ones([2, 6], tf.int32)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 5 tok"):
-        ask(long, long, long)
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
-    ):
-        ask(ids, ids, ids[:, :4])
-
-
 @pytest.mark.parametrize(
     ("name", "greatest"),
     [("input_ids", 6), ("input_mask", 1), ("segment_ids", 2)],

@@ -367,44 +367,6 @@ def test_a_checkpoint_without_a_state_is_resumed_and_weights_alone_are_not(
         _check_same_run(resumed, _STATE)
 
 
-def test_a_state_is_written_before_its_checkpoint_appears(
-    tmp_path, monkeypatch
-):
-    def fail(prefix, _):
-        assert pathlib.Path(f"{prefix}.state.json").exists()
-        raise OSError("disk full")
-
-    monkeypatch.setattr(checkpoints, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        _save(tmp_path, 6)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_index_of_an_old_checkpoint_is_removed_first(tmp_path, monkeypatch):
-    _save(tmp_path, 5)
-    removed = []
-    monkeypatch.setattr(checkpointing.paths, "remove", removed.append)
-    _save(tmp_path, 6, keep=1)
-    prefix = str(tmp_path / "model.ckpt-5")
-    ours = [path for path in removed if path.startswith(prefix)]
-    assert ours[0] == f"{prefix}.index" and len(ours) == 4
-
-
-def test_a_checkpoint_is_the_latest_before_an_old_one_is_removed(
-    tmp_path, monkeypatch
-):
-    _save(tmp_path, 5)
-
-    def fail(_):
-        raise OSError("killed")
-
-    monkeypatch.setattr(checkpointing, "_remove", fail)
-    with pytest.raises(OSError, match="killed"):
-        _save(tmp_path, 6, keep=1)
-    text = (tmp_path / "checkpoint").read_text()
-    assert text.startswith('model_checkpoint_path: "model.ckpt-6"')
-
-
 # ---- The best weights
 
 
@@ -544,20 +506,3 @@ def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
     _offer(best, 1, 0.5)
     for name in names:
         assert (tmp_path / "best" / name).read_text() == f"{name} of the run"
-
-
-def test_the_best_weights_are_never_without_what_they_mean(
-    tmp_path, monkeypatch
-):
-    best = _best(tmp_path)
-    (tmp_path / "task.json").write_text("{}")
-
-    def fail(*_, **__):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(checkpointing, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        _offer(best, 1, 0.5)
-    assert best.record is None
-    assert (tmp_path / "best/task.json").exists()
-    assert not (tmp_path / "best/best.json").exists()

@@ -1,7 +1,6 @@
 """Devices and their precision."""
 
 import json
-import os
 import types
 
 import keras
@@ -9,10 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.training import devices, workers
+from bert.training import devices
 from modeling import compilation
-
-_ONE_CPU = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
 def _on(kind):
@@ -20,64 +17,6 @@ def _on(kind):
     device = f"/job:worker/replica:0/task:0/device:{kind}:0"
     extended = types.SimpleNamespace(worker_devices=(device,))
     return types.SimpleNamespace(extended=extended)
-
-
-@pytest.mark.parametrize(
-    ("num_workers", "options", "kind"),
-    [
-        (1, {}, "auto"),
-        (1, {"use_tpu": True}, "tpu"),
-        (1, {"distribution_strategy": "tpu"}, "tpu"),
-        (1, {"use_tpu": True, "distribution_strategy": "tpu"}, "tpu"),
-        (1, {"distribution_strategy": "mirrored"}, "mirrored"),
-        (1, {"num_cpu_devices": 2}, "auto"),
-        (2, {}, "multi_worker_mirrored"),
-        (2, {"distribution_strategy": "one_device"}, "one_device"),
-        (2, {"use_tpu": True}, "tpu"),
-        (
-            2,
-            {"distribution_strategy": "multi_worker_mirrored"},
-            "multi_worker_mirrored",
-        ),
-    ],
-)
-def test_options_and_tf_config_choose_the_devices(
-    num_workers, options, kind, monkeypatch
-):
-    monkeypatch.setattr(workers, "count", lambda: num_workers)
-    chosen = devices._strategy_kind(devices.DeviceOptions(**options))
-    assert chosen == kind
-
-
-@pytest.mark.parametrize(
-    ("gpus", "deterministic", "is_switched_on"),
-    [([], True, False), (["GPU:0"], False, False), (["GPU:0"], True, True)],
-)
-def test_operations_are_made_repeatable_on_gpus_where_asked(
-    monkeypatch, gpus, deterministic, is_switched_on
-):
-    order = []
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/tmp/x")
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
-    monkeypatch.setattr(
-        tf.config.experimental,
-        "enable_op_determinism",
-        lambda: order.append("deterministic"),
-    )
-
-    def make(options):
-        order.append("devices")
-        return _ONE_CPU
-
-    monkeypatch.setattr(devices, "make_strategy", make)
-    devices.prepare(devices.DeviceOptions(deterministic=deterministic))
-    # Before the first operation, which would fix both.
-    assert order == ["deterministic"] * is_switched_on + ["devices"]
-    # Kernels that are timed may be others in the process that resumes.
-    expected = "--xla_dump_to=/tmp/x"
-    if is_switched_on:
-        expected += " --xla_gpu_autotune_level=0"
-    assert os.environ["XLA_FLAGS"] == expected
 
 
 @pytest.mark.parametrize(
@@ -203,36 +142,6 @@ def test_a_missing_compiler_is_one_sentence_with_the_remedy(
     assert "\n" not in str(raised.value)
 
 
-def test_another_error_of_the_compiler_stays_its_own(monkeypatch):
-    def fail():
-        raise tf.errors.InternalError(None, None, "CUDA_ERROR_NO_DEVICE")
-
-    monkeypatch.setattr(devices, "_compile_exponential", fail)
-    with pytest.raises(tf.errors.InternalError, match="NO_DEVICE"):
-        devices.check_compiler()
-
-
-@pytest.mark.parametrize(
-    ("kind", "jit_compile", "is_checked"),
-    [
-        ("GPU", "auto", True),
-        ("GPU", "true", True),
-        ("GPU", "false", False),
-        ("CPU", "auto", False),
-    ],
-)
-def test_the_compiler_is_checked_where_it_is_used(
-    kind, jit_compile, is_checked, monkeypatch
-):
-    calls = []
-    strategy = _on(kind)
-    monkeypatch.setattr(devices, "make_strategy", lambda _: strategy)
-    monkeypatch.setattr(devices, "check_compiler", lambda: calls.append(1))
-    monkeypatch.setattr(devices, "describe", lambda strategy: "")
-    devices.prepare(devices.DeviceOptions(jit_compile=jit_compile))
-    assert bool(calls) == is_checked
-
-
 @pytest.mark.parametrize(
     ("capability", "override", "described"),
     [
@@ -261,15 +170,6 @@ def test_the_log_names_the_gpu_and_its_precision(
     strategy = _on("GPU")
     strategy.num_replicas_in_sync = 2
     assert f"2 replica(s) on {described}, " in devices.describe(strategy)
-
-
-def test_the_log_names_the_features_of_the_cpu_that_decide(monkeypatch):
-    monkeypatch.setattr(
-        devices, "cpu_flags", lambda: frozenset({"sse", "avx512f", "avx2"})
-    )
-    line = devices.describe(_ONE_CPU)
-    assert "OneDevice, 1 replica(s) on CPU (avx2, avx512f), " in line
-    assert line.endswith(devices.precision_in_use())
 
 
 @pytest.fixture(autouse=True)

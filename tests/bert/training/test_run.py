@@ -1,7 +1,5 @@
 """The loop of a run, on a model whose only weight counts the steps."""
 
-import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -20,13 +18,10 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.training import (
     checkpointing,
-    devices,
-    evaluation,
     experiment,
     failures,
     input_pipeline,
     optimization,
-    pretraining,
     profiling,
     reporting,
     resuming,
@@ -36,9 +31,8 @@ from bert.training import (
     workers,
 )
 from bert.training import options as training_options
-from modeling import checkpoint_files, checkpoints, compilation, heads
+from modeling import checkpoint_files, checkpoints, compilation
 from modeling import config as config_lib
-from tests.support import toy_config
 
 _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
@@ -274,101 +268,11 @@ def test_a_command_that_stops_early_counts_the_steps_of_the_run(
     assert "step 2/4 50%" in caplog.text
 
 
-def test_steps_are_compiled_again_only_in_another_mode(tmp_path, monkeypatch):
-    made = []
-
-    def make_trainer(experiment, objective, options, mode):
-        made.append(mode)
-        return _Trainer(experiment, 0, None)
-
-    monkeypatch.setattr(run, "_make_trainer", make_trainer)
-    _run(tmp_path / "plain")
-    assert not made
-    _run(tmp_path / "xla", {"jit_compile": "true"})
-    assert made == [compilation.ExecutionMode.XLA]
-
-
 def test_each_run_starts_with_moments_of_zero(tmp_path, monkeypatch):
     monkeypatch.setattr(
         _Trainer, "reset", lambda self: self._events.append("reset")
     )
     assert _run(tmp_path, end=1).events[0] == "reset"
-
-
-def test_a_seed_is_that_of_the_weights_and_of_the_steps(tmp_path, monkeypatch):
-    drawn, steps_of = [], _Trainer.run
-    make = _Experiment.make_objective
-
-    def run_step(self, iterator, step, learning_rate, **named):
-        drawn.append(named)
-        return steps_of(self, iterator, step, learning_rate)
-
-    def make_objective(self):
-        drawn.append("weights")
-        return make(self)
-
-    monkeypatch.setattr(_Trainer, "run", run_step)
-    monkeypatch.setattr(_Experiment, "make_objective", make_objective)
-    monkeypatch.setattr(devices, "set_seed", drawn.append)
-    _run(tmp_path, {"random_seed": 7, "num_accumulation_steps": 2}, end=1)
-    # The first weights are those that the experiment of this file makes.
-    assert drawn == [
-        *("weights", 7, "weights"),
-        {"seed": 7, "num_accumulation_steps": 2},
-    ]
-
-
-def test_other_weights_are_loaded_for_the_model_of_the_run(
-    tmp_path, monkeypatch, caplog
-):
-    caplog.set_level("INFO")
-    _run(tmp_path / "start")
-    start = folder_lib.ModelFolder.open(str(tmp_path / "start"))
-    start = dataclasses.replace(
-        start, description=description_lib.Description(task="tagging")
-    )
-    loaded = []
-
-    def load(model, path, **named):
-        loaded.append((path, named))
-
-    monkeypatch.setattr(warm_start, "load", load)
-    monkeypatch.setattr(_Experiment, "new_variables", ("output_.*",))
-    for _ in range(2):  # The second resumes.
-        _run(tmp_path / "out", start=start)
-    named = {
-        "new": ("output_.*",),
-        "origin": start.description,
-        "target": description_lib.Description(),
-    }
-    assert loaded == [(str(tmp_path / "start/model.ckpt-4"), named)]
-    assert caplog.text.count("is not read when a run resumes") == 1
-
-
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_flags_of_the_optimizer_and_of_memory_are_followed(is_changed):
-    changes = {"optimizer": "lamb", "recompute": True} if is_changed else {}
-    options = training_options.TrainingOptions(
-        output_dir="out", bert_config_file="", **changes
-    )
-    with _STRATEGY.scope():
-        model = heads.BertForTokenClassification(
-            toy_config.config(),
-            num_labels=2,
-            features="last" if is_changed else None,
-        )
-    trainer = run._make_trainer(
-        types.SimpleNamespace(strategy=_STRATEGY, num_frozen_layers=0),
-        types.SimpleNamespace(model=model),
-        options,
-        compilation.ExecutionMode.PLAIN,
-    )
-    assert trainer.optimizer.options.layer_adaptation == is_changed
-    assert model.bert.encoder.recompute == is_changed
-    # With features the encoder is frozen.
-    names = trainer.optimizer.variables
-    assert "output_weights" in names
-    assert any(name.startswith("bert/") for name in names) != is_changed
 
 
 def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
@@ -395,81 +299,6 @@ def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
 def test_an_evaluation_without_weights_asks_for_them(tmp_path):
     with pytest.raises(ValueError, match="--init_checkpoint must be given"):
         _run(tmp_path, {"do_train": False})
-
-
-def test_packed_rows_have_the_length_of_the_experiment(tmp_path, monkeypatch):
-    lengths = []
-    batches = input_pipeline.training_batches
-
-    def make_batches(*values, **options):
-        lengths.append(options["row_length"])
-        return batches(*values, **options)
-
-    monkeypatch.setattr(input_pipeline, "training_batches", make_batches)
-    monkeypatch.setattr(_Experiment, "row_length", 48)
-    _run(tmp_path)
-    assert lengths == [48]
-
-
-def test_the_speed_is_that_of_steps_alone(tmp_path, monkeypatch):
-    @contextlib.contextmanager
-    def pause(self):
-        _Current.events.append("pause")
-        yield
-        _Current.events.append("resume")
-
-    monkeypatch.setattr(reporting.Reporter, "pause", pause)
-    made = _run(tmp_path, every=2, end=2)
-    assert made.events == [
-        *("step 1", "step 2", "pause", "save 2", "resume"),
-        *("pause", "evaluation 2", "best 2", "resume", "results 2"),
-    ]
-
-
-def test_the_speed_counts_the_examples_of_a_batch(tmp_path, monkeypatch):
-    sizes, reporter = [], reporting.Reporter
-
-    def make(*values, **named):
-        sizes.append(named["batch_size"])
-        return reporter(*values, **named)
-
-    monkeypatch.setattr(reporting, "Reporter", make)
-    _run(tmp_path, {"train_batch_size": 6}, end=1)
-    assert sizes == [6]
-
-
-def test_the_steps_of_a_profile_are_counted_from_one(tmp_path, monkeypatch):
-    profiled = []
-
-    def of(self, step):
-        profiled.append(step)
-        return contextlib.nullcontext()
-
-    monkeypatch.setattr(profiling.Profile, "of", of)
-    _run(tmp_path, end=3)
-    assert profiled == [1, 2, 3]
-
-
-def test_the_weights_to_start_from_answer_beside_a_stray_checkpoint(
-    tmp_path, monkeypatch
-):
-    _run(tmp_path / "start")
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "x.index").touch()
-    loaded = []
-    monkeypatch.setattr(
-        warm_start,
-        "load_for_evaluation",
-        lambda model, path: loaded.append(path),
-    )
-    start = folder_lib.ModelFolder.open(str(tmp_path / "start"))
-    made = _run(out, {"do_train": False}, start=start)
-    assert loaded == [str(tmp_path / "start/model.ckpt-4")]
-    # As released: the steps of other weights are not counted.
-    assert made.events == ["results 0"]
-    # An evaluation describes no model.
-    assert [path.name for path in out.iterdir()] == ["x.index"]
 
 
 def test_checkpoints_that_are_kept_for_good_are_saved(tmp_path):
@@ -648,16 +477,6 @@ def test_nothing_is_saved_after_a_loss_that_is_not_finite(tmp_path):
     assert checkpoint_files.saved_steps(str(tmp_path)) == [2]
 
 
-def test_the_loss_scale_of_a_resumed_run_goes_on(tmp_path, monkeypatch):
-    scale = steps.LossScale(active=True)
-    monkeypatch.setattr(steps, "LossScale", lambda **_: scale)
-    scale.restore({"loss_scale": 64.0, "finite_steps": 3})
-    _run(tmp_path, end=2)
-    scale.reset()
-    _run(tmp_path, end=3)
-    assert scale.state() == {"loss_scale": 64.0, "finite_steps": 3}
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -683,20 +502,6 @@ def test_out_of_memory_in_an_evaluation_names_its_batch_size(
     monkeypatch.setattr(_Experiment, "evaluate", fail)
     with pytest.raises(failures.OutOfMemoryError, match="--eval_batch_size"):
         _run(tmp_path, every=2)
-
-
-def test_the_other_workers_wait_for_the_last_checkpoint(tmp_path, monkeypatch):
-    barrier = workers.Communicator.barrier
-
-    def seen(self):
-        _Current.events.append("barrier")
-        barrier(self)
-
-    monkeypatch.setattr(workers.Communicator, "barrier", seen)
-    made = _run(tmp_path, end=1)
-    assert made.events == [
-        *("step 1", "save 1", "barrier", "results 1", "barrier"),
-    ]
 
 
 def test_several_workers_agree_on_a_stop_every_few_steps(tmp_path, monkeypatch):
@@ -795,43 +600,3 @@ def test_other_workers_repeat_an_evaluation_with_the_chief(
     )
     assert chief[:2] == ["evaluation 2", "best 2"]
     assert other == _without_files(chief)
-
-
-@pytest.mark.parametrize(
-    ("layers", "frozen"),
-    [
-        (0, []),
-        (1, ["embeddings/LayerNorm/beta", "encoder/layer_0/output/dense/bias"]),
-    ],
-)
-def test_frozen_layers_include_the_embeddings(layers, frozen):
-    names = [
-        "bert/embeddings/LayerNorm/beta",
-        "bert/encoder/layer_0/output/dense/bias",
-        "bert/encoder/layer_1/output/dense/bias",
-        "bert/encoder/layer_10/output/dense/bias",
-        "bert/pooler/dense/kernel",
-        "output_bias",
-    ]
-    patterns = run._first_layers(layers)
-    found = [n for n in names if run.warm_start.matches(n, patterns)]
-    assert found == [f"bert/{name}" for name in frozen]
-
-
-def test_the_metrics_of_the_last_evaluation_are_the_results(
-    tmp_path, monkeypatch
-):
-    calls = []
-
-    def evaluate(*_, **__):
-        calls.append(1)
-        return {"loss": 2.0}
-
-    monkeypatch.setattr(evaluation, "evaluate", evaluate)
-    made = types.SimpleNamespace(evaluate=evaluation.evaluate, metric="loss")
-    write = pretraining.PretrainingExperiment.write_results
-    folder = str(tmp_path)
-    assert write(made, folder, 3, {"loss": 1.0})["loss"] == 1.0
-    assert not calls
-    assert write(made, folder, 3, None) == {"loss": 2.0, "global_step": 3}
-    assert (tmp_path / "eval_results.txt").exists()

@@ -73,18 +73,6 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
     ]
 
 
-def test_only_the_chief_records_and_locks(tmp_path, monkeypatch):
-    options = _Options(output_dir=str(tmp_path))
-
-    def run(options):
-        run_record.write_start(options)
-        assert not list(tmp_path.iterdir())
-
-    monkeypatch.setattr(run_record.workers, "is_chief", lambda: False)
-    run_record.recorded(run)(options)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
     git = [
         "git",
@@ -123,19 +111,6 @@ def test_a_damaged_record_or_an_unknown_version_stops_no_run(
     # The damaged line stays a line of its own, and is skipped.
     records = json_text.read_log(str(tmp_path / "run.jsonl"))
     assert [sorted(record)[0] for record in records] == ["command", "ended"]
-
-
-def test_a_full_disk_does_not_hide_the_error_of_a_run(tmp_path, monkeypatch):
-    def fill(*_):
-        raise OSError("disk full")
-
-    def fail(options):
-        run_record.write_start(options)
-        monkeypatch.setattr(run_record.writing, "append_json", fill)
-        raise ValueError("no data")
-
-    with pytest.raises(ValueError, match="no data"):
-        run_record.recorded(fail)(_Options(output_dir=str(tmp_path)))
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no data")])

@@ -14,7 +14,7 @@ from bert.training import (
     optimization,
     steps,
 )
-from modeling import checkpoints, compilation, heads, layers
+from modeling import checkpoints, compilation, heads
 from modeling import config as config_lib
 from tests.support import programs
 from tests.support import toy_pretraining as toy
@@ -303,44 +303,6 @@ def test_a_loss_of_any_term_that_is_not_finite_is_reported(scales_loss):
     dataset = tf.data.Dataset.from_tensors({"x": tf.zeros([1])}).repeat()
     iterator = iter(_STRATEGY.experimental_distribute_dataset(dataset))
     assert int(_run(trainer, iterator, 0).first_bad_step) == 0
-
-
-class _Normalization:
-    """Its loss is the last column of normalized rows."""
-
-    def __init__(self, gamma):
-        self._gamma = gamma
-
-    def denominators(self, features):
-        return {}
-
-    def outcome(self, features, denominators, dropout_seed):
-        beta = tf.zeros_like(self._gamma)
-        rows = layers.layer_norm(features["rows"], self._gamma, beta)
-        loss = tf.reduce_sum(rows[:, -1])
-        return objectives.Outcome(losses={"loss": loss}, metrics={})
-
-
-def test_batches_of_unknown_length_are_compiled(monkeypatch):
-    found, pays = [], compilation._pays
-    monkeypatch.setattr(
-        compilation, "_pays", lambda x: found.append(pays(x)) or found[-1]
-    )
-    rows = np.random.default_rng(1).normal(size=[600, 256]).astype(np.float32)
-    norms = []
-    for spec in ([None, 256], [600, 256]):
-        with _STRATEGY.scope():
-            gamma = tf.Variable(tf.ones([256]))
-        trainer = _one_weight(_Normalization(gamma), gamma)
-        dataset = tf.data.Dataset.from_generator(
-            lambda: [{"rows": rows}],
-            output_signature={"rows": tf.TensorSpec(spec)},
-        )
-        result = _run(trainer, iter(dataset), 0)
-        assert found and all(found)
-        found.clear()
-        norms.append(float(result.gradient_norm))
-    assert norms[0] == norms[1] > 0
 
 
 class _Noise:

@@ -1,13 +1,11 @@
 """Trials, their names, their summary, and the choice of one of them."""
 
 import json
-import types
 
 import pytest
 
-from bert.tasks.classification import report
 from bert.training import options as training_options
-from bert.training import reporting, trials
+from bert.training import trials
 from tests.support import programs, toy_sentences
 
 
@@ -48,34 +46,6 @@ def test_batch_sizes_are_in_the_names_of_trials():
         "trial-lr5e-05-bs16-ep3-seed7": 16,
         "trial-lr5e-05-bs8-ep3-seed7": 8,
     }
-
-
-@pytest.mark.parametrize("prefix", ["", "eval_"])
-@pytest.mark.parametrize("is_chief", [False, True])
-def test_the_first_of_the_best_trials_is_summarized(
-    tmp_path, monkeypatch, caplog, prefix, is_chief
-):
-    caplog.set_level("INFO")
-    monkeypatch.setattr(trials.workers, "is_chief", lambda: is_chief)
-    task = types.SimpleNamespace(
-        metric="f1", options=types.SimpleNamespace(output_dir=str(tmp_path))
-    )
-    planned = {f"{name}-seed1": {"learning_rate": 1.0} for name in "abcd"}
-    scores = {"b-seed1": 0.2, "c-seed1": 0.5, "d-seed1": 0.5}
-    # The names of SQuAD's scores have no prefix.
-    results = {name: {f"{prefix}f1": x} for name, x in scores.items()}
-    assert trials.summarize(task, planned, results) == "c-seed1"
-    assert "0.5000  c-seed1  best" in caplog.text
-    path = tmp_path / "trials.json"
-    assert path.exists() == is_chief
-    if is_chief:
-        summary = json.loads(path.read_text())
-        assert summary["metric"] == f"{prefix}f1"
-        assert summary["trials"][0] == {
-            "name": "a-seed1",
-            "flags": {"learning_rate": 1.0},
-            "metrics": {},
-        }
 
 
 @pytest.mark.parametrize(
@@ -173,11 +143,8 @@ def test_a_folder_without_trials_is_read_itself(tmp_path):
 
 
 @pytest.mark.integration
-def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog, monkeypatch):
+def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog):
     caplog.set_level("INFO")
-    # Pictures of every trial take as long as its training.
-    monkeypatch.setattr(report, "write", lambda *_, **__: None)
-    monkeypatch.setattr(reporting, "draw_curves", lambda *_: None)
     grid = {"learning_rates": "1e-3,2e-4", "num_trials": 3}
     stages = {"do_train": True, "do_eval": True, "num_train_epochs": 0.05}
     out = toy_sentences.run(tmp_path, **stages, **grid)

@@ -274,15 +274,3 @@ def test_a_pattern_matches_complete_names():
     assert warm_start.matches("output_bias", patterns)
     assert not warm_start.matches("output_bias/adam_m", patterns)
     assert not warm_start.matches("cls/squad/output_bias", patterns)
-
-
-def test_only_classifiers_are_told_the_flag_of_their_labels():
-    for name, is_told in (("custom", True), (None, False)):
-        theirs, ours = (
-            description_lib.Description(
-                task="classification", name=name, labels=labels
-            )
-            for labels in (("a", "b", "c"), ("a", "b"))
-        )
-        message = warm_start._lost_outputs("start", theirs, ours)
-        assert ("pass --label_names=a,b,c." in message) == is_told

@@ -118,23 +118,3 @@ def test_the_strategy_of_one_process_is_refused_for_several_workers(
     _set_workers(monkeypatch, 2, index=1)
     with pytest.raises(ValueError, match="TF_CONFIG lists 2 workers, but"):
         workers.Communicator(strategy)
-
-
-@pytest.mark.parametrize("numbers", [[0, 15, 2], [15, 0, 0], [0, 0, 15]])
-def test_workers_agree_on_the_largest_number(numbers):
-    communicator = workers.Communicator(
-        tf.distribute.OneDeviceStrategy("/CPU:0")
-    )
-    communicator._has_others = True
-    communicator._gathered = lambda number: tf.constant(numbers)
-    assert communicator.all_reduce_max(0) == 15
-
-
-def test_several_workers_agree_every_ten_steps_and_one_after_each():
-    communicator = workers.Communicator(
-        tf.distribute.OneDeviceStrategy("/CPU:0")
-    )
-    assert all(map(communicator.is_sync_step, range(1, 30)))
-    communicator._has_others = True
-    steps = [*filter(communicator.is_sync_step, range(1, 35))]
-    assert steps == [10, 20, 30]
