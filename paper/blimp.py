@@ -105,6 +105,8 @@ def read(folder: str) -> list[Pair]:
             good, bad, field, paradigm = (
                 json_text.field(record, key, str, where) for key in _KEYS
             )
+            # One of BLiMP's files writes "syntax/semantics".
+            field = field.replace("/", "_")
             pairs.append(
                 Pair(good=good, bad=bad, field=field, paradigm=paradigm)
             )

@@ -1,13 +1,16 @@
 """The share of minimal pairs whose acceptable sentence scores higher."""
 
 import json
+import lzma
 
 import pytest
 
 from bert.files import run_files
 from paper import blimp
-from tests.support import serving_client
+from tests.support import locations, serving_client
 from tools import score_text
+
+_BLIMP = locations.SHARED / "data/blimp/blimp.jsonl.xz"
 
 
 def _write(folder, paradigm, field, *pairs):
@@ -93,3 +96,34 @@ def test_a_line_that_is_no_pair_is_named(tmp_path):
         blimp.read(str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"no \*\.jsonl file"):
         blimp.read(str(tmp_path / "nothing"))
+
+
+def test_two_spellings_of_a_field_are_one(tmp_path):
+    _write(tmp_path, "one", "syntax/semantics", ("a", "b"))
+    _write(tmp_path, "two", "syntax_semantics", ("a", "b"))
+    fields = {pair.field for pair in blimp.read(str(tmp_path))}
+    assert fields == {"syntax_semantics"}
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not _BLIMP.exists(), reason=f"needs {_BLIMP}")
+def test_random_weights_are_right_about_half_of_the_pairs(tmp_path):
+    with lzma.open(_BLIMP, "rt") as file:
+        rows = [json.loads(line) for line in file][::67]
+    _write(
+        tmp_path / "data",
+        "all",
+        "syntax",
+        *((row["good"], row["bad"]) for row in rows),
+    )
+    model = serving_client.golden_model(tmp_path / "bert")
+    serving_client.describe(model, task="pretraining")
+    blimp.run(
+        blimp.Options(
+            model=str(model),
+            data_dir=str(tmp_path / "data"),
+            output_dir=str(tmp_path / "out"),
+        )
+    )
+    results = run_files.read_results(str(tmp_path / "out/eval_results.txt"))
+    assert abs(results["eval_blimp"] - 0.5) < 4 * results["eval_blimp_error"]
