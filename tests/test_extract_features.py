@@ -67,7 +67,7 @@ def _is_laid_out_alike(found, expected):
         (
             {
                 "batch_size": 3,
-                "use_one_hot_embeddings": True,
+                "use_one_hot_embeddings": True,  # Accepted, without effect.
             },
             None,
         ),

@@ -85,6 +85,7 @@ def test_italics_left_open_in_a_note_or_table_end_there(markup):
     assert _paragraphs(page) == ["One two three.", "Four five six."]
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("opening", ["{{", "[[", "<ref>", "'''", "{|\n"])
 def test_markup_that_is_never_closed_ends(opening):
     assert "One." in " ".join(_paragraphs(f"One.\n\n{opening * 200}"))
