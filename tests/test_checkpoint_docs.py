@@ -10,15 +10,14 @@ from modeling import bert
 from tests.support import locations, programs
 from tools import convert_checkpoint
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests/golden"
+_GOLDEN = locations.ROOT / "tests/golden"
 _FOLDER = "data/uncased_L-12_H-768_A-12"
 
 
 def _blocks(heading):
     section = re.search(
         rf"^## {heading}\n(.*?)^## ",
-        (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8"),
+        (locations.ROOT / "docs/checkpoints.md").read_text(encoding="utf-8"),
         re.MULTILINE | re.DOTALL,
     )
     return re.findall(r"^```\w*\n(.*?)^```", section[1], re.M | re.DOTALL)
@@ -66,7 +65,9 @@ def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
 
 def test_every_flag_of_the_manual_exists():
     values = programs.defined(convert_checkpoint.Options)
-    manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
+    manual = (locations.ROOT / "docs/checkpoints.md").read_text(
+        encoding="utf-8"
+    )
     table = manual.partition("| flag | meaning |")[2].partition("\n\n")[0]
     first = "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))
     named = set(re.findall(r"`--(\w+)`", first))

@@ -15,8 +15,7 @@ from bert.records import encoding, schema, sidecars, tfrecords
 from tests.support import locations, programs
 from vocab import tokenization
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests/golden"
+_GOLDEN = locations.ROOT / "tests/golden"
 _CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
 _VOCAB = str(_GOLDEN / "inputs/vocab.txt")
 _TEXT = "the players began .\nthe match was long .\n\nrain .\nmore rain .\n"

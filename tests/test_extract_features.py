@@ -10,8 +10,7 @@ from modeling import checkpoints
 from tests.bert.tasks.embedding import test_text_vectors
 from tests.support import locations, programs
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests/golden"
+_GOLDEN = locations.ROOT / "tests/golden"
 _INPUT = _GOLDEN / "inputs/extract_input.txt"
 _EXPECTED = _GOLDEN / "extract_features/default_layers.jsonl"
 # Values are rounded to six places after differences of some 2e-6.

@@ -7,15 +7,14 @@ import pytest
 from modeling import checkpoints
 from tests.support import locations, programs
 
-_GOLDEN = locations.GOLDEN
-_CONFIG = str(_GOLDEN / "inputs/bert_config.json")
-_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_CONFIG = str(locations.GOLDEN / "inputs/bert_config.json")
+_VOCAB = str(locations.GOLDEN / "inputs/vocab.txt")
 
 
 @pytest.fixture
 def model(tmp_path):
     """Names a checkpoint whose folder says that it reads left to right."""
-    for path in (_GOLDEN / "model").glob("tiny.ckpt*"):
+    for path in (locations.GOLDEN / "model").glob("tiny.ckpt*"):
         shutil.copy(path, tmp_path)
     (tmp_path / "task.json").write_text('{"attention": "causal"}')
     return str(tmp_path / "tiny.ckpt")
@@ -51,7 +50,7 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, command):
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
-    values = checkpoints.read(str(_GOLDEN / "model/tiny.ckpt"))
+    values = checkpoints.read(str(locations.GOLDEN / "model/tiny.ckpt"))
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)

@@ -8,8 +8,7 @@ import pytest
 from tests.support import documented_commands, locations, programs
 from tools import python_docs
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests/golden"
+_GOLDEN = locations.ROOT / "tests/golden"
 _TEXT = "A good day.\nThe long match.\n\nRain fell on it.\nIt was late.\n\n" * 3
 _MODEL = (
     "--vocab_file=vocab.txt --bert_config_file=bert_config.json "
@@ -132,9 +131,9 @@ def test_an_output_is_no_input_and_no_other_output(
 def test_every_program_that_writes_is_here():
     found = set()
     for path in [
-        *_ROOT.glob("*.py"),
-        *(_ROOT / "tools").glob("*.py"),
-        *(_ROOT / "paper").glob("*.py"),
+        *locations.ROOT.glob("*.py"),
+        *(locations.ROOT / "tools").glob("*.py"),
+        *(locations.ROOT / "paper").glob("*.py"),
     ]:
         calls = [
             ast.unparse(node.func)
@@ -142,6 +141,6 @@ def test_every_program_that_writes_is_here():
             if isinstance(node, ast.Call)
         ]
         if {*documented_commands.STARTS} & {*calls}:
-            parts = path.relative_to(_ROOT).with_suffix("").parts
+            parts = path.relative_to(locations.ROOT).with_suffix("").parts
             found.add(".".join(parts))
     assert found == _OTHERS | {command.split()[0] for command in _COMMANDS}

@@ -11,12 +11,11 @@ import pytest
 
 from tests.support import locations
 
-_ROOT = locations.ROOT
-_PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text())
+_PROJECT = tomllib.loads((locations.ROOT / "pyproject.toml").read_text())
 
 
 def _packages(name):
-    lines = (_ROOT / name).read_text().splitlines()
+    lines = (locations.ROOT / name).read_text().splitlines()
     return [line for line in lines if line and line[0] not in "#-"]
 
 
@@ -28,7 +27,11 @@ def test_the_packages_of_the_project_are_those_of_requirements():
 
 def test_pip_install_refuses_and_says_what_to_install():
     build = _PROJECT["build-system"]
-    path = _ROOT / build["backend-path"][0] / f"{build['build-backend']}.py"
+    path = (
+        locations.ROOT
+        / build["backend-path"][0]
+        / f"{build['build-backend']}.py"
+    )
     backend = runpy.run_path(str(path))
     for hook in ("build_wheel", "build_editable", "build_sdist"):
         with pytest.raises(SystemExit, match=r"requirements/base\.txt"):
@@ -50,7 +53,7 @@ def test_extras_are_those_of_their_requirements(extra, name):
     extras = _PROJECT["project"]["optional-dependencies"]
     assert extras[extra] == _packages(name)
     base = "export.txt" if extra == "dev" else "base.txt"
-    assert f"-r {base}" in (_ROOT / name).read_text()
+    assert f"-r {base}" in (locations.ROOT / name).read_text()
 
 
 def test_a_wheel_of_requirements_is_of_one_version_everywhere():
@@ -78,11 +81,11 @@ _OPTIONAL = {"apache_beam", "tokenizers", "torch", "transformers"}
 
 def _imported():
     """Lists the packages that programs import, with one of their modules."""
-    folders = [p for p in _ROOT.iterdir() if p.is_dir()]
-    ours = {path.stem for path in [*_ROOT.glob("*.py"), *folders]}
+    folders = [p for p in locations.ROOT.iterdir() if p.is_dir()]
+    ours = {path.stem for path in [*locations.ROOT.glob("*.py"), *folders]}
     ours |= {"_typeshed", *sys.stdlib_module_names}
-    for path in _ROOT.rglob("*.py"):
-        if path.relative_to(_ROOT).parts[0].startswith((".", "tests")):
+    for path in locations.ROOT.rglob("*.py"):
+        if path.relative_to(locations.ROOT).parts[0].startswith((".", "tests")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = []
@@ -136,5 +139,8 @@ def test_the_lock_has_each_package_of_the_tests_in_its_version():
 
 def test_the_version_is_the_one_of_the_changelog_and_the_citation():
     version = _PROJECT["project"]["version"]
-    assert f"\n## {version} " in (_ROOT / "CHANGELOG.md").read_text()
-    assert f"\nversion: {version}\n" in (_ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version} " in (locations.ROOT / "CHANGELOG.md").read_text()
+    assert (
+        f"\nversion: {version}\n"
+        in (locations.ROOT / "CITATION.cff").read_text()
+    )

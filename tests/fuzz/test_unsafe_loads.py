@@ -4,7 +4,6 @@ import re
 
 from tests.support import locations
 
-_ROOT = locations.ROOT
 _UNSAFE = re.compile(
     r"\b(?:load_model|model_from_json|model_from_config|torch\.load|joblib"
     r"|enable_unsafe_deserialization|trust_remote_code|marshal|runpy)\b"
@@ -18,13 +17,13 @@ _PEERS = {"benchmarks/fine_tuning.py", "benchmarks/peers.py"}
 def test_no_source_loads_what_may_run():
     found = [
         (name, match[0])
-        for path in sorted(_ROOT.glob("**/*.py"))
-        if not (name := path.relative_to(_ROOT).as_posix()).startswith(
+        for path in sorted(locations.ROOT.glob("**/*.py"))
+        if not (name := path.relative_to(locations.ROOT).as_posix()).startswith(
             (".", "tests/")
         )
         for match in _UNSAFE.finditer(path.read_text(encoding="utf-8"))
         if name not in _PEERS
     ]
     assert found == [(_TENSORS_ONLY, "torch.load")]
-    text = (_ROOT / _TENSORS_ONLY).read_text(encoding="utf-8")
+    text = (locations.ROOT / _TENSORS_ONLY).read_text(encoding="utf-8")
     assert re.search(r"torch\.load\([^)]*weights_only=True", text)

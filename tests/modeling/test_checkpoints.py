@@ -16,10 +16,9 @@ from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from tests.support import locations
 
-_GOLDEN = locations.GOLDEN
-_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
 _CONFIG = config_lib.BertConfig.from_json_file(
-    str(_GOLDEN / "inputs/bert_config.json")
+    str(locations.GOLDEN / "inputs/bert_config.json")
 )
 _DATA = ".data-00000-of-00001"
 
@@ -37,7 +36,7 @@ def _pretraining(**changes):
 def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
     for suffix in ("", ".index", _DATA):
         assert checkpoints.find(_CHECKPOINT + suffix) == _CHECKPOINT
-    assert checkpoints.find(str(_GOLDEN / "model")) == _CHECKPOINT
+    assert checkpoints.find(str(locations.GOLDEN / "model")) == _CHECKPOINT
     # Of several the one of the highest step, as a number.
     first = _copy(tmp_path, "model.ckpt-999")
     want = _copy(tmp_path, "model.ckpt-1000")
@@ -87,7 +86,9 @@ def test_no_checkpoint_and_several_are_refused(tmp_path):
 
 
 def test_list_variables_has_every_name_shape_and_type():
-    contents = json.loads((_GOLDEN / "model/variables.json").read_text())
+    contents = json.loads(
+        (locations.GOLDEN / "model/variables.json").read_text()
+    )
     want = {
         name: (tuple(shape), "float32")
         for part in contents.values()
@@ -105,7 +106,9 @@ def test_load_puts_every_value_in_its_place():
         np.testing.assert_array_equal(variable, stored.get_tensor(name))
     assert report.loaded == tuple(sorted(variables))
     assert report.missing == ()
-    contents = json.loads((_GOLDEN / "model/variables.json").read_text())
+    contents = json.loads(
+        (locations.GOLDEN / "model/variables.json").read_text()
+    )
     others = contents["squad_head"] + contents["extra_layers"]
     assert report.unexpected == tuple(sorted(name for name, _ in others))
 

@@ -12,8 +12,7 @@ from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from tests.support import locations
 
-_GOLDEN = locations.GOLDEN
-_FIELDS = json.loads((_GOLDEN / "inputs/bert_config.json").read_text())
+_FIELDS = json.loads((locations.GOLDEN / "inputs/bert_config.json").read_text())
 _GOLDEN_CONFIG = config_lib.BertConfig.from_dict(_FIELDS)
 
 
@@ -140,7 +139,7 @@ def test_no_more_layers_are_frozen_than_the_model_has():
 
 @pytest.fixture
 def prefix(tmp_path):
-    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+    for file in (locations.GOLDEN / "model").glob("tiny.ckpt.*"):
         shutil.copyfile(file, tmp_path / file.name)
     return str(tmp_path / "tiny.ckpt")
 

@@ -13,11 +13,9 @@ from modeling import bert, checkpoints, heads, losses
 from modeling import config as config_lib
 from tests.support import locations, toy_config
 
-_GOLDEN = locations.GOLDEN
-_SHARED = locations.SHARED
-_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
 _CONFIG = config_lib.BertConfig.from_json_file(
-    str(_GOLDEN / "inputs/bert_config.json")
+    str(locations.GOLDEN / "inputs/bert_config.json")
 )
 _SEED = np.array([3, 5], np.int32)
 _CASES = [
@@ -34,7 +32,9 @@ _MASKED_ROW_TOLERANCE = 2e-3
 
 def _golden(activation, batch):
     """Returns inputs, outputs and gradients by name."""
-    with np.load(_GOLDEN / f"model/forward_{activation}.npz") as arrays:
+    with np.load(
+        locations.GOLDEN / f"model/forward_{activation}.npz"
+    ) as arrays:
         return tuple(
             {
                 name.removeprefix(f"{batch}/{part}/"): arrays[name]
@@ -172,7 +172,9 @@ def test_losses_and_gradients_are_those_of_the_release(activation, batch):
 
 
 def _released_variables(key):
-    return dict(json.loads((_GOLDEN / "model/variables.json").read_text())[key])
+    return dict(
+        json.loads((locations.GOLDEN / "model/variables.json").read_text())[key]
+    )
 
 
 def test_variables_have_the_release_s_names_shapes_and_encoder_order():
@@ -220,7 +222,7 @@ def test_fine_tuned_models_have_the_encoder_and_their_head(model, head):
 
 @pytest.mark.shared
 def test_variables_are_those_of_a_published_checkpoint():
-    found = sorted(_SHARED.glob("data/checkpoints/*.variables.tsv"))
+    found = sorted(locations.SHARED.glob("data/checkpoints/*.variables.tsv"))
     if not found:
         pytest.skip("no list of a published checkpoint's variables")
     for path in found:

@@ -17,9 +17,8 @@ from modeling import config as config_lib
 from tests.support import locations, peer
 from tools import convert_checkpoint
 
-_GOLDEN = locations.GOLDEN
-_CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
-_VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
+_CONFIG_FILE = str(locations.GOLDEN / "inputs/bert_config.json")
+_VOCABULARY = str(locations.GOLDEN / "inputs/vocab.txt")
 # A folder of Hugging Face's, of real weights.
 _MODEL = os.environ.get("BERT_PEER_MODEL")
 _NUM_TEXTS = 50
@@ -134,12 +133,12 @@ def test_their_pretraining_model_computes_the_release_s_outputs(
 ):
     folder = tmp_path / "hf"
     _convert(
-        _GOLDEN / "model/tiny.ckpt",
+        locations.GOLDEN / "model/tiny.ckpt",
         folder,
         bert_config_file=_CONFIG_FILE,
         vocab_file=_VOCABULARY,
     )
-    golden = np.load(_GOLDEN / "model/forward_gelu.npz")
+    golden = np.load(locations.GOLDEN / "model/forward_gelu.npz")
     names = {
         "input_ids": "input_ids",
         "input_mask": "attention_mask",
@@ -282,14 +281,14 @@ def test_their_tokenizer_reads_the_folder(tmp_path, do_lower_case):
     _convert(
         _saved(tmp_path / "ours", model),
         tmp_path / "hf",
-        vocab_file=str(_GOLDEN / "inputs" / name),
+        vocab_file=str(locations.GOLDEN / "inputs" / name),
         do_lower_case=do_lower_case,
     )
     from vocab import tokenization
 
     text = "The Café of Zürich, 北京: it was closed."
     tokenizer = tokenization.FullTokenizer(
-        str(_GOLDEN / "inputs" / name), do_lower_case
+        str(locations.GOLDEN / "inputs" / name), do_lower_case
     )
     tokens, longest = json.loads(_peer(_TOKENIZE, tmp_path / "hf", text))
     assert tokens == tokenizer.tokenize(text)
@@ -301,7 +300,9 @@ def _text_arrays(path, vocab_file):
     from vocab import tokenization
 
     tokenizer = tokenization.FullTokenizer(str(vocab_file), True)
-    lines = (_GOLDEN / "inputs/text_a.txt").read_text("utf-8").splitlines()
+    lines = (
+        (locations.GOLDEN / "inputs/text_a.txt").read_text("utf-8").splitlines()
+    )
     texts = [line for line in lines if line.strip()][:_NUM_TEXTS]
     assert len(texts) == _NUM_TEXTS
     rows = [["[CLS]", *tokenizer.tokenize(t)[:126], "[SEP]"] for t in texts]

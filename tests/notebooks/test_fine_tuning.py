@@ -11,8 +11,7 @@ import pytest
 from tests.support import documented_commands as documented
 from tests.support import locations, serving_client
 
-_ROOT = locations.ROOT
-_PATH = _ROOT / "notebooks" / "fine_tuning.ipynb"
+_PATH = locations.ROOT / "notebooks" / "fine_tuning.ipynb"
 _KINDS = {"markdown", "code"}
 
 
@@ -120,9 +119,9 @@ def _copy_checkout(folder):
         *(".*", "tests", "quickstart", "runs", "data", "__pycache__")
     )
     folder.mkdir()
-    for name in os.listdir(_ROOT):
-        path = _ROOT / name
-        if path.is_dir() and name not in left_out(str(_ROOT), [name]):
+    for name in os.listdir(locations.ROOT):
+        path = locations.ROOT / name
+        if path.is_dir() and name not in left_out(str(locations.ROOT), [name]):
             if any(path.glob("*.py")) or name in ("notebooks", "modeling"):
                 shutil.copytree(path, folder / name, ignore=left_out)
         elif path.suffix == ".py":

@@ -13,7 +13,6 @@ from tests.support import documented_commands as documented
 from tests.support import locations
 from tools import download
 
-_ROOT = locations.ROOT
 _FOLDERS = running.Folders("my data", "my runs")
 _TABLES = [(name, scale) for name in tables.ALL for scale in scales.ALL]
 
@@ -56,7 +55,7 @@ def test_every_command_is_accepted_by_its_script(name, scale):
         _parse(command)
         text = " ".join(command.words)
         for path in re.findall(r"=((?:modeling|paper)/\S+)", text):
-            assert (_ROOT / path).is_file(), path
+            assert (locations.ROOT / path).is_file(), path
         # It reads the output of those before it.
         assert set(re.findall(r"\$WORK/([^/]+)/out", text)) <= made
         made.add(command.folder)

@@ -15,13 +15,12 @@ from modeling import config as config_lib
 from tests.support import locations
 from tools import convert_checkpoint, predict
 
-_GOLDEN = locations.GOLDEN
-_CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
-_VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
-_CLASSIFIER = _GOLDEN / "classifier"
+_CONFIG_FILE = str(locations.GOLDEN / "inputs/bert_config.json")
+_VOCABULARY = str(locations.GOLDEN / "inputs/vocab.txt")
+_CLASSIFIER = locations.GOLDEN / "classifier"
 _CHECKPOINTS = {
-    "model": _GOLDEN / "model/tiny.ckpt",
-    "slots": _GOLDEN / "optimizer/train12.ckpt",
+    "model": locations.GOLDEN / "model/tiny.ckpt",
+    "slots": locations.GOLDEN / "optimizer/train12.ckpt",
     "classifier": _CLASSIFIER / "mrpc.ckpt-24",
 }
 _FORMATS = ("release", "huggingface")
@@ -129,7 +128,7 @@ def test_what_belongs_to_the_model_goes_along(tmp_path, caplog):
 
 
 def test_variables_without_a_name_there_are_named(tmp_path, caplog):
-    source = _GOLDEN / "foreign/model_garden_pretrainer"
+    source = locations.GOLDEN / "foreign/model_garden_pretrainer"
     _convert(source, tmp_path / "hf", "huggingface")
     pooler = "model/encoder_network/_pooler_layer"
     assert f"none of these names: {pooler}/bias, {pooler}/kernel" in caplog.text
@@ -380,7 +379,11 @@ def test_a_completed_folder_predicts_as_the_original_program(tmp_path):
         max_seq_length=64,
         do_lower_case=True,
     )
-    rows = (_GOLDEN / "inputs/MRPC/test.tsv").read_text().splitlines()[1:4]
+    rows = (
+        (locations.GOLDEN / "inputs/MRPC/test.tsv")
+        .read_text()
+        .splitlines()[1:4]
+    )
     lines = [" ||| ".join(row.split("\t")[3:5]) + "\n" for row in rows]
     answers = io.StringIO()
     predict.run(
@@ -499,7 +502,7 @@ def test_the_output_is_a_new_folder_or_nothing(
 def test_what_does_not_fit_the_weights_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"must be a bert_config\.json"):
         _convert(_CHECKPOINTS["model"], tmp_path / "out", "huggingface")
-    cased = str(_GOLDEN / "inputs/vocab_cased.txt")
+    cased = str(locations.GOLDEN / "inputs/vocab_cased.txt")
     with pytest.raises(ValueError, match="has 1250 entries, but the model's"):
         _from_golden("model", tmp_path / "out", "huggingface", vocab_file=cased)
     values = json.loads(pathlib.Path(_CONFIG_FILE).read_text())
@@ -513,7 +516,7 @@ def test_what_does_not_fit_the_weights_is_refused(tmp_path):
     config.write_text(json.dumps({**values, "num_attention_heads": 8}))
     source = tmp_path / "model"
     source.mkdir()
-    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+    for file in (locations.GOLDEN / "model").glob("tiny.ckpt.*"):
         (source / file.name).write_bytes(file.read_bytes())
     (source / "bert_config.json").write_text(json.dumps(values))
     with pytest.raises(ValueError, match="8 in the model and 4 in"):

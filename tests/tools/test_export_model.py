@@ -16,8 +16,7 @@ from tests.support import locations, serving_client
 from tools import export_model
 from vocab import tokenization
 
-_GOLDEN = locations.GOLDEN
-_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_VOCAB = str(locations.GOLDEN / "inputs/vocab.txt")
 
 
 def _export(model, folder, **options):
@@ -167,11 +166,15 @@ def test_clients_of_the_original_program_ask_with_ids_on_request(tmp_path):
 @pytest.mark.integration
 def test_hidden_layers_are_those_of_the_release(tmp_path, caplog):
     model = serving_client.golden_model(tmp_path / "model")
-    config = _GOLDEN / "inputs/bert_config_4layers.json"
+    config = locations.GOLDEN / "inputs/bert_config_4layers.json"
     shutil.copy(config, model / "bert_config.json")
     serving_client.describe(model, task="pretraining", max_seq_length=32)
-    lines = (_GOLDEN / "inputs/extract_input.txt").read_bytes().split(b"\n")
-    path = _GOLDEN / "extract_features/default_layers.jsonl"
+    lines = (
+        (locations.GOLDEN / "inputs/extract_input.txt")
+        .read_bytes()
+        .split(b"\n")
+    )
+    path = locations.GOLDEN / "extract_features/default_layers.jsonl"
     released = [json.loads(line) for line in path.read_text().splitlines()]
     single = [
         record

@@ -10,8 +10,6 @@ from modeling import checkpoints
 from tests.support import locations
 from tools import convert_checkpoint
 
-_GOLDEN = locations.GOLDEN
-
 
 @contextlib.contextmanager
 def _room_for_files_of(num_bytes):
@@ -30,10 +28,10 @@ def _content(folder):
 @pytest.mark.parametrize("output_format", ["release", "huggingface"])
 def test_conversion_leaves_no_folder(tmp_path, output_format):
     options = convert_checkpoint.Options(
-        input=str(_GOLDEN / "model/tiny.ckpt"),
+        input=str(locations.GOLDEN / "model/tiny.ckpt"),
         output=str(tmp_path / "out"),
         output_format=output_format,
-        bert_config_file=str(_GOLDEN / "inputs/bert_config.json"),
+        bert_config_file=str(locations.GOLDEN / "inputs/bert_config.json"),
         # The model has output layers of several tasks.
         task="pretraining",
     )
@@ -49,13 +47,13 @@ def test_conversion_leaves_no_folder(tmp_path, output_format):
 
 
 def test_data_creation_names_the_file_and_goes_on_later(tmp_path):
-    words = (_GOLDEN / "inputs/vocab.txt").read_text().split()[200:260]
+    words = (locations.GOLDEN / "inputs/vocab.txt").read_text().split()[200:260]
     text = tmp_path / "text.txt"
     text.write_text(f"{' '.join(words)}\n" * 40 + "\n" + "rain\n" * 3)
     options = create_pretraining_data.Options(
         input_file=str(text),
         output_file=str(tmp_path / "out/records"),
-        vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
+        vocab_file=str(locations.GOLDEN / "inputs/vocab.txt"),
         dupe_factor=1,
         num_workers=1,
         shard_documents=1,

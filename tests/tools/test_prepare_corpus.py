@@ -8,8 +8,7 @@ from bert.corpus import formats
 from tests.support import locations, programs
 from tools import prepare_corpus
 
-_ROOT = locations.ROOT
-_CORPORA = _ROOT.parent / "shared" / "data" / "corpora"
+_CORPORA = locations.ROOT.parent / "shared" / "data" / "corpora"
 
 
 def _options(tmp_path, text, **others):

@@ -8,9 +8,8 @@ import pytest
 from tests.support import locations
 from vocab import tokenization
 
-_ROOT = locations.ROOT
-_PATH = _ROOT / "vocab" / "english_uncased_30522.txt"
-_DATA = _ROOT.parent / "shared" / "data"
+_PATH = locations.ROOT / "vocab" / "english_uncased_30522.txt"
+_DATA = locations.ROOT.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from tests.fuzz import harness
 from tests.support import locations, offsets, programs
 from vocab import graph_tokenizer, tokenization
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests" / "golden"
-_RELEASED_VOCABULARIES = _ROOT.parent / "shared" / "data" / "vocab"
+_GOLDEN = locations.ROOT / "tests" / "golden"
+_RELEASED_VOCABULARIES = locations.ROOT.parent / "shared" / "data" / "vocab"
 _CASES = [
     json.loads(line)
     for line in (_GOLDEN / "tokenization.jsonl").read_bytes().splitlines()

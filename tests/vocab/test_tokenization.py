@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.support import locations
 from vocab import tokenization
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests" / "golden"
-_RELEASED_VOCABULARIES = _ROOT.parent / "shared" / "data" / "vocab"
+_GOLDEN = locations.ROOT / "tests" / "golden"
+_RELEASED_VOCABULARIES = locations.ROOT.parent / "shared" / "data" / "vocab"
 _EXTRA = json.loads((_GOLDEN / "tokenization_extra.json").read_text("utf-8"))
 _CASES = [
     json.loads(line)

@@ -16,7 +16,6 @@ from bert.commands import program
 from tests.support import documented_commands as documented
 from tests.support import locations, programs
 
-_ROOT = locations.ROOT
 _PROGRAM = '''"""Does what --task says.
 
 Example:
@@ -96,7 +95,7 @@ def made(tmp_path_factory):
     taking.write_text(_PROGRAM.replace("ARGUMENTS", '"FOLDER ..."'))
 
     def run(*arguments, file=path, env=(), **options):
-        env = {"PYTHONPATH": str(_ROOT), **dict(env)}
+        env = {"PYTHONPATH": str(locations.ROOT), **dict(env)}
         return programs.python(
             str(file), *arguments, cwd=folder, env=env, **options
         )
@@ -178,7 +177,7 @@ def test_a_signal_ends_a_program_after_its_cleanup(made, name):
 def test_a_hangup_that_is_ignored_as_by_nohup_ends_nothing(made):
     done = subprocess.run(
         ["nohup", sys.executable, made.path, "--task=SIGHUP"],
-        env={"PYTHONPATH": str(_ROOT), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": str(locations.ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
@@ -224,7 +223,7 @@ def test_a_closed_pipe_ends_a_program_in_silence(made):
     command = f"{sys.executable} {made.path} --task=fill --verbosity=-1"
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
-        env={"PYTHONPATH": str(_ROOT), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": str(locations.ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
@@ -239,7 +238,7 @@ def test_a_reader_that_ended_before_the_last_line_causes_no_message(made):
     done = subprocess.run(
         # The line stays in the buffer until the end.
         [sys.executable, made.path, "--task=x", "--verbosity=-1"],
-        env={"PYTHONPATH": str(_ROOT)},
+        env={"PYTHONPATH": str(locations.ROOT)},
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
@@ -404,7 +403,7 @@ def test_a_crash_while_tensorflow_is_imported_leaves_its_message(
     tmp_path, level, used
 ):
     (tmp_path / "tensorflow.py").write_text(_MODULE)
-    path = os.pathsep.join([str(tmp_path), str(_ROOT)])
+    path = os.pathsep.join([str(tmp_path), str(locations.ROOT)])
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
     if level is not None:
         environment["TF_CPP_MIN_LOG_LEVEL"] = level

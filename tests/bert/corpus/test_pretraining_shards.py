@@ -11,8 +11,7 @@ import create_pretraining_data as program
 from bert.records import sidecars
 from tests.support import locations, moments
 
-_ROOT = locations.ROOT
-_VOCAB = str(_ROOT / "tests/golden/inputs/vocab.txt")
+_VOCAB = str(locations.ROOT / "tests/golden/inputs/vocab.txt")
 _WORDS = pathlib.Path(_VOCAB).read_text("utf-8").split()[100:]
 
 

@@ -11,8 +11,6 @@ from bert.files import locks
 from tests.support import locations
 from tools import prepare_corpus
 
-_ROOT = locations.ROOT
-
 _HOLD = (
     "import sys\n"
     "from bert.files import locks\n"
@@ -30,7 +28,7 @@ def path(tmp_path):
 def test_a_lock_is_held_until_its_process_is_killed(path):
     with subprocess.Popen(
         [sys.executable, "-c", _HOLD, path],
-        cwd=_ROOT,
+        cwd=locations.ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -104,7 +102,7 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("A good day .\nThe match was long .\n\nRain , rain .\n")
     out = tmp_path / "new" / "out"
-    vocab = _ROOT / "tests/golden/inputs/vocab.txt"
+    vocab = locations.ROOT / "tests/golden/inputs/vocab.txt"
     runs = {
         prepare_corpus: prepare_corpus.Options(
             input_file=str(text), output_file=str(out), input_format="book"

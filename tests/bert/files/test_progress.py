@@ -38,7 +38,6 @@ def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     assert "00:09<00:09" in caplog.text
 
 
-_ROOT = locations.ROOT
 _PROGRAM = """
 import dataclasses
 from absl import logging
@@ -78,7 +77,7 @@ def _command(script, arguments):
 def _piped(script, *arguments):
     return subprocess.run(
         _command(script, arguments),
-        env={"PYTHONPATH": str(_ROOT)},
+        env={"PYTHONPATH": str(locations.ROOT)},
         capture_output=True,
         text=True,
         check=True,
@@ -93,7 +92,7 @@ def _on_terminal(script, *arguments, **environment):
     with subprocess.Popen(
         _command(script, arguments),
         env={
-            "PYTHONPATH": str(_ROOT),
+            "PYTHONPATH": str(locations.ROOT),
             "TERM": "xterm",
             **environment,
         },

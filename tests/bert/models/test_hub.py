@@ -11,7 +11,6 @@ import pytest
 from bert.models import hub, hub_folders
 from tests.support import hub_server, locations, toy_config
 
-_ROOT = locations.ROOT
 _NAME = "lab/tiny-bert"
 _CONFIG = json.dumps({**toy_config.sizes(), "model_type": "bert"}).encode()
 _MODEL = {
@@ -350,7 +349,7 @@ def test_the_variables_of_the_hub_have_their_effects(tmp_path):
     def resolve(**variables):
         return subprocess.run(
             [sys.executable, "-c", code],
-            cwd=_ROOT,
+            cwd=locations.ROOT,
             env={"PATH": os.environ["PATH"], "no_proxy": "*", **variables},
             capture_output=True,
             text=True,
@@ -380,7 +379,7 @@ def test_importing_the_module_imports_no_client():
     code = "import sys; from bert.models import hub; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=_ROOT,
+        cwd=locations.ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -10,7 +10,6 @@ from bert.records import encoding, schema, tfrecords
 from bert.tasks import task
 from tests.support import locations
 
-_GOLDEN = locations.GOLDEN
 _FEATURES = (
     schema.Feature(name="ids", shape=(3,)),
     schema.Feature(name="choices", shape=(2, 3)),
@@ -114,7 +113,7 @@ def test_parse_gives_back_what_was_written(tmp_path):
 
 def test_golden_records_go_through_unchanged(tmp_path):
     features = schema.pretraining_features(64, 10)
-    with np.load(_GOLDEN / "pretraining/seq64.npz") as file:
+    with np.load(locations.GOLDEN / "pretraining/seq64.npz") as file:
         arrays = dict(file)
     examples = (
         {name: array[number] for name, array in arrays.items()}

@@ -9,12 +9,11 @@ from tests.support import locations
 from tests.support import toy_pretraining as toy
 from vocab import tokenization
 
-_GOLDEN = locations.GOLDEN
 _METADATA = toy.metadata_of(flags={"random_seed": 12345, "input_file": "a.txt"})
 
 
 def test_vocab_hash_is_that_of_a_plain_file():
-    path = _GOLDEN / "inputs/vocab.txt"
+    path = locations.GOLDEN / "inputs/vocab.txt"
     tokens = path.read_text("utf-8").splitlines()
     expected = hashlib.sha256(path.read_bytes()).hexdigest()
     assert tokenization.vocab_sha256(tokens) == expected

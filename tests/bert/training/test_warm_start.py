@@ -14,10 +14,9 @@ from modeling import config as config_lib
 from tests.support import locations, programs
 from tools import convert_checkpoint
 
-_GOLDEN = locations.GOLDEN
-_CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
+_CONFIG_FILE = str(locations.GOLDEN / "inputs/bert_config.json")
 _CONFIG = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
-_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
 _HEAD = ("output_weights", "output_bias")
 
 

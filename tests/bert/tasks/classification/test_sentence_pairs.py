@@ -15,12 +15,13 @@ from tests.bert.tasks.classification import reading
 from tests.support import locations
 from vocab import tokenization
 
-_GOLDEN = locations.GOLDEN
 _FEATURES = json.loads(
-    gzip.decompress((_GOLDEN / "classifier/features.json.gz").read_bytes())
+    gzip.decompress(
+        (locations.GOLDEN / "classifier/features.json.gz").read_bytes()
+    )
 )
 _TRUNCATIONS = json.loads(
-    (_GOLDEN / "classifier/truncate_seq_pair.json").read_text()
+    (locations.GOLDEN / "classifier/truncate_seq_pair.json").read_text()
 )
 _SPLITS = {"train": task.TRAIN, "dev": task.EVAL, "test": task.PREDICT}
 
@@ -41,7 +42,7 @@ class _Words:
 def _read(task_name, split_name):
     info = glue.find_dataset(task_name)
     split = info.splits[_SPLITS[split_name]][0]
-    folder = str(_GOLDEN / "inputs" / task_name)
+    folder = str(locations.GOLDEN / "inputs" / task_name)
     examples = reading.read_split(
         info, split, folder, with_labels=split_name != "test"
     )
@@ -85,7 +86,7 @@ def test_features_are_those_of_the_release(name):
     lower = casing == "lower"
     vocab = "vocab.txt" if lower else "vocab_cased.txt"
     tokenizer = tokenization.FullTokenizer(
-        str(_GOLDEN / "inputs" / vocab), do_lower_case=lower
+        str(locations.GOLDEN / "inputs" / vocab), do_lower_case=lower
     )
     info, examples = _read(task_name, split_name)
     truncation = _truncation(int(length.removeprefix("seq")))

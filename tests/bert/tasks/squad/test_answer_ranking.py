@@ -16,7 +16,6 @@ from bert.tasks.squad import (
 from tests.support import locations, toy_squad
 from vocab import tokenization
 
-_GOLDEN = locations.GOLDEN
 _FILES = {
     "predictions": "predictions.json",
     "nbest_predictions": "nbest_predictions.json",
@@ -25,20 +24,24 @@ _FILES = {
 
 
 def _released_cases():
-    with gzip.open(_GOLDEN / "squad" / "write_predictions.json.gz") as file:
+    with gzip.open(
+        locations.GOLDEN / "squad" / "write_predictions.json.gz"
+    ) as file:
         return json.load(file)
 
 
 @pytest.fixture(scope="module")
 def logits():
-    with np.load(_GOLDEN / "squad" / "write_predictions_logits.npz") as file:
+    with np.load(
+        locations.GOLDEN / "squad" / "write_predictions_logits.npz"
+    ) as file:
         return dict(file)
 
 
 def _rank_case(case, tokenizer, logits):
     version_2 = case["version_2_with_negative"]
     examples = toy_squad.read_examples(
-        str(_GOLDEN / "inputs" / "squad" / f"{case['data']}.json"),
+        str(locations.GOLDEN / "inputs" / "squad" / f"{case['data']}.json"),
         is_training=False,
         version_2_with_negative=version_2,
     )

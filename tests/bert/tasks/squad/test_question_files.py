@@ -7,7 +7,6 @@ import pytest
 from bert.tasks.squad import question_files
 from tests.support import locations, toy_squad
 
-_GOLDEN = locations.GOLDEN
 _CONTEXT = "The mill (built 1895) stands\u00a0still by the\u202fold weir."
 
 
@@ -53,10 +52,10 @@ def _predict(folder, *qas, version_2=False, **more):
     "name", ["train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"]
 )
 def test_examples_are_those_of_the_release(name):
-    with gzip.open(_GOLDEN / "squad" / "examples.json.gz") as file:
+    with gzip.open(locations.GOLDEN / "squad" / "examples.json.gz") as file:
         released = json.load(file)[name]
     examples = toy_squad.read_examples(
-        str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        str(locations.GOLDEN / "inputs" / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
     )

@@ -19,9 +19,8 @@ from bert.tasks.squad import (
 )
 from tests.support import asked_models, locations, offsets
 
-_ROOT = locations.ROOT
-_GOLDEN = _ROOT / "tests/golden"
-_DATA = _ROOT.parent / "shared/data"
+_GOLDEN = locations.ROOT / "tests/golden"
+_DATA = locations.ROOT.parent / "shared/data"
 _VOCAB = asked_models.VOCAB_FILE
 
 

@@ -13,7 +13,6 @@ from bert.tasks.squad import (
 )
 from tests.support import locations, plain_squad, toy_squad
 
-_GOLDEN = locations.GOLDEN
 _SIZES = {
     "seq96_stride32_query16": (96, 32, 16),
     "seq384_stride128_query64": (384, 128, 64),
@@ -22,13 +21,13 @@ _SIZES = {
 
 @pytest.fixture(scope="module")
 def released():
-    with gzip.open(_GOLDEN / "squad" / "features.json.gz") as file:
+    with gzip.open(locations.GOLDEN / "squad" / "features.json.gz") as file:
         return json.load(file)
 
 
 def _examples(name):
     return toy_squad.read_examples(
-        str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        str(locations.GOLDEN / "inputs" / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
     )
@@ -85,7 +84,9 @@ def test_features_are_those_of_the_release(tokenizer, released, name, size):
 
 
 def test_improved_spans_are_those_of_the_release(tokenizer):
-    functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
+    functions = json.loads(
+        (locations.GOLDEN / "squad" / "functions.json").read_text()
+    )
     for case in functions["improve_answer_span"]:
         ours = window_features.improve_answer_span(
             case["tokens"],
@@ -204,7 +205,9 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
 
 
 def test_max_context_is_that_of_the_release():
-    functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
+    functions = json.loads(
+        (locations.GOLDEN / "squad" / "functions.json").read_text()
+    )
     for case in functions["check_is_max_context"]:
         num_pieces = max(map(sum, case["spans"]))
         best = window_features.max_context_spans(case["spans"], num_pieces)
