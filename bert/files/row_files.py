@@ -211,8 +211,8 @@ def _separation(path: str, file_format: str) -> str:
     """
     rule, other = "Commas separate the columns of a .csv file", ";"
     if file_format == TSV:
-        rule, other = "Tabs separate the columns of a .tsv file as it is", "\\t"
-        rule += ", and quotes are part of a cell"
+        rule, other = "Tabs separate the columns of a .tsv file", "\\t"
+        rule += ", and quotes are part of its cells"
     rule = f" {rule}; is the line of names missing?"
     if not path.lower().endswith(file_format):
         return rule

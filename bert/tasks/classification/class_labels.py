@@ -188,8 +188,9 @@ def class_names(value: object, problem_type: str) -> list[str]:
         if not all(isinstance(name, str) for name in value):
             right = _names_of_vector(value) or ["film", "good"]
             raise ValueError(
-                "a list of labels has their names, such as "
-                f"{json.dumps(right)}; got {messages.short(value)}."
+                "a list of labels has their names as text, not a number for "
+                f"each label, such as {json.dumps(right)}; got "
+                f"{messages.short(value)}."
             )
         return [_class_name(name) for name in value]
     if isinstance(value, str):

@@ -1,7 +1,5 @@
 """Losses of examples and of batches."""
 
-import types
-
 import numpy as np
 import pytest
 
@@ -30,24 +28,40 @@ class _Half(_Toy):
         return np.array([0, 1])
 
 
+class _Labels:
+    """The labels of records, one each."""
+
+    def __init__(self, label_ids):
+        self._label_ids = np.array(label_ids)[:, np.newaxis]
+
+    def values(self, name):
+        assert name == "label_ids"
+        return self._label_ids
+
+
+def _records(label_ids, split):
+    data_set = task.DataSet(
+        split=split,
+        suffix="_b",
+        kind="toy",
+        made_from={},
+        features=(),
+        examples=tuple,
+    )
+    return task.Records(
+        data_set=data_set,
+        source=_Labels(label_ids),
+        rows_per_example=np.ones(len(label_ids), int),
+    )
+
+
 def _scored(kind, gold, answers, losses, split="eval", **options):
     """Scores the answers of a task that gives 1 to the chosen class."""
-    data = types.SimpleNamespace(
-        data_set=task.DataSet(
-            split=split,
-            suffix="_b",
-            kind="toy",
-            made_from={},
-            features=(),
-            examples=tuple,
-        ),
-        label_ids=np.array(gold)[:, np.newaxis],
-    )
     outputs = np.eye(2, dtype=np.float32)[answers]
     options = {"output_dir": "", "do_eval": True, **options}
     toy = kind(training_options.SequenceOptions(**options), None)
     answers = labeled_task.Answers(outputs=outputs, losses=np.array(losses))
-    return toy.results(data, answers)
+    return toy.results(_records(gold, split), answers)
 
 
 @pytest.mark.parametrize("names", [("0", "1"), ("1", "0")])
