@@ -30,8 +30,8 @@ API = {
     "vocab": ("tokenization", "word_memory"),
     "bert.models": ("folder", "description"),
     "bert.serving": ("exporting", "loading"),
-    "bert.training": ("optimization", "objectives", "steps", "run"),
-    "bert.tasks": ("task",),
+    "bert.training": ("optimization", "steps", "run"),
+    "bert.tasks": ("task", "objectives", "asking"),
 }
 _ROW = re.compile(r"^\| ([^|]+) \| (\[.+\)) \|$", re.MULTILINE)
 # A badge of the repository's own address on GitHub.

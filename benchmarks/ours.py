@@ -12,10 +12,11 @@ from benchmarks import contenders
 from bert.files import lines
 from bert.records import reading, schema, tfrecords
 from bert.tasks import task
+from bert.tasks.classification import objective as classification_objective
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     checkpointing,
     devices,
-    objectives,
     optimization,
     prediction,
     steps,
@@ -77,13 +78,15 @@ def _start(job):
     config = config_lib.BertConfig(**job.sizes)
     with strategy.scope():
         if job.kind == "pretraining":
-            return strategy, objectives.Pretraining(
+            return strategy, pretraining_objective.Pretraining(
                 heads.BertForPreTraining(config), "mlm_nsp"
             )
         model = heads.BertForSequenceClassification(
             config, num_labels=contenders.NUM_LABELS
         )
-        return strategy, objectives.Classification(model, task.SINGLE_LABEL)
+        return strategy, classification_objective.Classification(
+            model, task.SINGLE_LABEL
+        )
 
 
 def _prediction(job, jit_compile):

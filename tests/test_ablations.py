@@ -27,9 +27,9 @@ def _model(task, tools, folder, **flags):
 @pytest.mark.parametrize(
     ("task", "tools"),
     [
-        (run_classifier.SentenceClassification, toy),
-        (run_squad.QuestionAnswering, toy_squad),
-        (run_ner.Tagging, toy_tagging),
+        (run_classifier.learning.SentenceClassification, toy),
+        (run_squad.learning.QuestionAnswering, toy_squad),
+        (run_ner.learning.Tagging, toy_tagging),
     ],
 )
 def test_the_flags_of_a_network_reach_it(tmp_path, task, tools):
@@ -42,7 +42,9 @@ def test_the_flags_of_a_network_reach_it(tmp_path, task, tools):
 
 
 def test_the_features_of_a_tagger_reach_it(tmp_path):
-    model = _model(run_ner.Tagging, toy_tagging, tmp_path, features="last")
+    model = _model(
+        run_ner.learning.Tagging, toy_tagging, tmp_path, features="last"
+    )
     assert model.features == "last"
 
 

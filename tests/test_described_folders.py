@@ -134,18 +134,21 @@ def _squad(folder):
     flags = toy_squad.flags_of(
         folder, max_seq_length=80, **dict.fromkeys(names)
     )
-    return run_squad.QuestionAnswering, flags
+    return run_squad.learning.QuestionAnswering, flags
 
 
 def _tagging(folder):
     toy_tagging.write_all(folder, num_sentences=5)
-    return run_ner.Tagging, toy_tagging.flags_of(folder)
+    return run_ner.learning.Tagging, toy_tagging.flags_of(folder)
 
 
 def _swag(folder):
     (folder / "train.csv").write_text("label,sent1,sent2,A,B\n1,wa,,wb,wa\n")
     flags = {"data_dir": folder, "output_dir": folder / "out"}
-    return run_swag.MultipleChoice, {**flags, **toy_swag.write_model(folder)}
+    return run_swag.learning.MultipleChoice, {
+        **flags,
+        **toy_swag.write_model(folder),
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ import tensorflow as tf
 
 from bert.records import reading, schema, tfrecords
 from bert.tasks import task
+from bert.tasks.classification import objective as classification_objective
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     checkpointing,
     devices,
-    objectives,
     optimization,
     prediction,
     steps,
@@ -59,7 +60,7 @@ def _trainer(strategy, mode=_MODES.XLA, *, scales_loss=False):
         checkpoints.load(model, str(toy.CHECKPOINT))
         return steps.Trainer(
             strategy,
-            objectives.Pretraining(model, "mlm_nsp"),
+            pretraining_objective.Pretraining(model, "mlm_nsp"),
             optimization.AdamWeightDecayOptimizer(
                 checkpointing.weights(model), mode=mode
             ),
@@ -239,7 +240,7 @@ def test_predictions_are_those_of_the_cpu(tmp_path):
         model.set_weights(weights)
         predictor = prediction.Predictor(
             strategy,
-            objectives.Classification(model, task.SINGLE_LABEL),
+            classification_objective.Classification(model, task.SINGLE_LABEL),
             devices.execution_mode(strategy),
         )
         scores = predictor.predict(source, batch_size=4, by_length=True)

@@ -126,11 +126,11 @@ def test_a_classifier_of_transformers_is_trained_and_evaluated(
 ):
     toy_sentences.write_data(tmp_path / "data", toy_sentences.sentences(40, 1))
     options = _custom(tmp_path, folder, do_eval=True, do_predict=True)
-    fine_tuning.run(run_classifier.SentenceClassification, options)
+    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
     assert "eval_accuracy" in (tmp_path / "out/eval_results.txt").read_text()
     assert not (tmp_path / "out/task.json").exists()
     options = _custom(tmp_path, folder, do_train=True, num_train_epochs=1.0)
-    fine_tuning.run(run_classifier.SentenceClassification, options)
+    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
     described = _described(tmp_path / "out")
     assert described["do_lower_case"] is True
     assert described["labels"] == ["no", "yes"]
@@ -154,7 +154,7 @@ def test_a_tagger_of_transformers_is_evaluated_by_its_length(tmp_path, folder):
         output_dir=tmp_path / "out",
         do_eval=True,
     )
-    fine_tuning.run(run_ner.Tagging, options)
+    fine_tuning.run(run_ner.learning.Tagging, options)
     assert "eval_f1" in (tmp_path / "out/eval_results.txt").read_text()
 
 
@@ -211,7 +211,7 @@ def test_an_answerer_of_transformers_predicts(tmp_path, folder):
         max_query_length=8,
         do_predict=True,
     )
-    fine_tuning.run(run_squad.QuestionAnswering, options)
+    fine_tuning.run(run_squad.learning.QuestionAnswering, options)
     answers = json.loads((tmp_path / "out/predictions.json").read_text())
     assert answers["q"]
 
@@ -255,7 +255,7 @@ def test_fine_tuning_starts_from_an_address(tmp_path, folder, monkeypatch):
         options = _custom(
             tmp_path, "hf://lab/tiny", do_train=True, num_train_epochs=1.0
         )
-        fine_tuning.run(run_classifier.SentenceClassification, options)
+        fine_tuning.run(run_classifier.learning.SentenceClassification, options)
     # The folder of the run needs the address no more.
     assert _described(tmp_path / "out")["labels"] == ["no", "yes"]
     model = predict.Options(model=str(tmp_path / "out"), format="json")

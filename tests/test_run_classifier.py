@@ -334,7 +334,7 @@ def _evaluation(folder, task_name, **changes):
             **changes,
         },
     )
-    return run_classifier.SentenceClassification(
+    return run_classifier.learning.SentenceClassification(
         toy.parse(flags), None, folder_lib.ModelFolder.open(str(folder))
     )
 
@@ -375,7 +375,7 @@ def test_scores_and_models_of_the_release_have_one_order(tmp_path):
 def _trained_with(folder, flags):
     """Writes the folder of a model that was trained with flags."""
     options = toy.parse({**flags, "do_train": True})
-    model = run_classifier.SentenceClassification(options, None)
+    model = run_classifier.learning.SentenceClassification(options, None)
     folder.mkdir()
     (folder / "model.ckpt-1.index").touch()
     description = dataclasses.replace(model.description, task=model.kind)
@@ -433,7 +433,9 @@ def test_records_depend_on_data_labels_and_truncation(tmp_path):
 
     def made_from(**changes):
         flags = toy.flags_of(tmp_path, do_train=True, **changes)
-        model = run_classifier.SentenceClassification(toy.parse(flags), None)
+        model = run_classifier.learning.SentenceClassification(
+            toy.parse(flags), None
+        )
         (data_set,) = model.data_sets("train")
         return json.dumps(data_set.made_from, sort_keys=True)
 
@@ -462,11 +464,13 @@ def test_labels_are_weighed_from_the_training_file_in_training_alone(tmp_path):
         tmp_path, class_weights="balanced", label_names="no,yes", do_eval=True
     )
     (tmp_path / "data/train.tsv").unlink(missing_ok=True)
-    evaluating = run_classifier.SentenceClassification(toy.parse(flags), None)
+    evaluating = run_classifier.learning.SentenceClassification(
+        toy.parse(flags), None
+    )
     assert evaluating._class_weights == ()
     toy.write_tsv(tmp_path / "data/train.tsv", rows)
     training = toy.parse({**flags, "do_train": True})
-    weights = run_classifier.SentenceClassification(training, None)
+    weights = run_classifier.learning.SentenceClassification(training, None)
     assert weights._class_weights == pytest.approx((0.75, 1.5))
 
 

@@ -193,7 +193,7 @@ def _answering(folder, **changes):
     options = toy_squad.parse(
         toy_squad.flags_of(folder, do_predict=True, **changes)
     )
-    answering = run_squad.QuestionAnswering(
+    answering = run_squad.learning.QuestionAnswering(
         options, tokenization.open_tokenizer(options)
     )
     windows = list(itertools.chain.from_iterable(answering._features))
@@ -376,7 +376,7 @@ def test_the_ground_truth_is_read_for_scores_and_the_best_threshold(
     options = toy_squad.parse(
         toy_squad.flags_of(tmp_path, version_2_with_negative=True, **changes)
     )
-    task = run_squad.QuestionAnswering(options, None)
+    task = run_squad.learning.QuestionAnswering(options, None)
     assert bool(task._gold) == is_read
 
 

@@ -176,7 +176,9 @@ def test_records_depend_on_the_data_and_the_choices(tmp_path):
             ending_columns=choices,
             **model,
         )
-        (data_set,) = run_swag.MultipleChoice(options, None).data_sets("train")
+        (data_set,) = run_swag.learning.MultipleChoice(options, None).data_sets(
+            "train"
+        )
         return str(data_set.made_from)
 
     first = made_from("A,B")

@@ -175,7 +175,7 @@ class Task(abc.ABC, Generic[Content, Answers]):
             config: the `modeling.config.BertConfig` of the model.
 
         Returns:
-            A `bert.training.objectives.Objective`.
+            A `bert.tasks.objectives.Objective`.
         """
 
     @abc.abstractmethod

@@ -13,8 +13,9 @@ from bert.commands import flags
 from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.records import reading
-from bert.training import objectives, resuming, steps, workers
+from bert.tasks import objectives
 from bert.training import options as training_options
+from bert.training import resuming, steps, workers
 
 Options = TypeVar("Options", bound=training_options.TrainingOptions)
 Objective = TypeVar("Objective", bound=objectives.Objective)

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.records import schema
-from bert.training import objectives
+from bert.tasks import objectives
 
 _MAX_ROW_COUNTS = 3  # Each number of rows is compiled.
 # Standard deviations of the largest number of rows above the mean.

@@ -13,8 +13,8 @@ from absl import logging
 
 from bert.files import processes, progress
 from bert.records import reading
-from bert.tasks import task
-from bert.training import devices, input_pipeline, objectives, padding
+from bert.tasks import objectives, task
+from bert.training import devices, input_pipeline, padding
 from modeling import bert, compilation
 from modeling import layers as layers_lib
 

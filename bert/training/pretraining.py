@@ -14,12 +14,12 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import reading, sidecars
 from bert.tasks import task as task_lib
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     devices,
     evaluation,
     experiment,
     input_pipeline,
-    objectives,
     resuming,
     steps,
     workers,
@@ -35,7 +35,7 @@ _RECORDS_PER_BLOCK = 256
 
 
 class PretrainingExperiment(
-    experiment.Experiment[_Options, objectives.Pretraining]
+    experiment.Experiment[_Options, pretraining_objective.Pretraining]
 ):
     """A masked language model, its records and held-out losses.
 
@@ -88,11 +88,11 @@ class PretrainingExperiment(
         if options.do_eval:
             self.splits = (task_lib.EVAL,)
 
-    def make_objective(self) -> objectives.Pretraining:
+    def make_objective(self) -> pretraining_objective.Pretraining:
         model = heads.BertForPreTraining(
             self.model.config, objective=self._objective_name
         )
-        return objectives.Pretraining(model, self._objective_name)
+        return pretraining_objective.Pretraining(model, self._objective_name)
 
     def evaluate(self) -> Mapping[str, float]:
         if self._evaluator is None:

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert.training import devices, objectives, optimization
+from bert.tasks import objectives
+from bert.training import devices, optimization
 from modeling import compilation
 
 # Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in

@@ -10,13 +10,13 @@ from absl import logging
 from bert.files import run_files
 from bert.models import describing
 from bert.models import folder as folder_lib
+from bert.tasks import objectives
 from bert.tasks import task as task_lib
 from bert.training import (
     devices,
     experiment,
     failures,
     input_pipeline,
-    objectives,
     prediction,
     resuming,
     task_records,

@@ -4,7 +4,8 @@ import types
 
 import pytest
 
-from bert.training import evaluation, input_pipeline, objectives
+from bert.tasks import objectives
+from bert.training import evaluation, input_pipeline
 
 
 @pytest.fixture

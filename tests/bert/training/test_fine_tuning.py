@@ -180,7 +180,7 @@ def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
 
 
 def test_every_trial_answers_texts_with_labels(grid, monkeypatch):
-    task_class = run_classifier.SentenceClassification
+    task_class = run_classifier.learning.SentenceClassification
     data_sets = task_class.data_sets
 
     def labeled(self, split):

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from bert.records import reading, schema, tfrecords
 from bert.tasks import task
-from bert.training import objectives, prediction
+from bert.tasks.classification import objective as classification_objective
+from bert.training import prediction
 from modeling import bert, checkpoints, compilation, heads
 from modeling import config as config_lib
 from tests.support import locations, programs, toy_config
@@ -94,7 +95,9 @@ def test_rows_of_all_lengths_are_answered_in_their_order(
     keras.config.set_dtype_policy(precision)
     try:
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-        objective = objectives.Classification(model, task.SINGLE_LABEL)
+        objective = classification_objective.Classification(
+            model, task.SINGLE_LABEL
+        )
         predictor = prediction.Predictor(
             tf.distribute.get_strategy(),
             objective,
@@ -118,7 +121,7 @@ def test_predictions_are_those_of_the_current_weights(tmp_path):
     def predictor():
         return prediction.Predictor(
             tf.distribute.get_strategy(),
-            objectives.Classification(model, task.SINGLE_LABEL),
+            classification_objective.Classification(model, task.SINGLE_LABEL),
         )
 
     used = predictor()
@@ -151,7 +154,9 @@ def test_one_cpu_alone_computes_two_batches_at_once(
     monkeypatch.setattr(futures, "ThreadPoolExecutor", noted)
     with strategy.scope():
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-    objective = objectives.Classification(model, task.SINGLE_LABEL)
+    objective = classification_objective.Classification(
+        model, task.SINGLE_LABEL
+    )
     predictor = prediction.Predictor(strategy, objective)
     predictor.predict(_source(tmp_path, [3, 30, 9]), batch_size=2)
     assert started == [num_threads]

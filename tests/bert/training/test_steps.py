@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.tasks import objectives
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     checkpointing,
     devices,
-    objectives,
     optimization,
     steps,
 )
@@ -55,7 +56,7 @@ def _trainer(strategy, *, dropout=0.0, scales_loss=False, mode=_FUSED):
         checkpoints.load(model, str(toy.CHECKPOINT))
         return steps.Trainer(
             strategy,
-            objectives.Pretraining(model, "mlm_nsp"),
+            pretraining_objective.Pretraining(model, "mlm_nsp"),
             optimization.AdamWeightDecayOptimizer(
                 checkpointing.weights(model), mode=mode
             ),

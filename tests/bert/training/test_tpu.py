@@ -14,10 +14,13 @@ import tensorflow as tf
 from tensorflow.python.tpu import tpu
 
 from bert.tasks import task
+from bert.tasks.classification import objective as classification_objective
+from bert.tasks.pretraining import objective as pretraining_objective
+from bert.tasks.squad import objective as squad_objective
+from bert.tasks.tagging import objective as tagging_objective
 from bert.training import (
     checkpointing,
     devices,
-    objectives,
     optimization,
     steps,
 )
@@ -54,7 +57,7 @@ def _pieces(*shape):
 
 def _pretraining(objective):
     model = heads.BertForPreTraining(_CONFIG, objective=objective)
-    return objectives.Pretraining(model, objective), {
+    return pretraining_objective.Pretraining(model, objective), {
         **_pieces(_BATCH, _LENGTH),
         "masked_lm_positions": _ids(_BATCH, 2, high=_LENGTH),
         "masked_lm_ids": _ids(_BATCH, 2),
@@ -67,7 +70,9 @@ def _classification(problem_type, labels, class_weights=(), **options):
     model = heads.BertForSequenceClassification(
         _CONFIG, num_labels=3, **options
     )
-    return objectives.Classification(model, problem_type, class_weights), {
+    return classification_objective.Classification(
+        model, problem_type, class_weights
+    ), {
         **_pieces(_BATCH, _LENGTH),
         "label_ids": labels,
     }
@@ -75,7 +80,7 @@ def _classification(problem_type, labels, class_weights=(), **options):
 
 def _squad():
     model = heads.BertForQuestionAnswering(_CONFIG)
-    return objectives.SpanExtraction(model), {
+    return squad_objective.SpanExtraction(model), {
         **_pieces(_BATCH, _LENGTH),
         "start_positions": _ids(_BATCH, 1, high=_LENGTH),
         "end_positions": _ids(_BATCH, 1, high=_LENGTH),
@@ -87,7 +92,7 @@ def _tagging(features=None):
     model = heads.BertForTokenClassification(
         _CONFIG, num_labels=5, features=features
     )
-    return objectives.Tagging(model), {
+    return tagging_objective.Tagging(model), {
         **_pieces(_BATCH, _LENGTH),
         "label_ids": _ids(_BATCH, _LENGTH, high=5),
         "label_mask": _pieces(_BATCH, _LENGTH)["input_mask"],
@@ -96,7 +101,7 @@ def _tagging(features=None):
 
 def _swag():
     model = heads.BertForMultipleChoice(_CONFIG)
-    return objectives.Classification(model, task.SINGLE_LABEL), {
+    return classification_objective.Classification(model, task.SINGLE_LABEL), {
         **_pieces(_BATCH, _CHOICES, _LENGTH),
         "label_ids": _ids(_BATCH, 1, high=_CHOICES),
     }

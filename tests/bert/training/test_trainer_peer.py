@@ -14,7 +14,8 @@ import pytest
 import tensorflow as tf
 
 from bert.tasks import task
-from bert.training import checkpointing, objectives, optimization, steps
+from bert.tasks.classification import objective as classification_objective
+from bert.training import checkpointing, optimization, steps
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests.support import locations, peer
@@ -114,7 +115,7 @@ def _train_here(start, rows):
     ).batch(_BATCH)
     trainer = steps.Trainer(
         tf.distribute.get_strategy(),
-        objectives.Classification(model, task.SINGLE_LABEL),
+        classification_objective.Classification(model, task.SINGLE_LABEL),
         optimization.AdamWeightDecayOptimizer(
             weights, optimization.AdamOptions(bias_correction=True)
         ),

@@ -10,8 +10,13 @@ import pytest
 import tensorflow as tf
 
 from bert.records import schema
+from bert.tasks import objectives
 from bert.tasks import task as task_lib
-from bert.training import objectives, padding
+from bert.tasks.classification import objective as classification_objective
+from bert.tasks.pretraining import objective as pretraining_objective
+from bert.tasks.squad import objective as squad_objective
+from bert.tasks.tagging import objective as tagging_objective
+from bert.training import padding
 from modeling import checkpoints, heads
 from tests.support import golden_steps, toy_config
 from tests.support import toy_pretraining as toy
@@ -19,7 +24,7 @@ from tests.support import toy_pretraining as toy
 # --------------------------------------------------- The release's own steps
 
 
-class _WithoutDropout(objectives.Classification):
+class _WithoutDropout(classification_objective.Classification):
     """The golden steps were made with the head's dropout off, too."""
 
     def outcome(self, features, denominators, dropout_seed):
@@ -29,7 +34,7 @@ class _WithoutDropout(objectives.Classification):
 def _objective(task, golden):
     if task == "squad":
         model = golden_steps.model(golden, heads.BertForQuestionAnswering)
-        return objectives.SpanExtraction(model)
+        return squad_objective.SpanExtraction(model)
     make = functools.partial(heads.BertForSequenceClassification, num_labels=2)
     model = golden_steps.model(golden, make)
     return _WithoutDropout(model, task_lib.SINGLE_LABEL)
@@ -148,7 +153,9 @@ def _trained_on(problem_type, weights, logits, labels, rows=None):
     Returns:
         The loss, and of the accuracy the sum and the weight.
     """
-    objective = objectives.Classification(_Fixed(logits), problem_type, weights)
+    objective = classification_objective.Classification(
+        _Fixed(logits), problem_type, weights
+    )
     rows = np.ones(len(logits)) if rows is None else rows
     features = {
         **dict.fromkeys(
@@ -216,7 +223,7 @@ def test_the_losses_of_predictions_have_no_class_weights():
     labels = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], np.float32)
     features = dict.fromkeys(objectives.PIECE_INPUTS, labels)
     features["label_ids"] = tf.constant(labels)
-    scores = objectives.Classification(
+    scores = classification_objective.Classification(
         lambda **_: {"logits": tf.constant(logits)}, "multi_label", (3.0, 5.0)
     ).predictions(features)
     expected = np.logaddexp(0, logits) - labels * logits
@@ -239,7 +246,7 @@ def test_the_outputs_of_predictions_are_those_of_the_problem(
     features = dict.fromkeys(objectives.PIECE_INPUTS, np.ones([1, 3]))
     labels = [[1]] if problem_type == "single_label" else [[1.0, 0.0]]
     features["label_ids"] = tf.constant(labels)
-    objective = objectives.Classification(
+    objective = classification_objective.Classification(
         _Fixed([[0.0, np.log(3.0)]]), problem_type
     )
     scores = objective.predictions(features)
@@ -274,7 +281,7 @@ def _tagging_features(**more):
 
 class TaggingTest(tf.test.TestCase):
     def test_loss_and_accuracy_by_hand(self):
-        objective = objectives.Tagging(_Tagger())
+        objective = tagging_objective.Tagging(_Tagger())
         features = _tagging_features()
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 3.0})
@@ -291,7 +298,7 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.losses["loss"], -np.log(7 / 8), atol=1e-6)
 
     def test_predictions(self):
-        objective = objectives.Tagging(_Tagger())
+        objective = tagging_objective.Tagging(_Tagger())
         features = _tagging_features()
         scores = objective.predictions(features)
         self.assertAllEqual(scores["label_ids"][0], [0, 0, 1])
@@ -307,7 +314,7 @@ class TaggingTest(tf.test.TestCase):
     def test_model_is_called_with_its_inputs_and_the_seed(self):
         model = _Tagger(features="last")
         seed = tf.constant([1, 2])
-        objective = objectives.Tagging(model)
+        objective = tagging_objective.Tagging(model)
         objective.outcome(_tagging_features(), {"loss": 3.0}, seed)
         names = sorted([*objectives.PIECE_INPUTS, "label_mask"])
         self.assertEqual(model.seen, (seed, names))
@@ -348,7 +355,7 @@ def models():
 
 
 def _pretrained(models, name, features, denominators=None):
-    objective = objectives.Pretraining(models[name], name)
+    objective = pretraining_objective.Pretraining(models[name], name)
     if denominators is None:
         denominators = objective.denominators(features)
     outcome = objective.outcome(features, denominators, None)
@@ -391,7 +398,7 @@ def test_left_to_right_reads_the_original_text(models):
         reads.update(inputs)
         return model(**inputs)
 
-    objective = objectives.Pretraining(recorded, "ltr")
+    objective = pretraining_objective.Pretraining(recorded, "ltr")
     outcome = objective.outcome(
         features, objective.denominators(features), None
     )
@@ -415,7 +422,7 @@ def test_left_to_right_need_not_know_the_number_of_rows(models):
     }
 
     def run(features):
-        objective = objectives.Pretraining(models["ltr"], "ltr")
+        objective = pretraining_objective.Pretraining(models["ltr"], "ltr")
         return objective.outcome(
             features, objective.denominators(features), None
         ).losses["masked_lm_loss"]
@@ -474,7 +481,7 @@ def test_rows_that_fill_the_batch_count_for_nothing(models, name):
 def test_parts_of_a_batch_add_up_to_its_losses(models, name):
     features = _pretraining_features(3)
     whole = _pretrained(models, name, features)
-    objective = objectives.Pretraining(models[name], name)
+    objective = pretraining_objective.Pretraining(models[name], name)
     denominators = objective.denominators(features)
     parts = [
         _pretrained(
@@ -511,7 +518,7 @@ def test_a_packed_tagger_has_the_same_loss():
     model = heads.BertForTokenClassification(
         toy_config.config(initializer_range=0.3), num_labels=3
     )
-    objective = objectives.Tagging(model)
+    objective = tagging_objective.Tagging(model)
     features, packed = _few_texts()
     denominators = objective.denominators(features)
     want, got = (
@@ -530,7 +537,7 @@ def test_packed_answers_do_not_compete_with_padding():
     model = heads.BertForQuestionAnswering(
         toy_config.config(initializer_range=0.3)
     )
-    objective = objectives.SpanExtraction(model)
+    objective = squad_objective.SpanExtraction(model)
     features, packed = _few_texts()
     features["start_positions"] = np.array([[3], [0], [1], [8], [0]])
     features["end_positions"] = np.array([[3], [6], [1], [8], [0]])

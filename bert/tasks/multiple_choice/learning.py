@@ -1,0 +1,114 @@
+"""Multiple choice as it is learned: data sets, model, answers."""
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from bert.commands import flags
+from bert.files import paths, writing
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from bert.records import schema
+from bert.tasks import task
+from bert.tasks.classification import labeled_task, predictions, sentence_pairs
+from bert.tasks.multiple_choice import swag
+from modeling import config as config_lib
+from vocab import tokenization
+
+if TYPE_CHECKING:
+    from bert.tasks.classification import objective
+
+
+class MultipleChoice(labeled_task.LabeledTask[None]):
+    """Multiple choice among several endings.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+    """
+
+    kind = description_lib.MULTIPLE_CHOICE
+    metric_names = ("accuracy",)
+
+    options: Any
+
+    def __init__(
+        self,
+        options: Any,
+        tokenizer: tokenization.FullTokenizer,
+        trained: folder_lib.ModelFolder | None = None,
+    ):
+        super().__init__(options, tokenizer, trained)
+        self._columns = flags.narrow(swag.Columns, options)
+        self.label_set = self._columns.label_set()
+        self._paths = {
+            split: _find(options, split) for split in options.needed_splits
+        }
+
+    @property
+    def description(self) -> description_lib.Description:
+        # There are no labels: the model scores any number of choices.
+        return description_lib.Description(
+            ending_columns=self._columns.ending_columns
+        )
+
+    def data_sets(self, split: str) -> list[task.DataSet[None]]:
+        path, length = self._paths[split], self.options.max_seq_length
+        has_labels = split != task.PREDICT
+        return [
+            task.DataSet(
+                split=split,
+                kind="multiple choice",
+                made_from={
+                    "data_sha256": paths.sha256(path),
+                    "layout": dataclasses.asdict(self._columns),
+                },
+                features=schema.choice_features(
+                    length, len(self._columns.ending_columns)
+                ),
+                examples=lambda: swag.records(
+                    swag.read_examples(
+                        path, self._columns, with_labels=has_labels
+                    ),
+                    sentence_pairs.Truncation(max_seq_length=length),
+                    self.tokenizer,
+                    path,
+                ),
+                has_labels=has_labels,
+            )
+        ]
+
+    def make_objective(
+        self, config: config_lib.BertConfig
+    ) -> "objective.Classification":
+        from bert.tasks.classification import objective
+        from modeling import heads
+
+        model = heads.BertForMultipleChoice(config)
+        return objective.Classification(model, self.label_set.problem_type)
+
+    def write_answers(
+        self,
+        data: task.Records[None],
+        answers: labeled_task.Answers,
+        output_dir: str,
+    ) -> None:
+        if data.data_set.split == task.EVAL:
+            return
+        files = {
+            "test_results.tsv": predictions.result_lines(answers.outputs),
+            "predictions.csv": swag.prediction_lines(
+                self.label_set, answers.outputs
+            ),
+        }
+        writing.write_files(output_dir, files)
+
+
+def _find(options: Any, split: str) -> str:
+    """Returns the path of the file of a split, which must exist."""
+    path = os.path.join(options.data_dir, getattr(options, f"{split}_file"))
+    if not paths.exists(path):
+        raise FileNotFoundError(
+            f"File not found: {path}. Pass --data_dir, and --{split}_file if "
+            "the file has a different name.",
+        )
+    return path
