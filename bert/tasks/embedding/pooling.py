@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert.models import sentence_encoder
 
-# Source: the same; the least number of tokens, and the least length.
+# 1e-9 and 1e-12 avoid division by zero; sentence-transformers has the same.
 _LEAST_COUNT, _LEAST_LENGTH = 1e-9, 1e-12
 
 
@@ -38,7 +38,7 @@ def embed(
         embedding = tf.reduce_max(tokens, axis=1)  # [B, D]
     else:
         embedding = hidden[:, 0]  # [B, D]
-    return _of_length_1(embedding) if encoder.normalize else embedding
+    return _unit_length(embedding) if encoder.normalize else embedding
 
 
 def similarity(first: tf.Tensor, second: tf.Tensor, kind: str) -> tf.Tensor:
@@ -52,10 +52,10 @@ def similarity(first: tf.Tensor, second: tf.Tensor, kind: str) -> tf.Tensor:
         `[B]` float32.
     """
     if kind == sentence_encoder.COSINE:
-        first, second = _of_length_1(first), _of_length_1(second)
+        first, second = _unit_length(first), _unit_length(second)
     return tf.reduce_sum(first * second, axis=-1)
 
 
-def _of_length_1(vectors: tf.Tensor) -> tf.Tensor:
+def _unit_length(vectors: tf.Tensor) -> tf.Tensor:
     length = tf.norm(vectors, axis=-1, keepdims=True)  # [B, 1]
     return vectors / tf.maximum(length, _LEAST_LENGTH)

@@ -19,8 +19,8 @@ from bert.tasks.squad import question_files, window_features
 from vocab import tokenization
 
 ANSWERS = flags.Heading("Answers")
-# As released: the null score of a question without any window. Differs: also
-# its odds; the release stops there with an error (docs/differences.md).
+# As released: the null score of a question without any window. Differs: it is
+# the null odds too, where the release ends with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
 # As released: the answer of version 1 if none is left.
 _EMPTY = ("empty", 0.0, 0.0)
@@ -147,6 +147,17 @@ def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
     of "steve smith"), the pieces too little (case and accents are lost). The
     pieces are therefore located in the tokenized words, and their offset is
     counted in non-space characters.
+
+        >>> final_text("steve smith", "Steve Smith's", "steve smith ' s")
+        'Steve Smith'
+        >>> final_text("1895", "(1895-1943).", "( 1895 - 1943 ) .")
+        '1895'
+
+    Where tokenization changes the number of characters, here by dropping a
+    soft hyphen, all words remain:
+
+        >>> final_text("cooperate", "(co\\xadoperate)", "( cooperate )")
+        '(co\\xadoperate)'
 
     Args:
         pred_text: the pieces of an answer, joined to words.

@@ -111,8 +111,8 @@ def _combine(
     kept, null_odds = combined[:n_best_size], None
     if version_2_with_negative:
         null_odds = _mean_null_odds(qas_id, systems)
-        # There is one more, if "no answer" is missing, or if there is nothing
-        # else; the answers of one system have the same rule.
+        # The best answer with text and "no answer" are kept even beyond
+        # `n_best_size`, as by `rank_answers`.
         for has_text in (False, True):
             if not any(bool(entry.text) is has_text for entry in kept):
                 rest = (e for e in combined if bool(e.text) is has_text)

@@ -132,11 +132,11 @@ def best_spans(
         best == tf.gather(score, windows.question), windows, num_questions
     )  # [B]
 
-    def of_window(values: tf.Tensor) -> tf.Tensor:
+    def at_window(values: tf.Tensor) -> tf.Tensor:
         # A question without windows has one more.
         return tf.gather(tf.concat([values, [0]], 0), window)
 
-    first = of_window(place // longest - windows.offset + windows.starts)  # [B]
+    first = at_window(place // longest - windows.offset + windows.starts)  # [B]
     is_found = score > tf.float64.min
     null = tf.math.unsorted_segment_min(
         start[:, 0] + end[:, 0], windows.question, num_questions
@@ -144,7 +144,7 @@ def best_spans(
     return Spans(
         is_found=is_found,
         first=first,
-        last=first + of_window(place % longest),
+        last=first + at_window(place % longest),
         score=tf.where(is_found, score, NO_SCORE),
         null_odds=tf.where(
             is_found, null - score, answer_ranking.NO_ANSWER_ODDS

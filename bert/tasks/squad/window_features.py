@@ -149,11 +149,11 @@ def convert_examples_to_features(
         progress: called during the work.
         counts: counts the questions and their word pieces.
     """
-    pieces_of = functools.cache(tokenizer.tokenize)
+    pieces_of_word = functools.cache(tokenizer.tokenize)
 
     @functools.cache
     def paragraph_of(words: tuple[str, ...]) -> _Paragraph:
-        parts = [pieces_of(word) for word in words]
+        parts = [pieces_of_word(word) for word in words]
         pieces = tuple(itertools.chain.from_iterable(parts))
         places = np.arange(len(words), dtype=np.int32)
         return _Paragraph(
@@ -209,7 +209,7 @@ def improve_answer_span(
     return span
 
 
-def pieces_of(
+def pieces_at(
     text: str,
     characters: tuple[int, int],
     tokenizer: tokenization.FullTokenizer,
@@ -306,7 +306,7 @@ def _answer_span(
     if isinstance(example, question_files.AlignedExample):
         first, last = example.start_position, example.end_position
         text = " ".join(example.doc_tokens[first : last + 1])
-        if span := pieces_of(text, example.answer_characters, tokenizer):
+        if span := pieces_at(text, example.answer_characters, tokenizer):
             return start + span[0], start + span[1]
     answer = tokenizer.tokenize(example.orig_answer_text or "")
     return improve_answer_span(paragraph.pieces, (start, end), answer)
@@ -336,8 +336,19 @@ def max_context_spans(
 ) -> np.ndarray:
     """Finds the part with the most context around each piece.
 
+    A piece near the edge of a part has little context there, and more in the
+    part that overlaps. Only the part with the most may begin an answer at it.
     Context is the smaller number of pieces on either side, plus a hundredth of
     the part's length; the first part wins ties.
+
+    In the paragraph "we went home and ate the bread that she baked", parts A, B
+    and C have six pieces each, and begin at every second one. "ate", the fifth
+    piece, is in all of them: A has four pieces before it and one after, B two
+    and three, C none and five. The smaller numbers are 1, 2 and 0, so that B
+    shows it best. The edges of the paragraph are left to the only part there.
+
+        >>> max_context_spans([(0, 6), (2, 6), (4, 6)], 10).tolist()
+        [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
 
     Args:
         spans: (first piece, length) of every part.

@@ -1,3 +1,4 @@
+import doctest
 import gzip
 import itertools
 import json
@@ -357,3 +358,7 @@ def test_pieces_join_to_words():
     assert answer_ranking.join_pieces(pieces) == "unaffable , # [UNK]s"
     assert answer_ranking.join_pieces(["##able", "."]) == "able ."
     assert answer_ranking.join_pieces([]) == ""
+
+
+def test_the_examples_of_the_module_are_true():
+    assert doctest.testmod(answer_ranking) == (0, 3)

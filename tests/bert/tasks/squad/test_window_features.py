@@ -1,3 +1,4 @@
+import doctest
 import gzip
 import itertools
 import json
@@ -245,3 +246,7 @@ def test_question_must_leave_room_for_the_paragraph():
     window_features.WindowOptions(max_seq_length=68, max_query_length=64)
     with pytest.raises(ValueError, match=r"max_query_length \+ 3.*67 and 64"):
         window_features.WindowOptions(max_seq_length=67, max_query_length=64)
+
+
+def test_the_examples_of_the_module_are_true():
+    assert doctest.testmod(window_features) == (0, 1)
