@@ -12,9 +12,10 @@ import tensorflow as tf
 import create_pretraining_data
 from bert.records import schema
 from bert.tasks.classification import sentence_pairs
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.tasks.squad import answer_ranking, question_files, window_features
 from bert.tasks.tagging import conll, windows
-from bert.training import objectives, optimization
+from bert.training import optimization
 from modeling import bert, checkpoints, heads, layers, losses
 from modeling import config as config_lib
 from paper import recipes, scales, tables
@@ -242,7 +243,7 @@ def test_loss_is_a_sum():
     )
     model = heads.BertForPreTraining(config)
     checkpoints.load(model, str(_GOLDEN / "model/tiny.ckpt"))
-    objective = objectives.Pretraining(model, "mlm_nsp")
+    objective = pretraining_objective.Pretraining(model, "mlm_nsp")
     parts = objective.outcome(features, objective.denominators(features), None)
     assert set(parts.losses) == {"masked_lm_loss", "next_sentence_loss"}
     total = sum(float(value) for value in parts.losses.values())
