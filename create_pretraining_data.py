@@ -142,7 +142,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
     # Beam's workers have other working folders.
     path_of = paths.absolute if options.runner else str
-    text = pretraining_shards.Text(
+    text = pretraining_shards.InputText(
         paths=tuple(map(path_of, paths.expand(options.input_file))),
         rules=None
         if options.input_format == "text"  # As released.
@@ -167,7 +167,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         options, tokenizer, tuple(map(path_of, options.output_files))
     )
     writing.check_files(store.outputs(), [*text.paths, options.vocab_file])
-    recipe = pretraining_shards.Recipe(
+    settings = pretraining_shards.ShardSettings(
         vocab_file=path_of(options.vocab_file),
         do_lower_case=options.do_lower_case,
         strip_accents=options.strip_accents,
@@ -177,7 +177,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     )
     with locks.lock_outputs(options.output_files):
         pretraining_shards.log_reports(
-            _reports(text, recipe, options, beam_arguments), text
+            _reports(text, settings, options, beam_arguments), text
         )
 
 
@@ -204,8 +204,8 @@ def _record_files(options, tokenizer, record_paths):
 
 
 def _reports(
-    text, recipe, options, beam_arguments
-) -> Iterator[pretraining_shards.Report]:
+    text, settings, options, beam_arguments
+) -> Iterator[pretraining_shards.ShardCounts]:
     shards = pretraining_shards.read_shards(text)
     if options.num_workers > 1 and not options.shard_documents:
         logging.warning(
@@ -215,11 +215,11 @@ def _reports(
         )
     if options.runner:
         yield beam_shards.make_shards(
-            text, recipe, options.runner, beam_arguments
+            text, settings, options.runner, beam_arguments
         )
     elif text.shard_documents:
         yield from processes.map_in_order(
-            functools.partial(pretraining_shards.make_shard, recipe),
+            functools.partial(pretraining_shards.make_shard, settings),
             shards,
             options.num_workers,
         )
@@ -228,7 +228,7 @@ def _reports(
         report("text", 0)  # "instances" start after it.
         for shard in shards:
             yield pretraining_shards.make_shard(
-                recipe, shard, lambda share: report("instances", share, 1)
+                settings, shard, lambda share: report("instances", share, 1)
             )
 
 

@@ -88,10 +88,10 @@ class Embeddings(layers.BertLayer):
             self.token_type_embeddings,
         )  # [B, T, D]
         if positions is None:
-            places = self.position_embeddings[: ops.shape(input_ids)[1]]
+            absolute = self.position_embeddings[: ops.shape(input_ids)[1]]
         else:
-            places = ops.take(self.position_embeddings, positions, axis=0)
-        summed = self.norm(words + segments + places)
+            absolute = ops.take(self.position_embeddings, positions, axis=0)
+        summed = self.norm(words + segments + absolute)
         return dropout.dropout(
             tf.cast(summed, self.compute_dtype),
             config.hidden_dropout_prob,
@@ -196,26 +196,26 @@ class SelfAttention(layers.BertLayer):
         queries: Tensor | None = None,
     ) -> Tensor:
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
-        places = attention_bias[:, 0, 0]  # [B, S]
-        key = self._split(self.key, hidden, places)
+        like = attention_bias[:, 0, 0]  # [B, S]
+        key = self._split(self.key, hidden, like)
         if queries is None:
             queries = hidden
         else:
-            places = places[:, :1]
+            like = like[:, :1]
         # Scaled before the product, which may overflow in float16.
         config = self.config
         scale = (config.hidden_size // config.num_attention_heads) ** -0.5
-        query = self._split(self.query, queries, places, scale)
+        query = self._split(self.query, queries, like, scale)
         scores = tf.matmul(query, key, transpose_b=True)  # [B, N, T, S]
         return layers.softmax(scores, attention_bias)
 
     def _split(
-        self, dense: layers.Dense, x: Tensor, places: Tensor, scale: float = 1.0
+        self, dense: layers.Dense, x: Tensor, like: Tensor, scale: float = 1.0
     ) -> Tensor:
         return layers.split_heads(
             dense(x),
             dense.bias,
-            places,
+            like,
             self.config.num_attention_heads,
             scale,
         )  # [B, N, T, H]
@@ -336,7 +336,9 @@ class Encoder(layers.BertLayer):
 
     Call arguments:
         hidden: `[B * T, D]` float. Matrices, because TensorFlow fuses their
-            products with the following operations.
+            products with the following operations: with `[B, T, D]`, a
+            pre-training step of BERT-Mini in bfloat16 takes 1.14 times the
+            processor time (measured as for `layers.Dense`).
         attention_bias: as for `SelfAttention`.
         wanted: `[n]` int32, the rows of `hidden` whose output of the last layer
             is needed; None for all.
@@ -569,7 +571,7 @@ class BertModel(Network):
             rows = packing.Packing(packed, batch)
             bias = attention_bias_between(rows.texts, causal=self.causal)
             input_ids, segment_ids = map(rows.packed, (input_ids, segment_ids))
-            positions, firsts = rows.positions, rows.places[:, 0]
+            positions, firsts = rows.positions, rows.flat_positions[:, 0]
         embedded = self.embeddings(
             input_ids,
             segment_ids,

@@ -79,7 +79,7 @@ def _random_words(shape: tuple[int, ...], seed: Tensor) -> Tensor:
     # A hash of position and seed takes half the time of a pass over memory.
     # Philox takes longer than all other operations at the end of a block.
     width = shape[-1] if len(shape) else 1
-    # Two ranges, because the places may exceed int32.
+    # Two ranges, because the number of elements may exceed int32.
     row, column = (
         tf.cast(tf.range(size), tf.uint32)
         for size in (math.prod(shape[:-1]), width)

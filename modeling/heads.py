@@ -341,8 +341,8 @@ def last_token(hidden: Tensor, input_mask: Tensor) -> Tensor:
     Returns:
         `[B, D]`; the first token of a row that is all padding.
     """
-    places = tf.maximum(tf.reduce_sum(input_mask, axis=1) - 1, 0)  # [B]
-    return tf.gather(hidden, places, batch_dims=1)
+    last = tf.maximum(tf.reduce_sum(input_mask, axis=1) - 1, 0)  # [B]
+    return tf.gather(hidden, last, batch_dims=1)
 
 
 @keras.saving.register_keras_serializable("bert")

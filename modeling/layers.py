@@ -92,6 +92,11 @@ class BertLayer(keras.layers.Layer):
 class Dense(BertLayer):
     """A kernel and a bias, which the following arithmetic adds.
 
+    It adds the bias in float32 and in the same pass over memory. Added here, to
+    the product in bfloat16, the bias would be rounded once more, and a training
+    step of BERT-Mini takes 1.03 to 1.05 times the processor time, 1.03 times in
+    float32 (medians of pairs, two cores of an AMD EPYC with AVX512-BF16).
+
     Args:
         sizes: width of the input and of the output.
         initializer_range: as in `BertConfig`.
@@ -339,14 +344,14 @@ def _block_end(
 
 
 def split_heads(
-    x: Tensor, bias: Tensor, places: Tensor, num_heads: int, scale: float
+    x: Tensor, bias: Tensor, like: Tensor, num_heads: int, scale: float
 ) -> Tensor:
     """Adds a bias, scales, and splits rows into heads.
 
     Args:
         x: `[B * T, D]` float.
         bias: `[D]` float32.
-        places: `[B, T]`, of which only the shape counts.
+        like: `[B, T]`, of which only the shape counts.
         num_heads: N.
         scale: a factor.
 
@@ -356,7 +361,7 @@ def split_heads(
     # Two functions, because the gradient of the bias is a sum of rows, which
     # XLA computes 20 times as fast for a matrix as for a transposed one.
     rows = _scaled(x, bias, scale=scale)
-    return _split_heads(rows, places, num_heads=num_heads)
+    return _split_heads(rows, like, num_heads=num_heads)
 
 
 @compilation.fused
@@ -366,9 +371,9 @@ def _scaled(x: Tensor, bias: Tensor, *, scale: float) -> Tensor:
 
 
 @compilation.fused
-def _split_heads(rows: Tensor, places: Tensor, *, num_heads: int) -> Tensor:
+def _split_heads(rows: Tensor, like: Tensor, *, num_heads: int) -> Tensor:
     sizes = (num_heads, rows.shape[-1] // num_heads)
-    split = tf.reshape(rows, [*ops.shape(places), *sizes])  # [B, T, N, H]
+    split = tf.reshape(rows, [*ops.shape(like), *sizes])  # [B, T, N, H]
     return tf.transpose(split, [0, 2, 1, 3])  # [B, N, T, H]
 
 

@@ -11,17 +11,17 @@ from modeling.tensor_types import Tensor
 
 
 class Packing:
-    """The places of the tokens of a batch in packed rows.
+    """The positions of the tokens of a batch in packed rows.
 
     Args:
-        packed: `[R, T]` int32: for each place the index of its token in the
+        packed: `[R, T]` int32: for each position the index of its token in the
             `[B, T]` ids of the batch, as a flat array; -1 for padding.
         num_texts: B.
 
     Attributes:
-        texts: `[R, T]` int32, the text of each place; -1 for padding.
-        positions: `[R, T]` int32, the position of each place in its text.
-        places: `[B, T]` int32, the place of each token, as a number in the flat
+        texts: `[R, T]` int32, the text of each position; -1 for padding.
+        positions: `[R, T]` int32, the position of each token in its text.
+        flat_positions: `[B, T]` int32, the position of each token in the flat
             rows; 0 for padding.
     """
 
@@ -31,7 +31,7 @@ class Packing:
         self._tokens = ops.maximum(packed, 0)
         self.texts = ops.where(is_token, self._tokens // length, -1)
         self.positions = self._tokens % length
-        # The places, from 1, added to a zero for each token. All padding is
+        # The positions, from 1, added to a zero for each token. All padding is
         # added up in one element more.
         size = num_texts * length
         index = ops.where(is_token, self._tokens, size)
@@ -40,7 +40,7 @@ class Packing:
         numbers = ops.scatter(index, numbers, (size + 1,))[:size]
         numbers = ops.reshape(numbers, (num_texts, length))
         self._is_text = numbers > 0
-        self.places = ops.maximum(numbers - 1, 0)
+        self.flat_positions = ops.maximum(numbers - 1, 0)
 
     def packed(self, ids: Tensor) -> Tensor:
         """Packs `[B, T]` ids to `[R, T]`; padding has the first of them."""
@@ -49,5 +49,5 @@ class Packing:
     def unpacked(self, hidden: Tensor) -> Tensor:
         """Unpacks `[..., D]`, the flat rows, to `[B, T, D]`; 0 for padding."""
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
-        taken = ops.take(rows, self.places, axis=0)
+        taken = ops.take(rows, self.flat_positions, axis=0)
         return ops.where(self._is_text[..., None], taken, 0)

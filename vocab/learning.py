@@ -133,11 +133,11 @@ class WordCounts:
     characters: collections.Counter[str]
 
 
-def count_words(lines: Iterable[str], options: Options) -> WordCounts:
+def count_words(texts: Iterable[str], options: Options) -> WordCounts:
     """Counts the words of lines of text, logging progress.
 
     Args:
-        lines: read on demand, a few megabytes at a time.
+        texts: read on demand, a few megabytes at a time.
         options: the casing and `num_workers`, which does not affect the
             counts. Beyond four million words the rarest are dropped with a
             warning.
@@ -151,7 +151,7 @@ def count_words(lines: Iterable[str], options: Options) -> WordCounts:
     words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
     report = progress.Progress()
-    chunks = processes.batches(lines, _CHUNK_CHARS, lambda line: len(line) + 1)
+    chunks = processes.batches(texts, _CHUNK_CHARS, lambda text: len(text) + 1)
     for counts in processes.map_in_order(count, chunks, options.num_workers):
         words.update(counts.words)
         characters.update(counts.characters)
@@ -185,13 +185,13 @@ def _without_rarest(words: collections.Counter[str]) -> collections.Counter:
 
 
 def _count_chunk(
-    lines: list[str], *, tokenizer: tokenization.BasicTokenizer
+    texts: list[str], *, tokenizer: tokenization.BasicTokenizer
 ) -> WordCounts:
     tokenize = tokenizer.tokenize
     words: collections.Counter[str] = collections.Counter()
-    for line in lines:
+    for text in texts:
         words.update(
-            word for word in tokenize(line) if len(word) <= _MAX_WORD_CHARS
+            word for word in tokenize(text) if len(word) <= _MAX_WORD_CHARS
         )
     letters: collections.Counter[str] = collections.Counter()
     for word, count in words.items():

@@ -12,27 +12,23 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from bert.corpus import pretraining_shards, shard_runs
+from bert.corpus import pretraining_shards, shard_ranges
 from bert.files import messages
 
 if TYPE_CHECKING:
-    from apache_beam import runners
     from apache_beam.options import pipeline_options
 
 _ROOT = str(pathlib.Path(__file__).parents[2])
-# Namespaces of Beam's counters.
-_COUNTS = "create_pretraining_data"
-_DROPPED = "create_pretraining_data_dropped"
 # Beam has no short name for this runner.
 _DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
 
 
 def make_shards(
-    text: pretraining_shards.Text,
-    recipe: pretraining_shards.Recipe,
+    text: pretraining_shards.InputText,
+    settings: pretraining_shards.ShardSettings,
     runner: str,
     arguments: Sequence[str],
-) -> pretraining_shards.Report:
+) -> pretraining_shards.ShardCounts:
     """Creates all shards with Apache Beam, and waits until they are complete.
 
     The records are those of `pretraining_shards.make_shard` for every runner.
@@ -40,14 +36,13 @@ def make_shards(
 
     Args:
         text: the input, readable by this machine and all workers.
-        recipe: settings of the records.
+        settings: settings of the records.
         runner: name of a Beam runner, such as "DirectRunner".
         arguments: options of the runner, such as "--direct_num_workers=2".
 
     Returns:
-        The total counts, without paths. If the runner has no counters, they
-        are the "shards" and "documents" of the text, and the "instances" that
-        the sidecars state.
+        The "shards" and "documents" of the text, and the "instances" that the
+        sidecars state: not every runner has counters.
 
     Raises:
         OSError: a file cannot be read, or the cluster cannot be reached.
@@ -72,27 +67,28 @@ def make_shards(
     # Workers that Beam starts on this machine have another sys.path.
     places = (_ROOT, os.environ.get("PYTHONPATH"))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-    counts = shard_runs.count_documents(text)
-    runs = shard_runs.divide(text, counts)
+    counts = shard_ranges.count_documents(text)
+    ranges = shard_ranges.divide(text, counts)
     logging.info(
         "Counted %d documents: %d shards.",
-        sum(run.num_documents for run in runs),
-        sum(run.num_shards for run in runs),
+        sum(part.num_documents for part in ranges),
+        sum(part.num_shards for part in ranges),
     )
     _ = (
         pipeline
-        | "Runs" >> beam.Create(runs)
-        | "Spread runs" >> beam.Reshuffle()
-        | "Make" >> beam.Map(functools.partial(_make_counted, recipe))
+        | "Ranges" >> beam.Create(ranges)
+        | "Spread ranges" >> beam.Reshuffle()
+        | "Make" >> beam.Map(functools.partial(_make, settings))
     )
     with _explained(runner):
-        result = pipeline.run()
-        result.wait_until_finish()
-    try:
-        return _counted(result)
-    except NotImplementedError:
-        logging.info("%s has no counters; the sidecars are counted.", runner)
-        return _stored(runs, recipe.store)
+        pipeline.run().wait_until_finish()
+    total = pretraining_shards.ShardCounts()
+    for part in ranges:
+        first, num_shards = part.first_shard, part.num_shards
+        total.counts.update(shards=num_shards, documents=part.num_documents)
+        for shard in range(first, first + num_shards):
+            total.counts["instances"] += settings.store.num_records(shard)
+    return total
 
 
 def _options(
@@ -105,7 +101,7 @@ def _options(
     if runner == _DASK and not any(
         "partition" in argument for argument in arguments
     ):
-        # By default, 128 runs would be a single task.
+        # By default, 128 ranges would be a single task.
         arguments = [*arguments, "--dask_partition_size=1"]
     return pipeline_options.PipelineOptions(list(arguments), runner=runner)
 
@@ -134,49 +130,9 @@ def _explained(runner: str) -> Iterator[None]:
         ) from error
 
 
-def _make_counted(
-    recipe: pretraining_shards.Recipe, run: shard_runs.Run
-) -> int:
-    """Creates the shards of a run; adds their counts to the runner's."""
-    from apache_beam import metrics
-
-    for shard in shard_runs.read_shards(run):
-        report = pretraining_shards.make_shard(recipe, shard)
-        for namespace, counts in (
-            (_COUNTS, report.counts),
-            (_DROPPED, report.dropped),
-        ):
-            for name, value in counts.items():
-                metrics.Metrics.counter(namespace, name).inc(value)
-    return run.first_shard
-
-
-def _counted(
-    result: "runners.runner.PipelineResult",
-) -> pretraining_shards.Report:
-    """Returns the total counts of the workers.
-
-    Raises:
-        NotImplementedError: the runner has no counters.
-    """
-    report = pretraining_shards.Report()
-    namespaces = {_COUNTS: report.counts, _DROPPED: report.dropped}
-    # Each step that counts has its own counters.
-    for counter in result.metrics().query()["counters"]:
-        metric = counter.key.metric
-        if metric.namespace in namespaces:
-            number = counter.committed or counter.attempted or 0
-            namespaces[metric.namespace][metric.name] += number
-    return report
-
-
-def _stored(
-    runs: Sequence[shard_runs.Run], store: pretraining_shards.Store
-) -> pretraining_shards.Report:
-    """Returns the counts of complete shards."""
-    report = pretraining_shards.Report()
-    for run in runs:
-        report.counts.update(shards=run.num_shards, documents=run.num_documents)
-        for shard in range(run.first_shard, run.first_shard + run.num_shards):
-            report.counts["instances"] += store.num_records(shard)
-    return report
+def _make(
+    settings: pretraining_shards.ShardSettings, part: shard_ranges.ShardRange
+) -> None:
+    """Creates the shards of a range."""
+    for shard in shard_ranges.read_shards(part):
+        pretraining_shards.make_shard(settings, shard)

@@ -12,14 +12,13 @@ import functools
 import hashlib
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 from absl import logging
 
 from bert.corpus import formats, preparation
 from bert.files import paths, progress
+from bert.records import shard_files
 from bert.tasks.pretraining import (
     encoded_corpus,
     instance_options,
@@ -32,7 +31,7 @@ Shard = tuple[int, Iterable[formats.Document]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Text:
+class InputText:
     """Input text and its division into shards.
 
     Attributes:
@@ -47,29 +46,8 @@ class Text:
     shard_documents: int = 0
 
 
-class Store(Protocol):
-    """The record files of shards, see `bert.records.shard_files`."""
-
-    def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard was already created from this text."""
-
-    def remove(self, shard: int) -> None:
-        """Removes the files of a shard."""
-
-    def write(
-        self,
-        shard: int,
-        batches: Iterable[Mapping[str, np.ndarray]],
-        text_sha256: str,
-    ) -> dict[str, int]:
-        """Writes the records of a shard; returns their number by path."""
-
-    def num_records(self, shard: int) -> int:
-        """Returns the number of records of a shard that was created."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Recipe:
+class ShardSettings:
     """Picklable settings for creating records from text.
 
     Attributes:
@@ -77,7 +55,7 @@ class Recipe:
         do_lower_case: must match the vocabulary.
         strip_accents: None: as `do_lower_case`.
         options: for creating instances; with the seed of shard 0.
-        rules: see `Text`.
+        rules: see `InputText`.
         store: writes the records.
     """
 
@@ -86,12 +64,12 @@ class Recipe:
     strip_accents: bool | None = None
     options: instance_options.InstanceOptions
     rules: formats.Rules | None
-    store: Store
+    store: shard_files.ShardFiles
 
 
 @dataclasses.dataclass(kw_only=True)
-class Report:
-    """What was made of one shard or several.
+class ShardCounts:
+    """Counts of one created shard or of several.
 
     Attributes:
         counts: of "shards"; of those among them that are "reused", which
@@ -110,7 +88,7 @@ class Report:
     records: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-def read_documents(text: Text) -> Iterator[formats.Document]:
+def read_documents(text: InputText) -> Iterator[formats.Document]:
     """Yields the documents of all files, in order.
 
     Raises:
@@ -124,7 +102,7 @@ def read_documents(text: Text) -> Iterator[formats.Document]:
         yield formats.Document(lines=sentences)
 
 
-def read_shards(text: Text) -> Iterator[Shard]:
+def read_shards(text: InputText) -> Iterator[Shard]:
     """Yields the shards; raises errors as `read_documents` does."""
     documents = read_documents(text)
     if not text.shard_documents:
@@ -138,14 +116,14 @@ def read_shards(text: Text) -> Iterator[Shard]:
 
 
 def make_shard(
-    recipe: Recipe,
+    settings: ShardSettings,
     shard: Shard,
     on_progress: Callable[[float], None] = lambda share: None,
-) -> Report:
+) -> ShardCounts:
     """Creates the records of a shard, unless they exist already.
 
     Args:
-        recipe: the settings.
+        settings: the settings.
         shard: its number and documents. A list allows reuse of existing
             records; a one-pass iterator is always processed.
         on_progress: called with the fraction done, 0 to 1.
@@ -155,21 +133,21 @@ def make_shard(
         shard has no file.
     """
     number, documents = shard
-    report, digest = Report(), hashlib.sha256()
+    report, digest = ShardCounts(), hashlib.sha256()
     hashed: Iterable[formats.Document] = _hashed(documents, digest.update)
     if isinstance(documents, list):
         hashed = list(hashed)
-        if recipe.store.holds(number, digest.hexdigest()):
+        if settings.store.holds(number, digest.hexdigest()):
             report.counts.update(shards=1, reused=1)
             return report
     tokenizer = _tokenizer(
-        recipe.vocab_file,
-        recipe.do_lower_case,
-        recipe.strip_accents,
-        paths.sha256(recipe.vocab_file),
+        settings.vocab_file,
+        settings.do_lower_case,
+        settings.strip_accents,
+        paths.sha256(settings.vocab_file),
     )
     corpus = encoded_corpus.encode_documents(
-        _sentences(hashed, recipe.rules, report.dropped), tokenizer.encode
+        _sentences(hashed, settings.rules, report.dropped), tokenizer.encode
     )
     report.dropped[
         "sentences without a token, such as those of control characters"
@@ -181,19 +159,19 @@ def make_shard(
         sentences=corpus.num_sentences,
     )
     if not corpus.num_documents:
-        recipe.store.remove(number)
+        settings.store.remove(number)
         return report
     instances = masked_pairs.create_instances(
         corpus,
         tokenizer.vocab,
-        recipe.options,
-        random.Random(recipe.options.random_seed + number),
+        settings.options,
+        random.Random(settings.options.random_seed + number),
         on_progress,
     )
     report.counts.update(
         instances=len(instances), random_next=instances.num_random_next()
     )
-    report.records = recipe.store.write(
+    report.records = settings.store.write(
         number, instances.batches(), digest.hexdigest()
     )
     return report
@@ -243,7 +221,7 @@ def _hashed(
 # -------------------------------------------------------------------- The log
 
 
-def log_reports(reports: Iterable[Report], text: Text) -> None:
+def log_reports(reports: Iterable[ShardCounts], text: InputText) -> None:
     """Logs the progress and the totals of shards.
 
     Args:
@@ -254,7 +232,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> None:
         ValueError: the text has no sentence.
     """
     log_progress = progress.Progress()
-    total = Report()
+    total = ShardCounts()
     for report in reports:
         for path, count in report.records.items():
             logging.info("Wrote %d records to %s", count, path)
@@ -270,7 +248,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> None:
     if counts["sentences"]:
         _log_new(total, text)
     elif counts["instances"]:
-        # Beam's runner has no counters.
+        # Of Apache Beam, whose workers do not report theirs.
         logging.info(
             "Read %d files: %d documents. The sidecars of %d shards state %d "
             "instances.",
@@ -289,7 +267,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> None:
         )
 
 
-def _log_new(total: Report, text: Text) -> None:
+def _log_new(total: ShardCounts, text: InputText) -> None:
     counts = total.counts
     logging.info(
         "Read %d files: %d documents, %d sentences.",

@@ -57,8 +57,8 @@ def trim_to_bucket(
         lengths: ascending; the least one that the rows fit is their length.
     """
     longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
-    (place,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
-    return _truncated(batch, tf.constant(lengths)[place])
+    (bucket,) = tf.unstack(tf.searchsorted(lengths, longest[tf.newaxis]))
+    return _truncated(batch, tf.constant(lengths)[bucket])
 
 
 def _truncated(
@@ -128,8 +128,8 @@ def pack(
             empty; without one, there are as many rows as needed.
 
     Returns:
-        `[num_parts * R, T]` int32: for each place the index of its token in the
-        `[B / num_parts, T]` ids of its micro-batch, as a flat array; -1 for
+        `[num_parts * R, T]` int32: for each position the index of its token in
+        the `[B / num_parts, T]` ids of its micro-batch, as a flat array; -1 for
         padding.
     """
     parts = [_pack(part, row_length) for part in np.split(lengths, num_parts)]

@@ -167,8 +167,8 @@ class Predictor:
         scores = {
             name: _joined([part[name] for part in parts]) for name in parts[0]
         }
-        places = np.argsort(order)
-        return {name: values[places] for name, values in scores.items()}
+        inverse_order = np.argsort(order)
+        return {name: values[inverse_order] for name, values in scores.items()}
 
     def _in_order(
         self,

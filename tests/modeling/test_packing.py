@@ -82,7 +82,9 @@ def test_places_of_a_small_batch_by_hand():
     np.testing.assert_array_equal(rows.texts, [[1, -1, -1, -1], [0, 0, 0, 0]])
     np.testing.assert_array_equal(rows.positions[0][:1], [0])
     np.testing.assert_array_equal(rows.positions[1], [0, 1, 2, 3])
-    np.testing.assert_array_equal(rows.places, [[4, 5, 6, 7], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(
+        rows.flat_positions, [[4, 5, 6, 7], [0, 0, 0, 0]]
+    )
     ids = np.array([[5, 6, 7, 8], [9, 0, 0, 0]], np.int32)
     np.testing.assert_array_equal(rows.packed(ids)[0][:1], [9])
     np.testing.assert_array_equal(rows.packed(ids)[1], ids[0])

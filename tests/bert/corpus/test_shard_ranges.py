@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from bert.corpus import formats, pretraining_shards, shard_runs
+from bert.corpus import formats, pretraining_shards, shard_ranges
 
 
 def _text(paths, shard_documents, rules=None):
-    return pretraining_shards.Text(
+    return pretraining_shards.InputText(
         paths=tuple(map(str, paths)),
         rules=rules,
         shard_documents=shard_documents,
@@ -19,13 +19,13 @@ def _text(paths, shard_documents, rules=None):
 
 def _plan(text):
     # Without the processes of `count_documents`.
-    counts = [shard_runs.count_file(text.rules, path) for path in text.paths]
-    return shard_runs.divide(text, counts)
+    counts = [shard_ranges.count_file(text.rules, path) for path in text.paths]
+    return shard_ranges.divide(text, counts)
 
 
 def _read(runs):
     return list(
-        itertools.chain.from_iterable(map(shard_runs.read_shards, runs))
+        itertools.chain.from_iterable(map(shard_ranges.read_shards, runs))
     )
 
 
@@ -122,22 +122,24 @@ def test_a_text_that_has_changed_is_refused(tmp_path):
     path.write_bytes(b"a\n\nb\n")
     message = f"Shard 0 must have 3 documents; got 2. {re.escape(str(path))}"
     with pytest.raises(ValueError, match=message):
-        list(shard_runs.read_shards(run))
+        list(shard_ranges.read_shards(run))
 
 
 def test_files_are_counted_in_their_order(tmp_path):
     paths = _write(tmp_path, b"a\n\nb\n", b"\nc\n\n", b"")
-    counts = shard_runs.count_documents(_text(paths, 2))
+    counts = shard_ranges.count_documents(_text(paths, 2))
     assert counts == [
-        shard_runs.FileCount(num_documents=2, starts_open=True, ends_open=True),
-        shard_runs.FileCount(num_documents=1),
-        shard_runs.FileCount(num_documents=0, is_empty=True),
+        shard_ranges.FileCount(
+            num_documents=2, starts_open=True, ends_open=True
+        ),
+        shard_ranges.FileCount(num_documents=1),
+        shard_ranges.FileCount(num_documents=0, is_empty=True),
     ]
 
 
 def test_errors_of_a_file_name_it(tmp_path):
     paths = _write(tmp_path, b"a\n", b"b\n\xe9\n")
     with pytest.raises(ValueError, match=r"1\.txt, line 2: not UTF-8"):
-        shard_runs.count_documents(_text(paths, 2))
+        shard_ranges.count_documents(_text(paths, 2))
     with pytest.raises(ValueError, match="/dev/null must be a regular file"):
-        shard_runs.count_documents(_text(["/dev/null"], 2))
+        shard_ranges.count_documents(_text(["/dev/null"], 2))

@@ -1,4 +1,4 @@
-"""Runs of consecutive shards, which workers read from the text themselves.
+"""Ranges of consecutive shards, which workers read from the text themselves.
 
 The shard of a document depends on the number of documents before it. So the
 documents of all files are counted first, and each worker then reads the files
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from bert.corpus import formats, pretraining_shards
 from bert.files import lines, paths, processes
 
-# The shards of a large file become this many runs at most: each reads the file
-# from its start. For 16, this is 8 times the file on average, or some 10 % of
+# Ranges of shards in a large file, at most: each worker reads the file from its
+# start. For 16, this is 8 times the file on average, or some 10 % of
 # the time of creating its records once.
-_MAX_RUNS_PER_FILE = 16
+_MAX_RANGES_PER_FILE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,17 +40,17 @@ class FileCount:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class ShardRange:
     """Consecutive shards that begin in one file.
 
     Attributes:
         text: the files with their documents.
-        num_skipped: documents of the first file before the run.
+        num_skipped: documents of the first file before the range.
         first_shard: the number of the first shard.
-        num_documents: in all shards of the run.
+        num_documents: in all shards of the range.
     """
 
-    text: pretraining_shards.Text
+    text: pretraining_shards.InputText
     num_skipped: int
     first_shard: int
     num_documents: int
@@ -61,7 +61,7 @@ class Run:
         return -(-self.num_documents // self.text.shard_documents)
 
 
-def count_documents(text: pretraining_shards.Text) -> list[FileCount]:
+def count_documents(text: pretraining_shards.InputText) -> list[FileCount]:
     """Counts the documents of each file, on all cores.
 
     Raises:
@@ -79,7 +79,7 @@ def count_documents(text: pretraining_shards.Text) -> list[FileCount]:
 
 
 def count_file(rules: formats.Rules | None, path: str) -> FileCount:
-    """Counts the documents of a file; see `pretraining_shards.Text`."""
+    """Counts the documents of a file; see `pretraining_shards.InputText`."""
     if rules is not None:
         documents = formats.read_documents([path], rules)
         return FileCount(num_documents=sum(1 for _ in documents))
@@ -99,9 +99,9 @@ def count_file(rules: formats.Rules | None, path: str) -> FileCount:
 
 
 def divide(
-    text: pretraining_shards.Text, counts: Sequence[FileCount]
-) -> list[Run]:
-    """Divides the shards of a text into runs.
+    text: pretraining_shards.InputText, counts: Sequence[FileCount]
+) -> list[ShardRange]:
+    """Divides the shards of a text into ranges.
 
     Args:
         text: the files; sharded.
@@ -111,10 +111,10 @@ def divide(
     begun = _begun(counts)
     # The number of documents that begin before each file, and in all.
     before = list(itertools.accumulate(begun, initial=0))
-    runs = []
+    ranges = []
     for file, count in enumerate(counts):
         first, last = (-(-before[file + i] // size) for i in (0, 1))
-        step = max(1, -(-(last - first) // _MAX_RUNS_PER_FILE))
+        step = max(1, -(-(last - first) // _MAX_RANGES_PER_FILE))
         for shard in range(first, last, step):
             start = shard * size
             end = min(min(shard + step, last) * size, before[-1])
@@ -124,8 +124,8 @@ def divide(
                 len(begun),
             )
             continued = count.num_documents - begun[file]
-            runs.append(
-                Run(
+            ranges.append(
+                ShardRange(
                     text=dataclasses.replace(
                         text, paths=text.paths[file : stop + 1]
                     ),
@@ -134,7 +134,7 @@ def divide(
                     num_documents=end - start,
                 )
             )
-    return runs
+    return ranges
 
 
 def _begun(counts: Sequence[FileCount]) -> list[int]:
@@ -148,25 +148,25 @@ def _begun(counts: Sequence[FileCount]) -> list[int]:
     return begun
 
 
-def read_shards(run: Run) -> Iterator[pretraining_shards.Shard]:
-    """Yields the shards of a run.
+def read_shards(shards: ShardRange) -> Iterator[pretraining_shards.Shard]:
+    """Yields the shards of a range.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is not the one that was counted.
     """
-    documents = pretraining_shards.read_documents(run.text)
-    collections.deque(itertools.islice(documents, run.num_skipped), maxlen=0)
-    size = run.text.shard_documents
+    documents = pretraining_shards.read_documents(shards.text)
+    collections.deque(itertools.islice(documents, shards.num_skipped), maxlen=0)
+    size = shards.text.shard_documents
     for number, start in enumerate(
-        range(0, run.num_documents, size), run.first_shard
+        range(0, shards.num_documents, size), shards.first_shard
     ):
-        wanted = min(size, run.num_documents - start)
+        wanted = min(size, shards.num_documents - start)
         shard = list(itertools.islice(documents, wanted))
         if len(shard) < wanted:
             raise ValueError(
                 f"Shard {number} must have {wanted} documents; got "
-                f"{len(shard)}. {run.text.paths[0]} or a later file has "
+                f"{len(shard)}. {shards.text.paths[0]} or a later file has "
                 "changed, or is another one on this worker."
             )
         yield number, shard
