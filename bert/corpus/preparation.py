@@ -155,8 +155,12 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
     """Names the output files.
 
     `%d` or `%05d` in the last part of the path is replaced by the number.
-    Without it, a single file keeps its name, and several are named
-    `OUT-00000.txt` and so on.
+    Without it, a single file keeps its name.
+
+    >>> output_paths("wiki-%d.txt", 2)
+    ['wiki-0.txt', 'wiki-1.txt']
+    >>> output_paths("wiki.txt", 2)
+    ['wiki-00000.txt', 'wiki-00001.txt']
     """
     if not _PLACE.search(output_file):
         if num_files == 1:

@@ -47,6 +47,16 @@ class Schedule:
         As released: with a warm-up rate(0) is 0, and rate(warmup) is below the
         peak (google-research/bert#193).
 
+        >>> steps = np.array([0, 1, 2, 5, 10])
+        >>> schedule = Schedule(
+        ...     init_lr=1.0, num_train_steps=10, num_warmup_steps=2
+        ... )
+        >>> schedule.learning_rate(steps).astype(float).round(4).tolist()
+        [0.0, 0.5, 0.8, 0.5, 0.0]
+        >>> schedule = dataclasses.replace(schedule, kind="continuous")
+        >>> schedule.learning_rate(steps).astype(float).round(4).tolist()
+        [0.0, 0.5, 1.0, 0.625, 0.0]
+
         Args:
             step: `[...]` integer.
 

@@ -73,6 +73,9 @@ def _truncated(
 def padded_sizes(sizes: np.ndarray, most: int) -> list[int]:
     """Chooses few sizes to which batches are padded.
 
+    >>> padded_sizes(np.array([1, 2, 3, 4, 6, 8]), most=3)
+    [4, 6, 8]
+
     Args:
         sizes: `[N]` positive integers, of the batches.
         most: the number of sizes to choose at most.
@@ -117,7 +120,11 @@ def pack(
     """Assigns the texts of a batch to rows.
 
     Each text, longest first, gets the first row with enough space (Johnson
-    1973, "first-fit decreasing").
+    1973, "first-fit decreasing"). Three texts, of which the first and the last
+    share a row:
+
+    >>> pack(np.array([3, 2, 1]), row_length=4).tolist()
+    [[0, 1, 2, 8], [4, 5, -1, -1]]
 
     Args:
         lengths: `[B]`, the tokens of each text, at most `row_length`.

@@ -80,6 +80,10 @@ class InstanceOptions(schema.PairSizes):
         As released: [CLS] and [SEP] count as tokens, halves are rounded to
         even, and the result is at least 1. The limit `max_predictions_per_seq`
         is not applied.
+
+        >>> options = InstanceOptions(masked_lm_prob=0.15)
+        >>> [options.num_to_predict(n) for n in (3, 10, 30, 128)]
+        [1, 2, 4, 19]
         """
         return max(1, round(num_tokens * self.masked_lm_prob))
 

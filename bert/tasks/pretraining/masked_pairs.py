@@ -368,6 +368,9 @@ def truncate_pair_at_random_ends(
     towards either end. Fine-tuning has a different rule: see
     `bert.tasks.classification.sentence_pairs`.
 
+    >>> truncate_pair_at_random_ends((0, 6), (6, 8), 5, random.Random(1))
+    ((1, 4), (6, 8))
+
     Returns:
         Both spans, together at most `max_num_tokens` tokens.
     """
@@ -400,6 +403,9 @@ def choose_words(
 
     As released, a word with more pieces than predictions left is skipped in
     favor of a shorter one.
+
+    >>> choose_words([[0, 1, 2], [3], [4, 5]], 3, random.Random(1))
+    [3, 4, 5]
 
     Args:
         words: the positions of the pieces of each word; shuffled in place.

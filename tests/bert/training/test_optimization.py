@@ -1,3 +1,4 @@
+import doctest
 import json
 
 import numpy as np
@@ -275,3 +276,7 @@ def test_the_factor_scales_all_gradients():
     expected = _values(plain)
     for name, value in _values(optimizer).items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-6)
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(optimization) == (0, 5)

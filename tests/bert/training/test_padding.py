@@ -1,5 +1,7 @@
 """Packed rows and the sizes to which batches are padded."""
 
+import doctest
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -116,3 +118,7 @@ def test_row_counts_reach_beyond_the_sample():
     batches = [np.full(number, _LENGTH) for number in [4, 6] * 8]
     # The mean is 5 and the standard deviation 1.
     assert padding.row_counts(batches, _LENGTH, 1)[-1] == 5 + 4
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(padding) == (0, 2)

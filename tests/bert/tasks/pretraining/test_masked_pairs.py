@@ -1,5 +1,6 @@
 """Masked sentence pairs: the release's, and those of the plain definition."""
 
+import doctest
 import gzip
 import hashlib
 import json
@@ -400,3 +401,7 @@ def test_long_sequences_and_many_instances():
         max_seq_length=300, max_predictions_per_seq=45, dupe_factor=4
     )
     _assert_same(documents, vocab, options, 1)
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(masked_pairs) == (0, 2)
