@@ -28,7 +28,7 @@ from bert.corpus import (
     pretraining_shards,
 )
 from bert.files import locks, paths, processes, progress, writing
-from bert.models import following
+from bert.models import flag_defaults
 from bert.records import shard_files, sidecars
 from bert.tasks.pretraining import instance_options
 from bert.training import options as training_options
@@ -135,7 +135,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
             "after --, each as --NAME=VALUE with the equals sign; got "
             f"{' '.join(beam_arguments)}."
         )
-    options = following.complete_vocabulary(options, flags.given())
+    options = flag_defaults.fill_vocabulary(options, flags.given())
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case, options.strip_accents
     )

@@ -29,7 +29,7 @@ from bert.files import (
     tensorflow_start,
     writing,
 )
-from bert.models import command_models
+from bert.models import prepare
 from bert.tasks import text_tables
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.embedding import text_vectors
@@ -124,15 +124,15 @@ def run(options: Options) -> None:
             "needs --text_a_column, and a file of lines has no columns; name "
             "a file of lines .txt."
         )
-    options, pretrained = command_models.open_pretrained(options, flags.given())
+    prepared = prepare.prepare(options, flags.given())
+    options, config = prepared.options, prepared.config
     writing.check_files(
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
     )
-    config, tokenizer = command_models.read_files(options, pretrained)
+    tokenizer = prepared.read_tokenizer()
     text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
-    config.check_length(options.max_seq_length)
-    hidden_layers = _load_model(options, config, pretrained.find_checkpoint())
+    hidden_layers = _load_model(options, config, prepared.run.find_checkpoint())
     num_numbers = len(options.layer_numbers) * config.hidden_size
     if options.pooling in ("none", "word"):
         num_numbers *= options.max_seq_length

@@ -21,11 +21,10 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import paths, tensorflow_start, writing
-from bert.models import command_models, following
+from bert.models import prepare
 from bert.tasks.pretraining import record_sources
 from bert.training import options as training_options
 from bert.training import resuming, run_record
-from modeling import config as config_lib
 
 Options = training_options.PretrainingOptions
 
@@ -37,16 +36,9 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints are incompatible.
     """
-    models = command_models.CommandModels.open(
-        options.output_dir, options.init_checkpoint
-    )
-    models.check_weights(is_training=options.do_train)
-    options = following.complete(
-        options, models.origin, flags.given(), is_training=True
-    )
-    model = models.start or models.run
-    config = model.read_config(options.bert_config_file)
-    check(options, config)
+    prepared = prepare.prepare(options, flags.given(), only_text=True)
+    options, config = prepared.options, prepared.config
+    check(options)
     # Imported after the checks, because TensorFlow takes seconds.
     tensorflow_start.load()
     from bert.training import pretraining
@@ -54,26 +46,25 @@ def run(options: Options) -> None:
 
     sources = record_sources.open_records(options, config)
     experiment = pretraining.PretrainingExperiment(
-        options, config, *sources, models.start
+        options, config, *sources, prepared.start
     )
-    models.check_start(experiment.model, is_training=options.do_train)
-    resuming.check(models.run, options, experiment.data_identity)
+    prepared.check(experiment.model)
+    resuming.check(prepared.run, options, experiment.data_identity)
     run_record.write_start(options)
     if options.do_train:
         pretraining.log_baselines(experiment.records)
-    run_lib.run(experiment, options, models.run)
+    run_lib.run(experiment, options, prepared.run)
 
 
-def check(options: Options, config: config_lib.BertConfig) -> None:
+def check(options: Options) -> None:
     """Checks the files of a run.
 
     Raises:
         OSError: the output folder cannot be written.
-        ValueError: the records are too long for the model, or no file matches.
+        ValueError: no file matches.
     """
     trained_on = paths.expand(options.input_file)
     held_out = paths.expand(options.eval_input_file or options.input_file)
-    config.check_length(options.max_seq_length)
     # As released: without --eval_input_file the training data are evaluated.
     if options.do_train and (
         options.eval_input_file or options.eval_every_steps

@@ -9,8 +9,8 @@ import pytest
 import run_ner
 import run_squad
 import run_swag
+from bert.models import flag_defaults
 from bert.models import folder as folder_lib
-from bert.models import following
 from bert.records import sidecars
 from tests.support import (
     programs,
@@ -178,7 +178,7 @@ def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
     (tmp_path / "out/model.ckpt-1.index").touch()
     (tmp_path / "out/task.json").write_text(json.dumps(description.to_json()))
     model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
-    followed = following.complete(parse(do_predict=True), model, ())
+    followed = flag_defaults.fill(parse(do_predict=True), model, ())
     for name in changes:
         assert getattr(followed, name) == getattr(trained, name), name
 

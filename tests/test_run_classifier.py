@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import run_classifier
+from bert.models import flag_defaults
 from bert.models import folder as folder_lib
-from bert.models import following
 from bert.records import tfrecords
 from modeling import checkpoints
 from tests.support import programs
@@ -415,7 +415,7 @@ def test_a_model_that_is_not_trained_keeps_its_data(
     def followed(**changes):
         options = toy.parse({**named, **changes})
         model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
-        return following.complete(options, model, set(changes))
+        return flag_defaults.fill(options, model, set(changes))
 
     caplog.set_level("WARNING")
     caplog.clear()

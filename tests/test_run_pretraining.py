@@ -19,7 +19,6 @@ from bert.training import (
     steps,
 )
 from modeling import checkpoints
-from modeling import config as config_lib
 from tests.support import toy_pretraining as toy
 
 # More steps than every interval.
@@ -432,8 +431,7 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
     def check(**changes):
         caplog.clear()
         options = toy.parse(toy.flags_of(tmp_path, **changes))
-        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-        run_pretraining.check(options, config)
+        run_pretraining.check(options)
         return [m for m in caplog.messages if "use training data" in m]
 
     records = str(tmp_path / "records")

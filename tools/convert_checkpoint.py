@@ -25,7 +25,7 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import messages, paths, writing
-from bert.models import compatibility, needs
+from bert.models import comparison, needs
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.tasks import model_card
@@ -140,7 +140,7 @@ def convert(options: Options) -> None:
     entries = None
     if vocab_file is not None:
         entries = tokenization.read_entries(vocab_file)
-        compatibility.check_vocabulary(model, vocab_file, entries)
+        comparison.check_vocabulary(model, vocab_file)
         config.check_vocab_size(len(entries), vocab_file)
     with checkpoints.opened(checkpoint) as source:
         config.check_checkpoint(source.origin, source.num_attention_heads)

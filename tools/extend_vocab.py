@@ -24,7 +24,7 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import lines, messages, paths, run_files, writing
-from bert.models import compatibility, following
+from bert.models import comparison, flag_defaults
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.training import options as training_options
@@ -164,9 +164,7 @@ def run(options: Options) -> None:
                 f"start/bert_model.ckpt; got {target}."
             )
     model = folder_lib.ModelFolder.open(source or options.vocab_file)
-    options = following.complete(
-        options, model, flags.given(), is_training=True
-    )
+    options = flag_defaults.fill(options, model, flags.given(), only_text=True)
     entries = tokenization.read_entries(options.vocab_file)
     inputs = [options.vocab_file, *text_files]
     writing.check_files([options.output_file], inputs)
@@ -175,13 +173,13 @@ def run(options: Options) -> None:
     )
     config = model.config
     if source:
-        compatibility.check_vocabulary(model, options.vocab_file, entries)
-        compatibility.check_start(
+        comparison.check_start(
             model,
             description_lib.Description(
                 do_lower_case=options.do_lower_case,
                 strip_accents=options.strips_accents,
             ),
+            options.vocab_file,
         )
         config = config_lib.BertConfig.from_checkpoint(model.path)
         config.check_vocab_size(tokenizer.vocab_size, options.vocab_file)

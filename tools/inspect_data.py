@@ -21,7 +21,7 @@ import numpy as np
 
 from bert.commands import flags, program
 from bert.files import messages, paths, tensorflow_start
-from bert.models import following
+from bert.models import flag_defaults
 from bert.records import tfrecords
 from bert.tasks.pretraining import encoded_corpus
 from bert.training import options as training_options
@@ -238,7 +238,7 @@ def run(options: Options) -> None:
     if bool(options.input_file) == bool(options.record_file):
         raise ValueError("Pass one of --input_file and --record_file.")
     names = paths.expand(options.input_file or options.record_file or "")
-    options = following.complete_vocabulary(options, flags.given())
+    options = flag_defaults.fill_vocabulary(options, flags.given())
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case, options.strip_accents
     )

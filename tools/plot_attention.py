@@ -21,7 +21,7 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import tensorflow_start, writing
-from bert.models import command_models
+from bert.models import prepare
 from bert.tasks.classification import sentence_pairs
 from bert.training import options as training_options
 
@@ -87,10 +87,11 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint is
             invalid, or they do not fit together.
     """
-    options, pretrained = command_models.open_pretrained(options, flags.given())
+    prepared = prepare.prepare(options, flags.given())
+    options, config = prepared.options, prepared.config
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
-    config, tokenizer = command_models.read_files(options, pretrained)
+    tokenizer = prepared.read_tokenizer()
     tokens, segment_ids = sentence_pairs.tokenize_pair(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
@@ -101,7 +102,7 @@ def run(options: Options) -> None:
     from modeling import bert
 
     model = bert.BertModel(config)
-    warm_start.load_for_evaluation(model, pretrained.find_checkpoint())
+    warm_start.load_for_evaluation(model, prepared.run.find_checkpoint())
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

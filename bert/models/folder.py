@@ -12,6 +12,8 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
+from absl import logging
+
 from bert.commands import flags
 from bert.files import json_text, paths, run_files, writing
 from bert.models import description as description_lib
@@ -134,6 +136,10 @@ class ModelFolder:
     def is_latest(self) -> bool:
         """Whether the checkpoint is the latest of a training."""
         return bool(self.of_training)
+
+    def is_of_task(self, task: str | None) -> bool:
+        """Returns whether the model is of a task; True if that is unknown."""
+        return task is None or self.description.task in (None, task)
 
     def open_best(self) -> Self:
         """Opens the folder of the best checkpoint of a training in this one."""
@@ -278,6 +284,43 @@ def _vocabulary(folder: str) -> str | None:
 
 
 # --------------------------------------------------------------------- Writing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlannedModel:
+    """The model of a run.
+
+    Attributes:
+        config: the sizes.
+        description: the content of its `task.json`.
+        vocab_file: the vocabulary to copy; None to leave that of the folder.
+        lacks_vocabulary: the reason why the vocabulary is not known; empty if
+            it is.
+    """
+
+    config: config_lib.BertConfig
+    description: description_lib.Description
+    vocab_file: str | None = None
+    lacks_vocabulary: str = ""
+
+    def write(self, folder: ModelFolder) -> None:
+        """Describes the model beside its checkpoint.
+
+        A run does so with its first checkpoint; one without training only for
+        a folder of another program, whose files do not state everything.
+
+        Args:
+            folder: of the run, created if missing.
+        """
+        write(folder.path, self.config, self.description, self.vocab_file)
+        if self.lacks_vocabulary and not folder.vocab_file:
+            logging.warning(
+                "%s has no vocabulary, because %s. Copy the vocabulary to %s: "
+                "the programs that use this model need it.",
+                folder.path,
+                self.lacks_vocabulary,
+                os.path.join(folder.path, run_files.VOCABULARY),
+            )
 
 
 def write(

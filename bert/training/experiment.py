@@ -10,7 +10,6 @@ import tensorflow as tf
 from absl import logging
 
 from bert.commands import flags
-from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.records import reading
 from bert.tasks import objectives
@@ -62,7 +61,7 @@ class Experiment(abc.ABC, Generic[Options, Objective]):
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        model: describing.PlannedModel,
+        model: folder_lib.PlannedModel,
         start_model: folder_lib.ModelFolder | None,
     ):
         self.strategy, self.model = strategy, model

@@ -12,9 +12,9 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import tensorflow_start, writing
-from bert.models import command_models, describing, following
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.models import prepare
 from bert.tasks import task as task_lib
 from bert.training import (
     failures,
@@ -58,47 +58,36 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
     planned, best_trial = trials.plan(options), trials.find_best(options)
-    models = command_models.CommandModels.open(
-        options.output_dir,
-        options.init_checkpoint,
+    prepared = prepare.prepare(
+        options,
+        flags.given(),
+        task=task_class.kind,
         trial_folders=[
             os.path.join(options.output_dir, name) for name in planned
         ],
         best_trial=best_trial,
-        uses_best=options.use_best_checkpoint,
     )
-    models.check_weights(is_training=options.do_train)
-    model = models.origin if options.do_train else models.answering
-    options = following.complete(
-        dataclasses.replace(options, output_dir=models.run.path),
-        model,
-        flags.given(),
-        is_training=options.do_train,
-        task=task_class.kind,
-    )
-    config, tokenizer = command_models.read_files(
-        options, models.start or models.run
-    )
-    config.check_length(options.max_seq_length)
+    options, config = prepared.options, prepared.config
     config.check_frozen_layers(options.freeze_layers)
     writing.check_folder(options.output_dir)
     # Without training, the labels come from the model's folder.
-    task = task_class(options, tokenizer, None if options.do_train else model)
-    planned_model = describing.PlannedModel(
+    trained = None if options.do_train else prepared.answering
+    task = task_class(options, prepared.read_tokenizer(), trained)
+    planned_model = folder_lib.PlannedModel(
         config=config,
         description=_describe(task),
         vocab_file=options.vocab_file,
     )
-    models.check_start(planned_model, is_training=options.do_train)
+    prepared.check(planned_model)
     runs = {
         name: (
             dataclasses.replace(options, output_dir=folder.path, **differing),
             folder,
         )
         for (name, differing), folder in zip(
-            planned.items(), models.trials, strict=True
+            planned.items(), prepared.trials, strict=True
         )
-    } or {"": (options, models.run)}
+    } or {"": (options, prepared.run)}
 
     def training_data() -> Mapping[str, object]:
         (train,) = task.data_sets(task_lib.TRAIN)
@@ -113,10 +102,10 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
 
     # The trials share the records and the compiled network.
     experiment = task_experiment.TaskExperiment(
-        task, planned_model, models.start
+        task, planned_model, prepared.start
     )
     if not planned:
-        run_lib.run(experiment, options, models.run)
+        run_lib.run(experiment, options, prepared.run)
         _show_next(options, options.output_dir)
         return
     # With test labels every trial is scored; without them only the best trial

@@ -9,7 +9,6 @@ import numpy as np
 from absl import logging
 
 from bert.files import paths, run_files
-from bert.models import describing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import reading, sidecars
@@ -122,7 +121,7 @@ def describe(
     options: _Options,
     config: config_lib.BertConfig,
     record_file: str,
-) -> describing.PlannedModel:
+) -> folder_lib.PlannedModel:
     """Describes the model of a run.
 
     Args:
@@ -149,7 +148,7 @@ def describe(
             strip_accents=strip_accents,
         )
     vocab_file, problem = _vocab_file(made_with)
-    return describing.PlannedModel(
+    return folder_lib.PlannedModel(
         config=config,
         description=description,
         vocab_file=vocab_file,

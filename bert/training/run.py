@@ -8,7 +8,6 @@ import tensorflow as tf
 from absl import logging
 
 from bert.commands import flags
-from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.records import reading
 from bert.training import (
@@ -57,7 +56,6 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    describing.check(folder, experiment.model, is_training=options.do_train)
     devices.set_seed(options.random_seed)
     objective = experiment.start()
     if options.do_train:
@@ -97,7 +95,7 @@ def evaluate(
     with experiment.strategy.scope():
         warm_start.load_for_evaluation(experiment.objective.model, path)
     if workers.is_chief() and folder.is_latest and not folder.is_ours:
-        describing.write(folder, experiment.model)
+        experiment.model.write(folder)
     # As released: 0 for `--init_checkpoint`.
     step = checkpointing.load_step(prefix) if prefix else 0
     return _write_results(experiment, folder.path, step, None)
@@ -225,7 +223,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
             scale = trainer.loss_scale.state()
             with report.pause():
                 if not is_described:
-                    describing.write(folder, experiment.model)
+                    experiment.model.write(folder)
                     is_described = True
                 checkpointing.save(
                     output_dir,

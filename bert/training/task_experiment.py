@@ -8,7 +8,6 @@ import numpy as np
 from absl import logging
 
 from bert.files import run_files
-from bert.models import describing
 from bert.models import folder as folder_lib
 from bert.tasks import objectives
 from bert.tasks import task as task_lib
@@ -46,7 +45,7 @@ class TaskExperiment(experiment.Experiment[_Options, objectives.FineTuning]):
     def __init__(
         self,
         task: task_lib.Task,
-        model: describing.PlannedModel,
+        model: folder_lib.PlannedModel,
         start_model: folder_lib.ModelFolder | None = None,
     ):
         options: _Options = task.options

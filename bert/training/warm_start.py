@@ -8,7 +8,7 @@ import keras
 from absl import logging
 
 from bert.files import messages
-from bert.models import compatibility
+from bert.models import comparison
 from bert.models import description as description_lib
 from modeling import checkpoints, name_tables
 
@@ -67,7 +67,7 @@ def may_be_absent(
     return Absent(
         patterns,
         has_other_shapes
-        or bool(new and compatibility.outputs_differ(origin, target)),
+        or bool(new and comparison.have_other_outputs(origin, target)),
     )
 
 

@@ -7,7 +7,6 @@ import os
 import pytest
 
 import run_classifier
-from bert.models import following
 from bert.training import failures, fine_tuning
 from bert.training import run as run_lib
 from tests.support import toy_sentences
@@ -125,33 +124,6 @@ def test_what_does_not_fit_is_refused_before_the_data_are_read(tmp_path):
     many.write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(ValueError, match="entries, but the model's vocab_size"):
         _trained_of(tmp_path, do_train=True, vocab_file=str(many))
-
-
-@pytest.mark.parametrize(
-    ("changes", "place"),
-    [
-        ({"do_train": True}, "out"),
-        ({"do_train": True, "use_best_checkpoint": True}, "out"),
-        ({"do_eval": True}, "out"),
-        ({"do_eval": True, "use_best_checkpoint": True}, "out/best"),
-    ],
-)
-def test_flags_follow_the_model_that_a_command_trains_or_reads(
-    tmp_path, monkeypatch, changes, place
-):
-    def complete(options, model, given, **named):
-        raise _ConstructedError((model.path, named))
-
-    monkeypatch.setattr(following, "complete", complete)
-    for folder in ("out", "out/best"):
-        (toy_sentences.write_model(tmp_path / folder) / "x").touch()
-        (tmp_path / folder / "model.ckpt-3.index").touch()
-    path, named = _trained_of(tmp_path, eval_every_epoch=True, **changes)
-    assert path == str(tmp_path / place)
-    assert named == {
-        "is_training": "do_train" in changes,
-        "task": "classification",
-    }
 
 
 def _records(folder):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.models import describing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.training import (
@@ -105,7 +104,7 @@ class _Experiment(experiment.Experiment):
         error=None,
         start=None,
     ):
-        model = describing.PlannedModel(
+        model = folder_lib.PlannedModel(
             config=config_lib.BertConfig(vocab_size=3),
             description=description_lib.Description(),
         )

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from bert.models import describing
 from bert.models import description as description_lib
+from bert.models import folder as folder_lib
 from bert.tasks import task
 from bert.training import options as training_options
 from bert.training import task_experiment
@@ -37,7 +37,7 @@ def _options(folder, **changes):
 def _experiment(folder, **changes):
     tokenizer = types.SimpleNamespace(vocab_sha256="0", vocab_size=9)
     toy = _Toy(_options(folder, **changes), tokenizer)
-    model = describing.PlannedModel(
+    model = folder_lib.PlannedModel(
         config=config.BertConfig(vocab_size=2),
         description=description_lib.Description(),
     )

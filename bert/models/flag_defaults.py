@@ -27,61 +27,47 @@ _TEXT = ("do_lower_case", "strip_accents")
 
 
 class _Taken(NamedTuple):
-    """The value of a flag, and the file that says it."""
+    """The value of a flag, and the file that states it."""
 
     value: object
     source: str
 
 
-def complete(
+def fill(
     options: _Options,
     model: folder_lib.ModelFolder | None,
-    flags_given: Collection[str],
+    given: Collection[str],
     *,
-    is_training: bool = False,
-    task: str | None = None,
+    only_text: bool = False,
 ) -> _Options:
     """Takes the flags of a command that are not given from a model's folder.
-
-    A training takes the files of the model that it starts from, the casing of
-    its text, and its number of positions if the default length is longer. Other
-    programs also take the flags with which the model was trained, such as the
-    length: those that are declared with `of_model`.
 
     Args:
         options: of the command.
         model: the model that it reads; None for a new one.
-        flags_given: the names of the flags on the command line. They keep their
+        given: the names of the flags on the command line. They keep their
             values, and so do values that are not the defaults.
-        is_training: whether the model is trained further.
-        task: of the command. Only the text that it reads matters of a model of
-            another task.
+        only_text: whether only the files of the model, its casing, and its
+            number of positions if the default length is longer, are taken.
+            Otherwise the flags with which the model was trained are too, such
+            as the length: those that are declared with `of_model`.
 
     Returns:
         The options, with the values of the folder. One log line names them and
-        the files that say them; a warning names each flag that contradicts the
-        folder.
+        the files that state them; a warning names each flag that contradicts
+        the folder.
 
     Raises:
         ValueError: a file of the model is neither given nor in its folder, or
-            an entry of `task.json` has not the type of its flag.
+            an entry of `task.json` is no value of its flag.
     """
     taken: dict[str, _Taken] = {}
     if model is not None:
-        if task is not None and model.description.task not in (None, task):
-            is_training = True
         taken.update(_files(options, model))
-        for name, value in _entries(options, model, is_training=is_training):
-            flag = getattr(options, name)
-            if name in flags_given or flag != _default(options, name):
-                _warn_of_contradiction(model, name, flag, value)
-            elif _fits_casing(options, model, name, flags_given):
-                taken[name] = _Taken(value, model.sources[name])
-        if is_training and "max_seq_length" not in flags_given:
+        taken.update(_entries(options, model, given, only_text=only_text))
+        if only_text and "max_seq_length" not in given:
             taken.update(_limit(options, model))
     if model is not None and taken:
-        for name, (value, _) in taken.items():
-            model.check_flag(type(options), name, value)
         logging.info(
             "Flags not given, from %s: %s",
             model.path,
@@ -107,30 +93,28 @@ def complete(
     return options
 
 
-def complete_vocabulary(
-    options: _Options, flags_given: Collection[str]
-) -> _Options:
+def fill_vocabulary(options: _Options, given: Collection[str]) -> _Options:
     """Reads a `vocab_file` that is a model: its folder, or a hub's address.
 
     Args:
         options: of the command, with a `vocab_file`.
-        flags_given: the names of the flags on the command line.
+        given: the names of the flags on the command line.
 
     Returns:
         The options with the vocabulary of the folder, and its casing where
         that is not given. The path of a file stays as it is.
 
     Raises:
-        OSError, ValueError: see `ModelFolder.open` and `complete`.
+        OSError, ValueError: see `ModelFolder.open` and `fill`.
     """
     path = getattr(options, "vocab_file", None)
     if not path or not (hub.is_address(path) or paths.is_folder(path)):
         return options
-    return complete(
+    return fill(
         dataclasses.replace(options, **{"vocab_file": None}),
         folder_lib.ModelFolder.open(path),
-        flags_given,
-        is_training=True,
+        given,
+        only_text=True,
     )
 
 
@@ -147,21 +131,25 @@ def _files(
 def _entries(
     options: "DataclassInstance",
     model: folder_lib.ModelFolder,
+    given: Collection[str],
     *,
-    is_training: bool,
-) -> Iterator[tuple[str, object]]:
-    """Yields the entries of a description that are flags of other values."""
+    only_text: bool,
+) -> Iterator[tuple[str, _Taken]]:
+    """Yields the entries of a description that are flags not given."""
     for field in dataclasses.fields(options):
-        name, declaration = field.name, field.metadata.get("flag")
+        name, flag = field.name, getattr(options, field.name)
+        declaration = field.metadata.get("flag")
+        of_model = declaration and declaration.of_model and not only_text
         value = model.description.stated(name)
         if isinstance(value, list):  # A flag of a list is a tuple.
             value = tuple(value)
-        of_model = not is_training and declaration and declaration.of_model
-        if value in (None, getattr(options, name)) or not (
-            of_model or name in _TEXT
-        ):
+        if value in (None, flag) or not (of_model or name in _TEXT):
             continue
-        yield name, value
+        if name in given or flag != field.default:
+            _warn_of_contradiction(model, name, flag, value)
+        elif _fits_casing(options, model, name, given):
+            model.check_flag(type(options), name, value)
+            yield name, _Taken(value, model.sources[name])
 
 
 def _limit(
@@ -185,14 +173,14 @@ def _fits_casing(
     options: object,
     model: folder_lib.ModelFolder,
     name: str,
-    flags_given: Collection[str],
+    given: Collection[str],
 ) -> bool:
     """Returns whether an entry goes with the casing of the command.
 
     The folder's rule for accents belongs to its casing.
     """
     return name != "strip_accents" or (
-        "do_lower_case" not in flags_given
+        "do_lower_case" not in given
         or getattr(options, "do_lower_case", None)
         == model.description.do_lower_case
     )
@@ -201,7 +189,7 @@ def _fits_casing(
 def _warn_of_contradiction(
     model: folder_lib.ModelFolder, name: str, flag: object, value: object
 ) -> None:
-    # Another casing is an error; see `compatibility.check_start`. The length
+    # Another casing is an error; see `comparison.check_start`. The length
     # in the files of other programs is a limit, not that of the training.
     if name not in _TEXT and model.sources[name] == description_lib.FILE:
         logging.warning(

@@ -1,15 +1,14 @@
-"""Comparison of models: does a run fit the folder and the weights it uses?"""
+"""Comparison of the model of a command with that of a folder."""
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from absl import logging
 
 from bert.files import messages
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from modeling import config as config_lib
 from vocab import casing, tokenization
 
 # The entries on which the meaning of the weights depends.
@@ -27,64 +26,69 @@ _TRAINING_ONLY = (
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
-def check_same(
-    model: folder_lib.ModelFolder,
-    config: config_lib.BertConfig,
-    description: description_lib.Description,
+def check_run(
+    run: folder_lib.ModelFolder, planned: folder_lib.PlannedModel
 ) -> None:
     """Checks that a run trains or uses the model that its folder contains.
 
-    Dropout and the initialization may differ. Other programs do not say the
+    Dropout and the initialization may differ. Other programs do not state the
     name of the data, and name labels in their own way.
 
     Args:
-        model: the run's folder, which has a checkpoint.
-        config: of the run.
-        description: of the run.
+        run: the run's folder.
+        planned: the model of the run.
 
     Raises:
-        ValueError: the message names what differs.
+        ValueError: the folder has a checkpoint of another model, or the
+            vocabulary of another one; the message names what differs.
     """
-    ours = config.to_dict()
-    theirs = model.config.to_dict() if model.config is not None else {}
-    sizes = [name for name in ours if name not in _TRAINING_ONLY]
-    outputs = _OUTPUTS if model.is_ours else ()
-    fixed = (*_TEXT, *_ATTENTION, *_NETWORK, *outputs)
-    differing = [
-        *_differences(theirs, ours, sizes),
-        *_differences(
-            model.description.to_json(), description.to_json(), fixed
-        ),
-    ]
+    if not run.is_latest:
+        if planned.vocab_file is None:
+            sha256 = planned.description.vocab_sha256
+            run.check_vocabulary(sha256, "the records")
+        return
+    theirs, ours = run.description.to_json(), planned.description.to_json()
+    sizes = planned.config.to_dict()
+    if run.config is not None:
+        theirs |= run.config.to_dict()
+    names = (
+        *(name for name in sizes if name not in _TRAINING_ONLY),
+        *(*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if run.is_ours else ())),
+    )
+    differing = _differences(theirs, ours | sizes, names)
     if differing:
         raise ValueError(
-            f"The model in {model.path} is another one: "
-            f"{'; '.join(differing)}. Choose another --output_dir, or pass the "
-            "values there."
+            f"The model in {run.path} is another one: {'; '.join(differing)}. "
+            "Choose another --output_dir, or pass the values there."
         )
+    check_vocabulary(run, planned.vocab_file)
 
 
 def check_start(
     start: folder_lib.ModelFolder,
     description: description_lib.Description,
+    vocab_file: str | None = None,
     *,
     with_outputs: bool = False,
 ) -> None:
-    """Checks that weights fit the text and the attention of a run.
+    """Checks that weights fit the text and the attention of a command.
 
     Pre-training may start from a model of the other attention, as from a
     left-to-right model (arXiv 2507.00994); a log line says so.
 
     Args:
-        start: the folder of the weights. Those of other programs do not say
-            all.
-        description: of the run.
+        start: the folder of the weights. Those of other programs do not state
+            everything.
+        description: of the command's model.
+        vocab_file: of the command, if it has one.
         with_outputs: whether the output layer is used too.
 
     Raises:
+        OSError: the vocabulary cannot be opened.
         ValueError: the vocabulary, the casing, the attention or the output
             layer differs.
     """
+    check_vocabulary(start, vocab_file)
     theirs, ours = start.description.to_json(), description.to_json()
     if start.vocab_file is not None:
         # `check_vocabulary` names the entry that differs.
@@ -97,7 +101,7 @@ def check_start(
         # Hugging Face's copy of the Chinese model states the opposite.
         theirs.pop("do_lower_case", None)
     differing = _differences(theirs, ours, _ATTENTION)
-    if ours.get("task") == description_lib.PRETRAINING and not with_outputs:
+    if "objective" in ours and not with_outputs:
         for difference in differing:
             logging.info(
                 "Pre-training changes the model of %s: %s.",
@@ -106,46 +110,23 @@ def check_start(
             )
         differing = []
     differing = [*_differences(theirs, ours, _TEXT), *differing]
-    if differing:
-        raise ValueError(
-            f"The model of {start.name} does not fit: {'; '.join(differing)}. "
-            "Pass the values there, or choose another checkpoint."
-        )
-    differing = _differences(theirs, ours, _OUTPUTS)
-    if with_outputs and differing:
-        raise ValueError(
-            f"The output layer of {start.name} is another one: "
-            f"{'; '.join(differing)}. Evaluate it with the script and the "
+    advice = "Pass the values there, or choose another checkpoint."
+    if with_outputs and not differing:
+        differing = _differences(theirs, ours, _OUTPUTS)
+        advice = (
+            "This is its output layer: evaluate it with the script and the "
             "labels of its training. If labels have the same meaning, name "
             "them alike, in their order there, in its folder's "
             f"{description_lib.FILE}."
         )
+    if differing:
+        raise ValueError(
+            f"The model of {start.name} does not fit: {'; '.join(differing)}. "
+            f"{advice}"
+        )
 
 
-def check_text(
-    start: folder_lib.ModelFolder,
-    vocab_file: str | None,
-    description: description_lib.Description,
-    *,
-    with_outputs: bool = False,
-) -> None:
-    """Checks the vocabulary of a run too; see `check_start`.
-
-    Args:
-        start, description, with_outputs: as for `check_start`.
-        vocab_file: of the run, if it has one.
-
-    Raises:
-        OSError: the vocabulary cannot be opened.
-        ValueError: see `check_vocabulary` and `check_start`.
-    """
-    if vocab_file is not None:
-        entries = tokenization.read_entries(vocab_file)
-        check_vocabulary(start, vocab_file, entries)
-    check_start(start, description, with_outputs=with_outputs)
-
-
-def outputs_differ(
+def have_other_outputs(
     one: description_lib.Description, other: description_lib.Description
 ) -> bool:
     """Returns whether the output layers of two models differ."""
@@ -153,7 +134,7 @@ def outputs_differ(
 
 
 def check_vocabulary(
-    model: folder_lib.ModelFolder, vocab_file: str, entries: Sequence[str]
+    model: folder_lib.ModelFolder, vocab_file: str | None
 ) -> None:
     """Compares a vocabulary with that of a model, if its folder has one.
 
@@ -162,15 +143,16 @@ def check_vocabulary(
 
     Args:
         model: the folder.
-        vocab_file: the other vocabulary, for the message.
-        entries: its entries.
+        vocab_file: the other vocabulary; None for none.
 
     Raises:
+        OSError: the vocabulary cannot be opened.
         ValueError: they differ in size or in an entry; the message names the
             first difference.
     """
-    if model.entries is None or model.vocab_file == vocab_file:
+    if vocab_file in (None, model.vocab_file) or model.entries is None:
         return
+    entries = tokenization.read_entries(vocab_file)
     pairs = itertools.zip_longest(entries, model.entries)
     for number, (ours, theirs) in enumerate(pairs, start=1):
         if ours == theirs or (ours and theirs and _UNUSED.fullmatch(theirs)):

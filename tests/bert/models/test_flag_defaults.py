@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from bert.commands import flags
+from bert.models import flag_defaults
 from bert.models import folder as folder_lib
-from bert.models import following
 from tests.bert.models import toy_folders
 
 
@@ -26,16 +26,16 @@ class _Options:
 _FILES = {"vocab_file": "v.txt", "bert_config_file": "c.json"}
 
 
-def _complete(model, given=(), *, is_training=False, **values):
-    return following.complete(
-        _Options(**(_FILES | values)), model, given, is_training=is_training
+def _fill(model, given=(), *, only_text=False, **values):
+    return flag_defaults.fill(
+        _Options(**(_FILES | values)), model, given, only_text=only_text
     )
 
 
 def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
     caplog.set_level("INFO")
     model = toy_folders.trained(tmp_path)
-    options = _complete(model)
+    options = _fill(model)
     assert options == _Options(
         **_FILES,
         do_lower_case=False,
@@ -52,35 +52,17 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
 
 def test_a_list_is_followed_as_that_of_its_flag(tmp_path, caplog):
     model = toy_folders.trained(tmp_path, more={"choices": ["a", "b"]})
-    assert _complete(model).choices == ("a", "b")
-    same = _complete(model, {"choices"}, choices=("a", "b"))
+    assert _fill(model).choices == ("a", "b")
+    same = _fill(model, {"choices"}, choices=("a", "b"))
     assert same.choices == ("a", "b")
     assert not [r for r in caplog.records if r.levelname == "WARNING"]
 
 
 def test_a_training_follows_the_text_alone(tmp_path):
-    options = _complete(toy_folders.trained(tmp_path), is_training=True)
+    options = _fill(toy_folders.trained(tmp_path), only_text=True)
     assert options == _Options(
         **_FILES, do_lower_case=False, strip_accents=False, max_seq_length=160
     )
-
-
-@pytest.mark.parametrize(
-    ("task", "length", "context"),
-    [
-        ("tagging", 128, "sentence"),
-        (None, 128, "sentence"),
-        # The network has 160 positions.
-        ("classification", 160, "document"),
-    ],
-)
-def test_a_model_of_another_task_decides_the_casing_alone(
-    tmp_path, task, length, context
-):
-    model = toy_folders.trained(tmp_path)
-    options = following.complete(_Options(**_FILES), model, (), task=task)
-    assert not options.do_lower_case
-    assert (options.max_seq_length, options.context) == (length, context)
 
 
 def test_a_training_is_no_longer_than_the_network(tmp_path):
@@ -92,7 +74,7 @@ def test_a_training_is_no_longer_than_the_network(tmp_path):
         ((), {"max_seq_length": 200}, 200),
         ((), {"max_seq_length": 64}, 64),
     ):
-        options = _complete(model, given, is_training=True, **values)
+        options = _fill(model, given, only_text=True, **values)
         assert options.max_seq_length == want
 
 
@@ -103,7 +85,7 @@ def test_a_training_is_as_short_as_its_flag_says_in_a_longer_network(tmp_path):
 
     # 160 positions.
     model = toy_folders.trained(tmp_path)
-    options = following.complete(Short(**_FILES), model, (), is_training=True)
+    options = flag_defaults.fill(Short(**_FILES), model, (), only_text=True)
     assert options.max_seq_length == 128
 
 
@@ -111,7 +93,7 @@ def test_the_files_of_the_folder_are_used(tmp_path, caplog):
     caplog.set_level("INFO")
     toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]"])
     model = toy_folders.trained(tmp_path)
-    options = _complete(model, vocab_file=None, bert_config_file=None)
+    options = _fill(model, vocab_file=None, bert_config_file=None)
     assert options.vocab_file == str(tmp_path / "vocab.txt")
     assert options.bert_config_file == str(tmp_path / "bert_config.json")
     assert f"--vocab_file={tmp_path / 'vocab.txt'} (vocab.txt)" in caplog.text
@@ -121,18 +103,18 @@ def test_files_that_nobody_has_are_asked_for_by_name(tmp_path):
     with pytest.raises(
         ValueError, match=r"^--vocab_file, --bert_config_file must be given\.$"
     ):
-        _complete(None, vocab_file=None, bert_config_file=None)
+        _fill(None, vocab_file=None, bert_config_file=None)
     model = toy_folders.trained(tmp_path)
     with pytest.raises(
         ValueError,
         match=r"^--vocab_file must be given, because .* has no vocab\.txt\.",
     ):
-        _complete(model, vocab_file=None, bert_config_file=None)
+        _fill(model, vocab_file=None, bert_config_file=None)
 
 
 def test_given_flags_that_differ_are_named_with_both_values(tmp_path, caplog):
     model = toy_folders.trained(tmp_path)
-    options = _complete(model, {"context"}, max_seq_length=64)
+    options = _fill(model, {"context"}, max_seq_length=64)
     assert (options.context, options.max_seq_length) == ("document", 64)
     for message in (
         "--max_seq_length=64 is not the value of the model in",
@@ -147,7 +129,7 @@ def test_a_casing_that_differs_is_left_to_the_check_of_the_weights(
 ):
     model = toy_folders.trained(tmp_path)
     given = {"do_lower_case", "strip_accents"}
-    options = _complete(model, given, strip_accents=True)
+    options = _fill(model, given, strip_accents=True)
     assert (options.do_lower_case, options.strip_accents) == (True, True)
     assert "is not the value" not in caplog.text
 
@@ -157,8 +139,8 @@ def test_a_shorter_length_than_the_limit_of_another_program_is_no_contradiction(
 ):
     toy_folders.put(tmp_path, "tokenizer_config.json", {"model_max_length": 64})
     model = folder_lib.ModelFolder.open(str(tmp_path))
-    assert _complete(model).max_seq_length == 64
-    assert _complete(model, {"max_seq_length"}, max_seq_length=32) == _Options(
+    assert _fill(model).max_seq_length == 64
+    assert _fill(model, {"max_seq_length"}, max_seq_length=32) == _Options(
         **_FILES, max_seq_length=32
     )
     assert "is not the value" not in caplog.text
@@ -168,9 +150,9 @@ def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
     model = toy_folders.trained(
         tmp_path, do_lower_case=True, strip_accents=False
     )
-    assert _complete(model).strip_accents is False
-    assert _complete(model, {"do_lower_case"}).strip_accents is False
-    cased = _complete(model, {"do_lower_case"}, do_lower_case=False)
+    assert _fill(model).strip_accents is False
+    assert _fill(model, {"do_lower_case"}).strip_accents is False
+    cased = _fill(model, {"do_lower_case"}, do_lower_case=False)
     assert (cased.do_lower_case, cased.strip_accents) == (False, None)
     # Other entries do not depend on the casing.
     assert (cased.max_seq_length, cased.context) == (128, "sentence")
@@ -178,7 +160,7 @@ def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
 
 def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
     own = {"batch_size": 1, "scale": 7}
-    assert _complete(toy_folders.trained(tmp_path, more=own)) == _Options(
+    assert _fill(toy_folders.trained(tmp_path, more=own)) == _Options(
         **_FILES,
         do_lower_case=False,
         strip_accents=False,
@@ -190,20 +172,20 @@ def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
     with pytest.raises(
         ValueError, match=r"task\.json: 'scale' must be a value of --scale; go"
     ):
-        _complete(model)
+        _fill(model)
 
 
 def test_a_new_model_has_the_flags_of_the_command():
-    assert _complete(None) == _Options(**_FILES)
+    assert _fill(None) == _Options(**_FILES)
     empty = folder_lib.ModelFolder.open("nowhere")
-    assert _complete(empty) == _Options(**_FILES)
+    assert _fill(empty) == _Options(**_FILES)
 
 
 def test_a_vocabulary_may_be_named_by_its_model(tmp_path):
     toy_folders.put_entries(tmp_path / "vocab.txt", ["[PAD]"])
     toy_folders.trained(tmp_path)
     options = _Options(**_FILES | {"vocab_file": str(tmp_path)})
-    assert following.complete_vocabulary(options, ()) == _Options(
+    assert flag_defaults.fill_vocabulary(options, ()) == _Options(
         vocab_file=str(tmp_path / "vocab.txt"),
         bert_config_file="c.json",
         do_lower_case=False,
@@ -212,4 +194,4 @@ def test_a_vocabulary_may_be_named_by_its_model(tmp_path):
     )
     # A file is what it always was: its casing is that of the flags.
     options = _Options(**_FILES | {"vocab_file": f"{tmp_path}/vocab.txt"})
-    assert following.complete_vocabulary(options, ()) == options
+    assert flag_defaults.fill_vocabulary(options, ()) == options

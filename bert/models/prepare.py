@@ -1,0 +1,210 @@
+"""The border of a command: its models opened, followed and compared."""
+
+import dataclasses
+import os
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from absl import logging
+
+from bert.commands import flags
+from bert.models import comparison, flag_defaults
+from bert.models import description as description_lib
+from bert.models import folder as folder_lib
+from modeling import config as config_lib
+from vocab import tokenization
+
+
+class _CommandOptions(Protocol):
+    """The options of a command that reads a model."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    @property
+    def init_checkpoint(self) -> str | None: ...
+    @property
+    def bert_config_file(self) -> str: ...
+
+
+_Options = TypeVar("_Options", bound=_CommandOptions)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prepared(Generic[_Options]):
+    """The options of a command and its models, opened once.
+
+    Attributes:
+        options: of the command, with the flags of the model's folder that are
+            not given.
+        config: the network.
+        run: the folder of `--output_dir`, which need not exist yet, or of the
+            best trial in it. Without such a flag, that of the model.
+        trials: the folders of several runs in it.
+        start: the model of `--init_checkpoint`, if it is given.
+        answering: the model that a command reads that does not train: the best
+            or latest checkpoint of the run or of its trials, else `start`.
+        is_training: whether the command trains.
+    """
+
+    options: _Options
+    config: config_lib.BertConfig
+    run: folder_lib.ModelFolder
+    trials: Sequence[folder_lib.ModelFolder]
+    start: folder_lib.ModelFolder | None
+    answering: folder_lib.ModelFolder | None
+    is_training: bool
+
+    def read_tokenizer(self) -> tokenization.FullTokenizer:
+        """Reads the vocabulary of the options.
+
+        Raises:
+            OSError: the file cannot be opened.
+            ValueError: it is broken, or larger than the network's.
+        """
+        tokenizer = tokenization.open_tokenizer(self.options)  # type: ignore[arg-type]
+        self.config.check_vocab_size(tokenizer.vocab_size, tokenizer.vocab_file)
+        return tokenizer
+
+    def check(self, planned: folder_lib.PlannedModel) -> None:
+        """Compares the model of the command with those of its folders.
+
+        Args:
+            planned: the model that the run trains or uses.
+
+        Raises:
+            OSError: a vocabulary cannot be opened.
+            ValueError: see `comparison.check_start` and `check_run`.
+        """
+        if self.start is not None and not self.run.is_latest:
+            comparison.check_start(
+                self.start,
+                planned.description,
+                planned.vocab_file,
+                with_outputs=not self.is_training
+                and self.answering is self.start,
+            )
+        for folder in self.trials or [self.run]:
+            comparison.check_run(folder, planned)
+
+
+def prepare(
+    options: _Options,
+    given: Collection[str],
+    *,
+    task: str | None = None,
+    trial_folders: Sequence[str] = (),
+    best_trial: str | None = None,
+    only_text: bool = False,
+) -> Prepared[_Options]:
+    """Opens the models that a command names, and completes its options.
+
+    Args:
+        options: of the command: `init_checkpoint`, `bert_config_file`, and
+            `output_dir` if it is a run.
+        given: the names of the flags on the command line.
+        task: of the command. A model of another task has only text in common.
+        trial_folders: of the runs of a grid, if there are several.
+        best_trial: the folder that is read if `--output_dir` has no checkpoint
+            itself.
+        only_text: whether only the flags of the text are those of the folder.
+
+    Raises:
+        OSError: a file cannot be read, or the hub's model is not there.
+        ValueError: a folder is not that of one model, or its files are broken;
+            a checkpoint is not of a supported format; there is nothing to
+            evaluate; or a training would replace the model it starts from.
+    """
+    output_dir = getattr(options, "output_dir", None)
+    is_training = getattr(options, "do_train", False)
+    start = None
+    if options.init_checkpoint:
+        start = folder_lib.ModelFolder.open(options.init_checkpoint)
+    trials: list[folder_lib.ModelFolder] = []
+    answering: folder_lib.ModelFolder | None
+    if output_dir is None:
+        run = answering = flags.needed(start, "init_checkpoint")
+        run.find_checkpoint()
+    else:
+        run = folder_lib.ModelFolder.open(output_dir, is_folder=True)
+        if best_trial is not None and not run.is_latest:
+            logging.info("Using %s, the best trial.", best_trial)
+            run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
+        options = dataclasses.replace(options, output_dir=run.path)
+        trials = [
+            folder_lib.ModelFolder.open(folder, is_folder=True)
+            for folder in trial_folders
+        ]
+        trained = trials or [run]
+        if getattr(options, "use_best_checkpoint", False):
+            trained = [folder.open_best() for folder in trained]
+        # The models of a grid differ in their weights alone.
+        answering = next((m for m in trained if m.is_latest), start)
+        _check_weights(run, start, answering, is_training=is_training)
+    continued = run if run.is_latest else start
+    model = continued if is_training or only_text else answering
+    options = flag_defaults.fill(
+        options,
+        model,
+        given,
+        only_text=only_text
+        or is_training
+        or (model is not None and not model.is_of_task(task)),
+    )
+    config = (start or run).read_config(options.bert_config_file)
+    if (length := getattr(options, "max_seq_length", None)) is not None:
+        config.check_length(length)
+    if output_dir is None:
+        _check_text(run, options)
+    return Prepared(
+        options=options,
+        config=config,
+        run=run,
+        trials=trials,
+        start=start,
+        answering=answering,
+        is_training=is_training,
+    )
+
+
+def _check_weights(
+    run: folder_lib.ModelFolder,
+    start: folder_lib.ModelFolder | None,
+    answering: folder_lib.ModelFolder | None,
+    *,
+    is_training: bool,
+) -> None:
+    """Checks that the weights of a run exist, and are not replaced by it."""
+    if is_training and ("[" in run.path or "\\" in run.path):
+        raise ValueError(
+            "--output_dir must not contain [ or a backslash: TensorFlow takes "
+            f"them for a pattern when it reads checkpoints. Got {run.path}."
+        )
+    if is_training and start is not None:
+        one, other = (os.path.realpath(m.path) for m in (run, start))
+        if one == other:
+            raise ValueError(
+                f"--output_dir is the folder of --init_checkpoint, {run.path}: "
+                "the trained model would take the place of the one that it "
+                "starts from. Choose another --output_dir. To resume a "
+                "training in its folder, leave out --init_checkpoint."
+            )
+    if run.is_latest:
+        return
+    if start is not None:
+        start.find_checkpoint()
+    if not is_training and answering is None:
+        raise ValueError(
+            f"There is nothing to evaluate: {run.path} holds no checkpoint "
+            "and --init_checkpoint is not given."
+        )
+
+
+def _check_text(model: folder_lib.ModelFolder, options: object) -> None:
+    """Checks that a program which applies a model reads text as it does."""
+    description = description_lib.Description(
+        attention="bidirectional",
+        do_lower_case=getattr(options, "do_lower_case", None),
+        strip_accents=getattr(options, "strips_accents", None),
+    )
+    vocab_file = getattr(options, "vocab_file", None)
+    comparison.check_start(model, description, vocab_file)
