@@ -122,7 +122,12 @@ def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
 
 def test_the_folder_of_the_model_describes_it(options, tmp_path):
     _model(tmp_path)
-    task = {"task": "pretraining", "do_lower_case": True, "vocab_sha256": "x"}
+    tokens = tokenization.load_vocab(str(tmp_path / "vocab.txt"))
+    task = {
+        "task": "pretraining",
+        "do_lower_case": True,
+        "vocab_sha256": tokenization.vocab_sha256(tokens),
+    }
     (tmp_path / "task.json").write_text(json.dumps(task))
     start = _extend(options, tmp_path).parent
     config = config_lib.BertConfig.from_checkpoint(str(tmp_path))
