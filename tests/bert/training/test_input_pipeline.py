@@ -452,4 +452,5 @@ def test_batches_end_at_once_on_one_thread(source):
         text=True,
         check=True,
     )
-    assert float(made.stdout) < 0.5
+    # Without it, 2.1 s are left of them.
+    assert float(made.stdout) < 1.5

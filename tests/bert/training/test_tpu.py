@@ -196,15 +196,18 @@ def _check_builds(trainer, features, num_parts, monkeypatch):
         assert "PyFunc" not in op.type
 
 
+# One part at a time is the same for each of them.
+_CASES = [("pre-training", 1), *((name, 2) for name in _OBJECTIVES)]
 _SLOW = ("left to right", "several labels", "scores", "causal classification")
 _EACH = [
-    pytest.param(name, marks=pytest.mark.integration if name in _SLOW else ())
-    for name in _OBJECTIVES
+    pytest.param(*case, marks=pytest.mark.integration)
+    if case[0] in _SLOW
+    else case
+    for case in _CASES
 ]
 
 
-@pytest.mark.parametrize("num_parts", [1, 2])
-@pytest.mark.parametrize("name", _EACH)
+@pytest.mark.parametrize(("name", "num_parts"), _EACH)
 def test_a_step_of_each_task_builds_for_a_tpu(name, num_parts, monkeypatch):
     objective, features = _OBJECTIVES[name]()
     trainer = _trainer(objective)
@@ -226,10 +229,7 @@ def test_a_step_with_other_options_builds_for_a_tpu(options, monkeypatch):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    ("name", "num_parts"),
-    [("pre-training", 1), *((name, 2) for name in _OBJECTIVES)],
-)
+@pytest.mark.parametrize(("name", "num_parts"), _CASES)
 def test_a_step_is_one_program_of_xla(name, num_parts, monkeypatch):
     """Its update included: a TPU compiles all that a replica does."""
     # Of a negative seed, XLA and TensorFlow derive different ones.
