@@ -93,8 +93,8 @@ def check(tmp_path, num_cases):
     def check(run, name, is_right=lambda result, content: True):
         outcome = _read_all(run, tmp_path, name, num_cases, is_right)
         assert outcome.num_refused
-        # Hardly any damage to a configuration is harmless.
-        assert outcome.num_read or name.endswith("bert_config.json")
+        # Of a table or a text, some damage is harmless.
+        assert outcome.num_read or not name.endswith(("tsv", "txt"))
 
     return check
 

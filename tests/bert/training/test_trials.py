@@ -164,3 +164,6 @@ def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog):
     score = programs.results(best / "eval_results.txt")["eval_accuracy"]
     scores = [trial["metrics"]["eval_accuracy"] for trial in second["trials"]]
     assert score == pytest.approx(max(scores))
+    # Of equal ones, the first.
+    names = [trial["name"] for trial in second["trials"]]
+    assert second["best_trial"] == names[scores.index(max(scores))]
