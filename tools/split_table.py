@@ -169,6 +169,8 @@ def run(options: Options) -> None:
             same_width=True,
         )
     )
+    if not rows:
+        raise ValueError(f"{path}: the file has no rows.")
     scores = class_labels.LabelSet(problem_type=task.REGRESSION)
 
     def parse(value: object) -> class_labels.Label:

@@ -1,7 +1,9 @@
 """Reader of the rows of TSV, CSV, JSON Lines and Parquet files."""
 
+import collections
 import csv
 import dataclasses
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -34,6 +36,7 @@ _Texts = tuple[
 _MAX_FIELD_CHARACTERS = 2**31 - 1
 _ROWS_AT_A_TIME = 64  # A row may be a book.
 _CHUNK_BYTES = 1 << 20
+_LINES_TO_CHECK = 100_000  # For the encoding in a message.
 
 
 class ColumnError(ValueError):
@@ -180,8 +183,11 @@ def read_rows(
         line, header = next(rows, (1, None))
         if header is None:
             return
-        place, advice = f"{path}, line {line}", _separation(path, file_format)
-        _check_header(place, header, columns, advice)
+        try:
+            _check_header(f"{path}, line {line}", header, columns)
+        except ColumnError as error:
+            advice = _separation(path, file_format)
+            raise ColumnError(f"{error} {advice}") from None
     width = len(header) if header else None
     for line, cells in rows:
         width = width or len(cells)
@@ -194,35 +200,43 @@ def read_rows(
 
 
 def _check_header(
-    place: str, header: Sequence[str], columns: Collection[Column], advice: str
+    place: str, header: Sequence[str], columns: Collection[Column]
 ) -> None:
     for column in columns:
         if isinstance(column, str) and header.count(column) != 1:
             raise ColumnError(
                 f"{place}: {header.count(column)} columns named {column!r}; "
-                f"the columns are {messages.listed(header)}.{advice}"
+                f"the columns are {messages.listed(header)}."
             )
 
 
 def _separation(path: str, file_format: str) -> str:
     """Says how columns are separated, and how a file of others is converted.
 
-    The command is one of Python, since Windows has no tool for it.
+    The command is one of Python, since Windows has no tool for it. It reads the
+    whole file before it writes.
     """
     rule, other = "Commas separate the columns of a .csv file", ";"
     if file_format == TSV:
         rule, other = "Tabs separate the columns of a .tsv file", "\\t"
         rule += ", and quotes are part of its cells"
-    rule = f" {rule}; is the line of names missing?"
+    rule = f"{rule}; is the line of names missing?"
     if not path.lower().endswith(file_format):
         return rule
-    old, new = f"{path}.old", f"{os.path.splitext(path)[0]}.csv"
+    encoding = "utf-8-sig"
+    try:
+        collections.deque(
+            itertools.islice(text_files.read_lines(path), _LINES_TO_CHECK), 0
+        )
+    except ValueError:
+        encoding = "cp1252"  # Of Western European Windows.
+    new = f"{os.path.splitext(path)[0]}.csv"
     return (
         f"{rule} A table with quotes or semicolons is converted by: python -c "
-        f'"import csv, os; os.replace({path!r}, {old!r}); '
-        f"csv.writer(open({new!r}, 'w', newline='', encoding='utf-8'))"
-        f".writerows(csv.reader(open({old!r}, newline='', "
-        f"encoding='utf-8-sig'), delimiter='{other}'))\""
+        f"\"import csv, os; rows = [*csv.reader(open({path!r}, newline='', "
+        f"encoding='{encoding}'), delimiter='{other}')]; "
+        f"os.replace({path!r}, {path + '.old'!r}); csv.writer(open({new!r}, "
+        "'w', newline='', encoding='utf-8')).writerows(rows)\""
     )
 
 
@@ -313,7 +327,7 @@ def _parquet_rows(
             path, buffer_size=_CHUNK_BYTES, pre_buffer=False
         )
         names = file.schema_arrow.names
-        _check_header(path, names, columns, "")
+        _check_header(path, names, columns)
         wanted = {*columns, *optional} & {*names} or {*names}
         number = 0
         for batch in file.iter_batches(

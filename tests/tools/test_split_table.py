@@ -137,6 +137,9 @@ def test_wrong_tables_and_fractions_are_errors(tmp_path):
         _split(tmp_path)
     with pytest.raises(ValueError, match=r"leave rows to train on; got 0\.5"):
         _split(tmp_path, dev_fraction=0.5, test_fraction=0.5)
+    (tmp_path / "all.csv").write_text("")
+    with pytest.raises(ValueError, match=r"all\.csv: the file has no rows"):
+        _split(tmp_path)
     _write(tmp_path, _ROWS[:3])
     with pytest.raises(ValueError, match="--test_fraction must leave rows"):
         _split(tmp_path)

@@ -190,7 +190,7 @@ def class_names(value: object, problem_type: str) -> list[str]:
             raise ValueError(
                 "a list of labels has their names as text, not a number for "
                 f"each label, such as {json.dumps(right)}; got "
-                f"{messages.short(value)}."
+                f"{messages.short(value)}. docs/own_data.md converts vectors."
             )
         return [_class_name(name) for name in value]
     if isinstance(value, str):

@@ -246,17 +246,19 @@ def test_rows_of_parquet_have_values_of_their_types(tmp_path):
         list(row_files.read_rows(path, has_header=True))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
 @pytest.mark.parametrize(
     ("file_format", "text"),
-    [("csv", 'x;y\n"a;b";c\n'), ("tsv", '"x"\t"y"\n"a;b"\t"c"\n')],
+    [("csv", 'x;y\n"a;b";é\n'), ("tsv", '"x"\t"y"\n"a;b"\t"é"\n')],
 )
 def test_command_of_a_header_error_converts_the_table(
-    tmp_path, file_format, text
+    tmp_path, file_format, text, encoding
 ):
+    text = text.encode(encoding)
     with pytest.raises(ValueError, match="is converted by: ") as error:
         _read(tmp_path, text, file_format, has_header=True, columns=["x"])
     command = str(error.value).partition("is converted by: python ")[2]
     subprocess.run([sys.executable, *shlex.split(command)], check=True)
     assert (tmp_path / f"rows.{file_format}.old").exists()
     with open(tmp_path / "rows.csv", newline="", encoding="utf-8") as file:
-        assert list(csv.reader(file)) == [["x", "y"], ["a;b", "c"]]
+        assert list(csv.reader(file)) == [["x", "y"], ["a;b", "é"]]
