@@ -16,9 +16,7 @@ the same command again: training resumes from the last checkpoint.
 
 import dataclasses
 
-from bert.tasks.tagging import (
-    learning,
-)
+from bert.tasks.tagging import learning
 from bert.tasks.tagging import options as tagging_options
 from bert.training import fine_tuning
 from bert.training import options as training_options

@@ -148,6 +148,18 @@ def test_evaluations_keep_the_best_checkpoint_which_can_predict(trained):
     assert results["f1"] == pytest.approx(best["value"], abs=1e-4)
 
 
+def test_scores_by_another_measure_are_not_compared(trained, tmp_path, caplog):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    changes = {**_TRAINING, "num_train_epochs": 4.2, "output_dir": out}
+    changes |= {"scoring": "korquad", "do_predict": False}
+    toy_squad.run(trained, **{**programs.STAGES, **changes})
+    assert "scoring was 'squad' and is 'korquad'" in caplog.text
+    best = toy_squad.read_json(out / "best" / "best.json")
+    assert best["step"] > 40
+    assert best["held_out"]["scoring"] == "korquad"
+
+
 def test_evaluation_alone_scores_the_model_and_writes_no_answers(
     trained, tmp_path
 ):

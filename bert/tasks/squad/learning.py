@@ -119,6 +119,8 @@ class QuestionAnswering(task.Task[None, _Ranked]):
             )
         else:
             path = flags.needed(options.predict_file, "predict_file")
+            # Weights in best/ are compared by one measure.
+            made_from["scoring"] = options.scoring
             questions = self._questions
         return [
             task.DataSet(
