@@ -36,14 +36,14 @@ class Location:
 
     Attributes:
         path: the prefix of TensorFlow's files, or Hugging Face's file.
-        of_training: the checkpoints of a training, from the latest to the
+        training_checkpoints: those of a training, from the latest to the
             earliest, if its folder says that `path` is the latest: by the file
             `checkpoint`, or by the name `model.ckpt-N`.
         is_ours: whether this project trained the model.
     """
 
     path: str
-    of_training: tuple[str, ...] = ()
+    training_checkpoints: tuple[str, ...] = ()
     is_ours: bool = False
 
 
@@ -110,7 +110,7 @@ def in_folder(folder: str) -> Location | None:
         earlier = [step for step in steps if step < step_of(latest)]
         return Location(
             path=latest,
-            of_training=(
+            training_checkpoints=(
                 latest,
                 *(prefix_of(folder, step) for step in earlier[::-1]),
             ),

@@ -211,7 +211,7 @@ def _describe(
     for change in changes.values():
         logging.warning("%s, as the flags say.", change)
     description = by_flags.completed(by_files).completed(
-        needs.shown_by_weights(source.variables, source.architectures)
+        needs.inferred_from_weights(source.variables, source.architectures)
     )
     if options.do_lower_case is not None and options.strip_accents is None:
         # Accents follow the casing, as in every program.

@@ -42,7 +42,7 @@ def check_run(
         ValueError: the folder has a checkpoint of another model, or the
             vocabulary of another one; the message names what differs.
     """
-    if not run.is_latest:
+    if not run.has_training_state:
         if planned.vocab_file is None:
             sha256 = planned.description.vocab_sha256
             run.check_vocabulary(sha256, "the records")

@@ -46,7 +46,7 @@ class ModelFolder:
         path: the folder.
         name: the path of the user: the folder, a prefix, a file or an address.
         checkpoint: the prefix of TensorFlow's files, or Hugging Face's file.
-        of_training: the checkpoints of a training, from the latest, which is
+        training_checkpoints: those of a training, from the latest, which is
             `checkpoint`, to the earliest; see `checkpoint_files.Location`. A
             training with this folder as its `output_dir` resumes from them.
         is_ours: whether this project trained the model.
@@ -59,7 +59,7 @@ class ModelFolder:
     path: str
     name: str
     checkpoint: str | None
-    of_training: tuple[str, ...]
+    training_checkpoints: tuple[str, ...]
     is_ours: bool
     config_file: str | None
     vocab_file: str | None
@@ -94,7 +94,9 @@ class ModelFolder:
             path=folder,
             name=path,
             checkpoint=location.path if location else None,
-            of_training=location.of_training if location else (),
+            training_checkpoints=location.training_checkpoints
+            if location
+            else (),
             is_ours=location is not None and location.is_ours,
             config_file=_first(
                 folder, config_lib.FILE, huggingface_config.CONFIG
@@ -133,9 +135,9 @@ class ModelFolder:
             )
 
     @property
-    def is_latest(self) -> bool:
-        """Whether the checkpoint is the latest of a training."""
-        return bool(self.of_training)
+    def has_training_state(self) -> bool:
+        """Whether the checkpoint is one from which a training resumes."""
+        return bool(self.training_checkpoints)
 
     def is_of_task(self, task: str | None) -> bool:
         """Returns whether the model is of a task; True if that is unknown."""

@@ -60,7 +60,7 @@ _EXAMPLES: Mapping[str, object] = {
 Spec = name_tables.Spec
 
 
-def shown_by_weights(
+def inferred_from_weights(
     variables: Mapping[str, Spec], architectures: Sequence[str] = ()
 ) -> description_lib.Description:
     """Returns what the variables of a checkpoint show about its model.

@@ -41,8 +41,8 @@ class Prepared(Generic[_Options]):
             best trial in it. Without such a flag, that of the model.
         trials: the folders of several runs in it.
         start: the model of `--init_checkpoint`, if it is given.
-        answering: the model that a command reads that does not train: the best
-            or latest checkpoint of the run or of its trials, else `start`.
+        predicts_with: the model of a command that does not train: the best or
+            latest checkpoint of the run or of its trials, else `start`.
         is_training: whether the command trains.
     """
 
@@ -51,7 +51,7 @@ class Prepared(Generic[_Options]):
     run: folder_lib.ModelFolder
     trials: Sequence[folder_lib.ModelFolder]
     start: folder_lib.ModelFolder | None
-    answering: folder_lib.ModelFolder | None
+    predicts_with: folder_lib.ModelFolder | None
     is_training: bool
 
     def read_tokenizer(self) -> tokenization.FullTokenizer:
@@ -75,13 +75,13 @@ class Prepared(Generic[_Options]):
             OSError: a vocabulary cannot be opened.
             ValueError: see `comparison.check_start` and `check_run`.
         """
-        if self.start is not None and not self.run.is_latest:
+        if self.start is not None and not self.run.has_training_state:
             comparison.check_start(
                 self.start,
                 planned.description,
                 planned.vocab_file,
                 with_outputs=not self.is_training
-                and self.answering is self.start,
+                and self.predicts_with is self.start,
             )
         for folder in self.trials or [self.run]:
             comparison.check_run(folder, planned)
@@ -120,13 +120,13 @@ def prepare(
     if options.init_checkpoint:
         start = folder_lib.ModelFolder.open(options.init_checkpoint)
     trials: list[folder_lib.ModelFolder] = []
-    answering: folder_lib.ModelFolder | None
+    predicts_with: folder_lib.ModelFolder | None
     if output_dir is None:
-        run = answering = flags.needed(start, "init_checkpoint")
+        run = predicts_with = flags.needed(start, "init_checkpoint")
         run.find_checkpoint()
     else:
         run = folder_lib.ModelFolder.open(output_dir, is_folder=True)
-        if best_trial is not None and not run.is_latest:
+        if best_trial is not None and not run.has_training_state:
             logging.info("Using %s, the best trial.", best_trial)
             run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
         options = dataclasses.replace(options, output_dir=run.path)
@@ -138,10 +138,12 @@ def prepare(
         if getattr(options, "use_best_checkpoint", False):
             trained = [folder.open_best() for folder in trained]
         # The models of a grid differ in their weights alone.
-        answering = next((m for m in trained if m.is_latest), start)
-        _check_weights(run, start, answering, is_training=is_training)
-    continued = run if run.is_latest else start
-    model = continued if is_training or only_text else answering
+        predicts_with = next(
+            (m for m in trained if m.has_training_state), start
+        )
+        _check_weights(run, start, predicts_with, is_training=is_training)
+    continued = run if run.has_training_state else start
+    model = continued if is_training or only_text else predicts_with
     options = flag_defaults.fill(
         options,
         model,
@@ -161,7 +163,7 @@ def prepare(
         run=run,
         trials=trials,
         start=start,
-        answering=answering,
+        predicts_with=predicts_with,
         is_training=is_training,
     )
 
@@ -169,7 +171,7 @@ def prepare(
 def _check_weights(
     run: folder_lib.ModelFolder,
     start: folder_lib.ModelFolder | None,
-    answering: folder_lib.ModelFolder | None,
+    predicts_with: folder_lib.ModelFolder | None,
     *,
     is_training: bool,
 ) -> None:
@@ -188,11 +190,11 @@ def _check_weights(
                 "starts from. Choose another --output_dir. To resume a "
                 "training in its folder, leave out --init_checkpoint."
             )
-    if run.is_latest:
+    if run.has_training_state:
         return
     if start is not None:
         start.find_checkpoint()
-    if not is_training and answering is None:
+    if not is_training and predicts_with is None:
         raise ValueError(
             f"There is nothing to evaluate: {run.path} holds no checkpoint "
             "and --init_checkpoint is not given."

@@ -44,6 +44,14 @@ class Metadata:
     text_sha256: str | None = None
     flags: json_text.Object = dataclasses.field(default_factory=dict)
 
+    @property
+    def text_options(self) -> tuple[str, bool, bool]:
+        """The vocabulary, and whether text was lower-cased and stripped."""
+        accents = self.strip_accents
+        if accents is None:
+            accents = self.do_lower_case
+        return self.vocab_sha256, self.do_lower_case, accents
+
 
 def metadata_path(record_path: str) -> str:
     """Returns the path of the sidecar of a record file."""

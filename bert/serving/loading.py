@@ -52,7 +52,9 @@ def read(
         )
     config, vocab_file = needs.files(model)
     with checkpoints.opened(model.checkpoint) as source:
-        shown = needs.shown_by_weights(source.variables, source.architectures)
+        shown = needs.inferred_from_weights(
+            source.variables, source.architectures
+        )
         variables, kind = dict(source.variables), source.kind
     description = model.description.completed(shown)
     task = description.task or registry.PRETRAINED.kind

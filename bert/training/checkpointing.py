@@ -141,7 +141,7 @@ def resume(
         OSError, ValueError: none of the checkpoints can be read.
     """
     faults = []
-    for prefix in run.of_training:
+    for prefix in run.training_checkpoints:
         try:
             state = resuming.load_state(prefix)
             source = release_format.Reader(prefix)

@@ -71,7 +71,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     config.check_frozen_layers(options.freeze_layers)
     writing.check_folder(options.output_dir)
     # Without training, the labels come from the model's folder.
-    trained = None if options.do_train else prepared.answering
+    trained = None if options.do_train else prepared.predicts_with
     task = task_class(options, prepared.read_tokenizer(), trained)
     planned_model = folder_lib.PlannedModel(
         config=config,

@@ -138,13 +138,11 @@ def describe(
     )
     made_with = sidecars.read_metadata(record_file)
     if made_with is not None:
-        strip_accents = made_with.strip_accents
-        if strip_accents is None:
-            strip_accents = made_with.do_lower_case
+        sha256, do_lower_case, strip_accents = made_with.text_options
         description = dataclasses.replace(
             description,
-            vocab_sha256=made_with.vocab_sha256,
-            do_lower_case=made_with.do_lower_case,
+            vocab_sha256=sha256,
+            do_lower_case=do_lower_case,
             strip_accents=strip_accents,
         )
     vocab_file, problem = _vocab_file(made_with)

@@ -151,7 +151,7 @@ def check(
     """
     if not options.do_train:
         return
-    if not run.is_latest:
+    if not run.has_training_state:
         _check_best_is_not_alone(run.path)
         return
     step, state = _latest_state(run)
@@ -207,7 +207,7 @@ def _latest_state(
     The state is empty if another program wrote the checkpoint, or if the file
     is damaged, which `checkpointing.resume` reports.
     """
-    for prefix in run.of_training[:1]:
+    for prefix in run.training_checkpoints[:1]:
         with contextlib.suppress(ValueError):
             state = load_state(prefix)
             return checkpoint_files.step_of(prefix), state or {}

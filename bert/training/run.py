@@ -85,16 +85,16 @@ def evaluate(
     trained = folder
     if experiment.uses_best:
         trained = folder.open_best()
-        if not trained.is_latest:
+        if not trained.has_training_state:
             raise ValueError(
                 f"{folder.path} has no best checkpoint. Training keeps one if "
                 "it evaluates (--eval_every_epoch, --eval_every_steps)."
             )
-    prefix = trained.checkpoint if trained.is_latest else None
+    prefix = trained.checkpoint if trained.has_training_state else None
     path = prefix or experiment.needed_start.find_checkpoint()
     with experiment.strategy.scope():
         warm_start.load_for_evaluation(experiment.objective.model, path)
-    if workers.is_chief() and folder.is_latest and not folder.is_ours:
+    if workers.is_chief() and folder.has_training_state and not folder.is_ours:
         experiment.model.write(folder)
     # As released: 0 for `--init_checkpoint`.
     step = checkpointing.load_step(prefix) if prefix else 0
@@ -188,7 +188,7 @@ def train(  # noqa: PLR0915 - A run reads straight down.
 
     # ------------- Start: the folder's checkpoint, other weights, or new ones
     step = _start(trainer, experiment, folder, state, length.end)
-    is_new = not folder.is_latest
+    is_new = not folder.has_training_state
     if step > length.num_train_steps:
         logging.warning(
             "The results are those of step %d, which an earlier run in this "

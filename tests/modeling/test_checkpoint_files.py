@@ -21,7 +21,7 @@ def _named(folder, *names, **attributes):
     """Returns the location of the first name, with earlier ones."""
     paths = tuple(f"{folder}/{name}" for name in names)
     return checkpoint_files.Location(
-        path=paths[0], of_training=paths, **attributes
+        path=paths[0], training_checkpoints=paths, **attributes
     )
 
 

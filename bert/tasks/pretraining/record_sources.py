@@ -43,7 +43,7 @@ def open_records(
         ValueError: the records do not fit the flags, the model or each other.
     """
     sources = []
-    hashes: dict[str, str] = {}
+    texts: dict[tuple[object, ...], str] = {}
     for patterns in filter(None, (options.input_file, options.eval_input_file)):
         files = tfrecords.RecordFiles(paths.expand(patterns))
         logging.info(
@@ -55,12 +55,12 @@ def open_records(
         for path, metadata in metadata_of_files.items():
             if metadata is not None:
                 _check_sidecar(path, metadata, options, config.vocab_size)
-                hashes.setdefault(metadata.vocab_sha256, path)
+                texts.setdefault(metadata.text_options, path)
         sources.append(_source(files, metadata_of_files, options, config))
-    if len(hashes) > 1:
+    if len(texts) > 1:
         raise ValueError(
-            "All records must be created with the same vocabulary; these "
-            "differ: " + ", ".join(hashes.values())
+            "All records must be created with the same vocabulary and casing; "
+            "these differ: " + ", ".join(texts.values())
         )
     return sources[0], sources[-1]
 

@@ -35,7 +35,7 @@ def test_a_checkpoint_is_found_once(tmp_path):
     assert _open(str(tmp_path)).checkpoint is None
     model = toy_folders.trained(tmp_path)
     assert model.checkpoint == str(tmp_path / "model.ckpt-3")
-    assert model.is_latest
+    assert model.has_training_state
     by_prefix = _open(str(tmp_path / "model.ckpt-3"))
     assert (by_prefix.path, by_prefix.checkpoint) == (
         str(tmp_path),
@@ -48,7 +48,7 @@ def test_a_stray_checkpoint_is_none_of_a_training(tmp_path):
     (tmp_path / "bert_model.ckpt.index").touch()
     model = _open(str(tmp_path))
     assert model.checkpoint == str(tmp_path / "bert_model.ckpt")
-    assert not model.is_latest
+    assert not model.has_training_state
 
 
 def test_a_model_of_the_hub_without_weights_is_named_by_its_folder(tmp_path):

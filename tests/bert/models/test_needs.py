@@ -99,7 +99,7 @@ def test_weights_show_their_task_by_their_output_layer(
     specs = {name: (shape, "float32") for name, shape in variables.items()}
     if "output_bias" in specs:
         specs["output_weights"] = ((*variables["output_bias"], 8), "float32")
-    shown = needs.shown_by_weights(specs, architectures)
+    shown = needs.inferred_from_weights(specs, architectures)
     assert (shown.task, shown.problem_type) == (task, problem_type)
 
 

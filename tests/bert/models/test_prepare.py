@@ -46,10 +46,10 @@ def test_the_model_of_a_command_is_its_own_else_that_it_starts_from(tmp_path):
     toy_folders.trained(start)
     prepared = _prepare(run, start)
     assert (prepared.run.path, prepared.run.checkpoint) == (str(run), None)
-    assert prepared.answering == prepared.start
+    assert prepared.predicts_with == prepared.start
     toy_folders.trained(run)
     prepared = _prepare(run, f"{start}/model.ckpt-3")
-    assert prepared.answering == prepared.run
+    assert prepared.predicts_with == prepared.run
     assert prepared.start.path == str(start)
 
 
@@ -57,7 +57,7 @@ def test_a_stray_checkpoint_is_not_that_of_the_run(tmp_path):
     start = toy_folders.trained(tmp_path / "start")
     (tmp_path / "run").mkdir()
     (tmp_path / "run/x.index").touch()
-    assert _prepare(tmp_path / "run", tmp_path / "start").answering == start
+    assert _prepare(tmp_path / "run", tmp_path / "start").predicts_with == start
 
 
 def test_the_best_weights_answer_if_wanted(tmp_path):
@@ -66,10 +66,10 @@ def test_the_best_weights_answer_if_wanted(tmp_path):
     with pytest.raises(ValueError, match="is nothing to evaluate") as error:
         _prepare(tmp_path / "none")
     assert str(tmp_path / "none") in str(error.value)
-    assert _prepare(run, **best).answering is None
+    assert _prepare(run, **best).predicts_with is None
     of_best = toy_folders.trained(run / "best", context="sentence")
     prepared = _prepare(run, **best)
-    assert prepared.answering == of_best
+    assert prepared.predicts_with == of_best
     assert prepared.options.context == "sentence"
     # Training resumes from the latest weights all the same.
     toy_folders.trained(run, do_lower_case=True)
@@ -81,7 +81,7 @@ def test_several_trials_are_evaluated_as_they_were_trained(tmp_path):
     folders = [str(tmp_path / f"run/trial-{name}") for name in "ab"]
     trial = toy_folders.trained(tmp_path / "run/trial-b")
     prepared = _prepare(tmp_path / "run", trial_folders=folders)
-    assert prepared.answering == trial
+    assert prepared.predicts_with == trial
     assert [folder.path for folder in prepared.trials] == folders
 
 
@@ -94,15 +94,15 @@ def test_the_best_weights_of_trials_answer_if_wanted(tmp_path):
     start = toy_folders.trained(tmp_path / "start")
     toy_folders.trained(run / "trial-a")
     toy_folders.trained(run / "best")
-    assert _prepare(run, tmp_path / "start", **named).answering == start
+    assert _prepare(run, tmp_path / "start", **named).predicts_with == start
     best = toy_folders.trained(run / "trial-b/best")
-    assert _prepare(run, tmp_path / "start", **named).answering == best
+    assert _prepare(run, tmp_path / "start", **named).predicts_with == best
 
 
 def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(tmp_path):
     best = toy_folders.trained(tmp_path / "run/trial-b")
     prepared = _prepare(tmp_path / "run", best_trial=best.path)
-    assert prepared.run == prepared.answering == best
+    assert prepared.run == prepared.predicts_with == best
     assert prepared.options.output_dir == best.path
     toy_folders.trained(tmp_path / "run")
     prepared = _prepare(tmp_path / "run", best_trial=best.path)
@@ -111,7 +111,7 @@ def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(tmp_path):
 
 def test_weights_that_are_needed_must_exist(tmp_path):
     run = tmp_path / "run"
-    assert _prepare(run, do_train=True).answering is None
+    assert _prepare(run, do_train=True).predicts_with is None
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         _prepare(run, tmp_path / "absent", do_train=True)
     torch = tmp_path / "model.pt"

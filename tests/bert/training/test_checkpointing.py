@@ -31,7 +31,7 @@ def _open(folder):
 
 
 def _latest(folder):
-    return next(iter(_open(folder).of_training), None)
+    return next(iter(_open(folder).training_checkpoints), None)
 
 
 def _steps(folder):

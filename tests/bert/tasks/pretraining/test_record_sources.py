@@ -58,13 +58,27 @@ def test_an_empty_file_among_others_is_accepted(made, tmp_path):
     assert len(source.files) == 10
 
 
-def test_records_of_other_vocabularies_are_refused(made):
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"vocab_sha256": "1" * 64},
+        {"do_lower_case": False},
+        {"strip_accents": False},
+    ],
+)
+def test_records_of_other_vocabularies_or_casings_are_refused(made, other):
     _write_metadata(made[0])
-    _write_metadata(made[1], vocab_sha256="1" * 64)
-    with pytest.raises(ValueError, match=r"same vocabulary; .*a, .*b"):
+    _write_metadata(made[1], **other)
+    with pytest.raises(ValueError, match=r"same vocabulary and .*a, .*b"):
         _open(made)
-    with pytest.raises(ValueError, match=r"same vocabulary; .*a, .*b"):
+    with pytest.raises(ValueError, match=r"same vocabulary and .*a, .*b"):
         _open(made[:1], made[1])
+
+
+def test_accents_follow_the_casing_in_records_too(made):
+    _write_metadata(made[0], strip_accents=None)
+    _write_metadata(made[1], strip_accents=True)
+    _open(made)
 
 
 @pytest.mark.parametrize(
