@@ -45,15 +45,13 @@ def run(options: Options) -> None:
     from bert.training import run as run_lib
 
     sources = record_sources.open_records(options, config)
-    experiment = pretraining.PretrainingExperiment(
-        options, config, *sources, prepared.start
-    )
-    prepared.check(experiment.model)
-    resuming.check(prepared.run, options, experiment.data_identity)
+    setup = pretraining.setup(options, config, *sources, prepared.start)
+    prepared.check(setup.planned)
+    resuming.check(prepared.run, options, setup.data_identity)
     run_record.write_start(options)
     if options.do_train:
-        pretraining.log_baselines(experiment.records)
-    run_lib.run(experiment, options, prepared.run)
+        pretraining.log_baselines(setup.needed_records)
+    run_lib.run(setup, options, prepared.run)
 
 
 def check(options: Options) -> None:

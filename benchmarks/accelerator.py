@@ -325,7 +325,7 @@ def machine(job: contenders.Job) -> Callable[[], dict[str, str]]:
 
     del job
     strategy = devices.prepare(devices.DeviceOptions(precision="auto"))
-    return lambda: {"text": devices.describe(strategy)}
+    return lambda: {"text": devices.summary(strategy)}
 
 
 def peak(job: contenders.Job) -> Callable[[], dict[str, float]]:

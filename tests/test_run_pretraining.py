@@ -272,6 +272,29 @@ def test_a_resumed_run_compares_the_flags_of_its_optimizer(
         assert re.search(f"{name} was .* and is {value}", caplog.text), name
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("weight_decay", 0.5),
+        ("adam_beta_1", 0.8),
+        ("adam_beta_2", 0.98),
+        ("adam_epsilon", 0.1),
+        ("adam_bias_correction", True),
+        ("max_grad_norm", 1e-3),
+        ("optimizer", "lamb"),
+    ],
+)
+@pytest.mark.integration
+def test_each_flag_of_the_optimizer_changes_the_weights(tmp_path, flag, value):
+    few = {"num_train_steps": 3, "num_warmup_steps": 0}
+    kernels = []
+    for name, changes in (("a", {}), ("b", {flag: value})):
+        toy.run(tmp_path / name, **few | changes)
+        weights = toy.weights(tmp_path / name, 3)
+        kernels.append(weights["bert/pooler/dense/kernel"])
+    assert not np.array_equal(*kernels)
+
+
 @pytest.mark.integration
 def test_skipped_steps_are_left_out_of_means_and_told_of(
     tmp_path, monkeypatch, caplog
@@ -452,6 +475,7 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
 def test_a_run_that_is_set_back_to_step_0_makes_the_same_steps(
     tmp_path, caplog
 ):
+    caplog.set_level("INFO")
     keep = _FLAGS | {
         "keep_checkpoint_every_n_steps": 6,
         "keep_checkpoint_max": 1,
@@ -502,6 +526,7 @@ def test_a_start_from_a_model_of_another_text_is_refused(
 
 
 def test_masked_lm_starts_from_a_left_to_right_model(tmp_path, caplog):
+    caplog.set_level("INFO")
     causal = {"objective": "ltr", "num_train_steps": 3, "num_warmup_steps": 1}
     toy.run(tmp_path / "ltr", **causal)
     start = toy.weights(tmp_path / "ltr", 3)

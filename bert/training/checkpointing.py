@@ -19,7 +19,9 @@ from absl import logging
 from bert.files import json_text, messages, paths, run_files, writing
 from bert.models import folder as folder_lib
 from bert.training import length as length_lib
+from bert.training import options as training_options
 from bert.training import resuming
+from bert.training import steps as steps_lib
 from modeling import checkpoint_files, checkpoints, release_format
 from modeling import config as config_lib
 
@@ -189,6 +191,58 @@ def _remove(prefix: str) -> None:
 
 
 # ------------------------------------------------------------------------ Best
+
+
+@dataclasses.dataclass(eq=False)
+class Saver:
+    """The checkpoints of a run, at their intervals.
+
+    Attributes:
+        folder: of the run.
+        planned: described in it with the first checkpoint.
+        trainer: the weights, moments and loss scale.
+        state: of the run; the loss scale is that of the trainer.
+        length: the steps of the run.
+        options: the intervals.
+    """
+
+    folder: folder_lib.ModelFolder
+    planned: folder_lib.PlannedModel
+    trainer: steps_lib.Trainer
+    state: resuming.RunState
+    length: length_lib.Length
+    options: training_options.TrainingOptions
+    _is_described: bool = False
+
+    @property
+    def keeps_start(self) -> bool:
+        """Whether the weights before the first step are saved."""
+        return self.options.keep_checkpoint_every_n_steps > 0
+
+    def is_due(self, step: int) -> bool:
+        """Returns whether a checkpoint is due after a step."""
+        return self.length.evaluates_at(step) or self.length.is_due(
+            step,
+            self.options.save_checkpoints_steps,
+            self.options.keep_checkpoint_every_n_steps,
+        )
+
+    def save(self, step: int) -> None:
+        """Writes the checkpoint of a step; the first call describes it."""
+        if not self._is_described:
+            self.planned.write(self.folder)
+            self._is_described = True
+        trainer = self.trainer
+        save(
+            self.folder.path,
+            step,
+            {**weights(trainer.objective.model), **trainer.optimizer.slots()},
+            dataclasses.replace(
+                self.state, loss_scale=trainer.loss_scale.state()
+            ).as_json(),
+            keep=self.options.keep_checkpoint_max,
+            keep_every=self.options.keep_checkpoint_every_n_steps,
+        )
 
 
 class BestCheckpoint:

@@ -73,7 +73,7 @@ def prepare(options: object) -> tf.distribute.Strategy:
     if precision == AUTO:
         precision = choose_precision(strategy)
     keras.config.set_dtype_policy(precision)
-    logging.info("%s", describe(strategy))
+    logging.info("%s", summary(strategy))
     return strategy
 
 
@@ -285,7 +285,7 @@ def dropout_seed(
     return seed
 
 
-def describe(strategy: tf.distribute.Strategy) -> str:
+def summary(strategy: tf.distribute.Strategy) -> str:
     """Describes versions, devices and precision in one line for the log."""
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "

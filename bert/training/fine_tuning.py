@@ -98,27 +98,25 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     run_record.write_start(options)
     tensorflow_start.load()
     from bert.training import run as run_lib
-    from bert.training import task_experiment
+    from bert.training import task_setup
 
     # The trials share the records and the compiled network.
-    experiment = task_experiment.TaskExperiment(
-        task, planned_model, prepared.start
-    )
+    setup = task_setup.setup(task, planned_model, prepared.start)
     if not planned:
-        run_lib.run(experiment, options, prepared.run)
+        run_lib.run(setup, options, prepared.run)
         _show_next(options, options.output_dir)
         return
     # With test labels every trial is scored; without them only the best trial
     # predicts.
     only_best_predicts = options.do_predict and not any(
-        data.data_set.has_labels for data in experiment.data[task_lib.PREDICT]
+        data_set.has_labels for data_set in task.data_sets(task_lib.PREDICT)
     )
-    if only_best_predicts:
-        experiment.splits = (task_lib.EVAL,)
+    splits = (task_lib.EVAL,) if only_best_predicts else setup.splits
+    of_trials = dataclasses.replace(setup, splits=splits)
     results: dict[str, Mapping[str, float]] = {}
     for name, (trial, folder) in runs.items():
         try:
-            results[name] = run_lib.run(experiment, trial, folder)
+            results[name] = run_lib.run(of_trials, trial, folder)
         except failures.FailedRunError as error:
             if not results and name == [*runs][-1]:
                 raise
@@ -126,9 +124,9 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     best = trials.summarize(task, planned, results)
     path = os.path.join(options.output_dir, best)
     if only_best_predicts:
-        experiment.splits = (task_lib.PREDICT,)
         folder = folder_lib.ModelFolder.open(path, is_folder=True)
-        run_lib.evaluate(experiment, folder)
+        predicting = dataclasses.replace(setup, splits=(task_lib.PREDICT,))
+        run_lib.evaluate(predicting, folder)
     _show_next(options, path)
 
 

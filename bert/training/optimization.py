@@ -31,7 +31,7 @@ class Schedule:
     num_warmup_steps: int = 0
     kind: str = "release"
 
-    def describe(self) -> str:
+    def summary(self) -> str:
         """Describes the rates of a run in words."""
         warmup, total = self.num_warmup_steps, self.num_train_steps
         rise = f"0 to {self.init_lr:.3g} over {warmup:,} steps"

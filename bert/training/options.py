@@ -381,6 +381,7 @@ class PretrainingOptions(TrainingOptions, schema.PairSizes):
             num_warmup_steps=self.num_warmup_steps,
             stop_at_step=self.stop_at_step,
             eval_every_steps=self.eval_every_steps,
+            batch_size=self.train_batch_size,
         )
 
 

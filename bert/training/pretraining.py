@@ -1,11 +1,12 @@
-"""The experiment of pre-training, and the baselines of its losses."""
+"""The setup of pre-training, and the baselines of its losses."""
 
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from bert.files import paths, run_files
@@ -17,13 +18,14 @@ from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     devices,
     evaluation,
-    experiment,
     input_pipeline,
+    network,
     resuming,
     steps,
     workers,
 )
 from bert.training import options as training_options
+from bert.training import setup as setup_lib
 from modeling import config as config_lib
 from modeling import heads
 
@@ -33,96 +35,118 @@ _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
 
 
-class PretrainingExperiment(
-    experiment.Experiment[_Options, pretraining_objective.Pretraining]
-):
-    """A masked language model, its records and held-out losses.
+def setup(
+    options: _Options,
+    config: config_lib.BertConfig,
+    records: reading.RecordSource,
+    held_out: reading.RecordSource,
+    init: folder_lib.ModelFolder | None = None,
+) -> setup_lib.Setup[pretraining_objective.Pretraining]:
+    """Sets up the training of a masked language model.
 
     Args:
         options: the flags of the run.
         config: the configuration of the model.
         records: to train on; the first file describes the model.
         held_out: to evaluate on.
-        start_model: the weights of `--init_checkpoint`, if it is given.
+        init: the model of `--init_checkpoint`, if it is given.
 
     Raises:
-        OSError: a file cannot be read.
         ValueError: the batch size does not suit the number of devices.
     """
+    strategy = devices.prepare(options)
+    input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
 
-    # Many published encoders lack the heads.
-    new_variables = ("cls/predictions/.*", "cls/seq_relationship/.*")
+    def make_objective() -> pretraining_objective.Pretraining:
+        model = heads.BertForPreTraining(config, objective=options.objective)
+        return pretraining_objective.Pretraining(model, options.objective)
+
+    metric = None
+    if options.eval_every_steps:
+        metric = resuming.HeldOutMetric(
+            name="loss",
+            higher_is_better=False,
+            held_out={
+                "held_out_records": held_out.files.fingerprint(),
+                "max_eval_steps": options.max_eval_steps,
+                "eval_batch_size": options.eval_batch_size,
+            },
+        )
+    return setup_lib.Setup(
+        planned=planned_model(options, config, records.files.paths[0]),
+        init=init,
+        # Many published encoders lack the heads.
+        new_variables=("cls/predictions/.*", "cls/seq_relationship/.*"),
+        is_pretrained=False,
+        network=network.Network(strategy, make_objective),
+        records=records,
+        row_length=options.max_seq_length,
+        evaluation=HeldOutLosses(strategy, held_out, options),
+        metric=metric,
+        splits=(task_lib.EVAL,) if options.do_eval else (),
+    )
+
+
+class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
+    """The losses and metrics of held-out records.
+
+    Args:
+        strategy: holds the variables.
+        source: the records.
+        options: the sizes of the evaluation, and whether to use XLA.
+    """
 
     def __init__(
         self,
+        strategy: tf.distribute.Strategy,
+        source: reading.RecordSource,
         options: _Options,
-        config: config_lib.BertConfig,
-        records: reading.RecordSource,
-        held_out: reading.RecordSource,
-        start_model: folder_lib.ModelFolder | None = None,
     ):
-        strategy = devices.prepare(options)
-        self.records, self._held_out = records, held_out
-        model = describe(options, config, self.records.files.paths[0])
-        super().__init__(strategy, model, start_model)
-        input_pipeline.check_batch_size(
-            options, self.strategy.num_replicas_in_sync
-        )
-        if options.eval_every_steps:
-            self.metric = resuming.HeldOutMetric(
-                name="loss",
-                higher_is_better=False,
-                held_out={
-                    "held_out_records": self._held_out.files.fingerprint(),
-                    "max_eval_steps": options.max_eval_steps,
-                    "eval_batch_size": options.eval_batch_size,
-                },
-            )
-        self.row_length = options.max_seq_length
-        self._objective_name = options.objective
+        self._strategy, self._source = strategy, source
+        self._options = options
         self._evaluator: steps.Evaluator | None = None
-        self._eval_batch_size = options.eval_batch_size
-        self._max_eval_steps = options.max_eval_steps
-        self._jit_compile = options.jit_compile
-        if options.do_eval:
-            self.splits = (task_lib.EVAL,)
 
-    def make_objective(self) -> pretraining_objective.Pretraining:
-        model = heads.BertForPreTraining(
-            self.model.config, objective=self._objective_name
-        )
-        return pretraining_objective.Pretraining(model, self._objective_name)
-
-    def evaluate(self) -> Mapping[str, float]:
+    def evaluate(
+        self, objective: pretraining_objective.Pretraining
+    ) -> dict[str, float]:
+        options = self._options
         if self._evaluator is None:
             self._evaluator = steps.Evaluator(
-                self.strategy,
-                self.objective,
-                devices.execution_mode(self.strategy, self._jit_compile),
+                self._strategy,
+                objective,
+                devices.execution_mode(self._strategy, options.jit_compile),
             )
         return evaluation.evaluate(
             self._evaluator,
-            self._held_out,
-            batch_size=self._eval_batch_size,
-            num_batches=self._max_eval_steps,
+            self._source,
+            batch_size=options.eval_batch_size,
+            num_batches=options.max_eval_steps,
         )
 
     def write_results(
-        self, output_dir: str, step: int, metrics: Mapping[str, float] | None
+        self,
+        objective: pretraining_objective.Pretraining,
+        output_dir: str,
+        step: int,
+        splits: Sequence[str],
+        metrics: Mapping[str, float] | None,
     ) -> Mapping[str, float]:
-        results = {**(metrics or self.evaluate()), "global_step": step}
+        results = {
+            **(metrics or self.evaluate(objective)),
+            "global_step": step,
+        }
         if workers.is_chief():
             path = os.path.join(output_dir, "eval_results.txt")
             run_files.write_results(path, results)
         return results
 
 
-def describe(
+def planned_model(
     options: _Options,
     config: config_lib.BertConfig,
     record_file: str,
 ) -> folder_lib.PlannedModel:
-    """Describes the model of a run.
+    """Plans the model of a run.
 
     Args:
         options: the flags of the run.

@@ -15,6 +15,7 @@ from absl import logging
 
 from bert.files import json_text, paths, progress, writing
 from bert.training import failures
+from bert.training import length as length_lib
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,26 +54,29 @@ class Reporter(contextlib.AbstractContextManager):
 
     Args:
         output_dir: the run's folder; None on a worker that writes no files.
-        num_train_steps: the last step of the run.
+        length: the steps of the run.
         first_step: the step from which a resumed run starts. Reports of later
             steps are removed, because these steps are repeated.
-        batch_size: the examples of a step.
+        log_every_steps: steps between reports, of which the last one is at
+            the end; 0 for none but those that are asked for.
         describe: names the records of a step's batch.
-        repeats_evaluation: whether that of `first_step` is repeated too.
+        repeats_evaluation: whether the evaluation at `first_step` is repeated,
+            so its record is dropped.
     """
 
     def __init__(
         self,
         output_dir: str | None,
-        num_train_steps: int,
+        length: length_lib.Length,
         first_step: int,
         *,
-        batch_size: int,
+        log_every_steps: int = 0,
         describe: Callable[[int], str],
         repeats_evaluation: bool = False,
     ):
-        self._total = num_train_steps
-        self._batch_size = batch_size
+        self._length = length
+        self._total = length.num_train_steps
+        self._log_every_steps = log_every_steps
         self._describe = describe
         # The steps since the last report: those that were read from the device,
         # and those that follow.
@@ -86,7 +90,7 @@ class Reporter(contextlib.AbstractContextManager):
         self._started = self._lapped = time.monotonic()
         self._is_first_line_due = True
         self._bar = progress.bar(
-            num_train_steps, initial=first_step, title="training"
+            self._total, initial=first_step, title="training"
         )
         self._path = output_dir and os.path.join(output_dir, METRICS_FILE)
         self._events = None
@@ -115,7 +119,11 @@ class Reporter(contextlib.AbstractContextManager):
             paths.remove(path)  # An earlier run has drawn it.
 
     def add(self, step: int, result: "steps.StepResult") -> None:
-        """Adds the result of `Trainer.run`, of the step before `step`."""
+        """Adds the result of a step, counted from 1; reports if it is due.
+
+        Raises:
+            NonFiniteLossError: the loss of a step to report is not finite.
+        """
         self._results.append(result)
         seconds = self._lap()
         if self._is_compiled:
@@ -126,6 +134,9 @@ class Reporter(contextlib.AbstractContextManager):
         late = time.monotonic() - self._started > _FIRST_LINE_SECONDS
         if self._is_first_line_due and late:
             self._show(step, *self._values(step))
+        every = self._log_every_steps
+        if every and self._length.is_due(step, every):
+            self.report_training(step)
 
     def report_training(self, step: int) -> None:
         """Reports the steps since the last report.
@@ -192,7 +203,7 @@ class Reporter(contextlib.AbstractContextManager):
             self._lap()  # It was of compilation.
             return values, None
         self._seconds = seconds = max(self._seconds + self._lap(), 1e-9)
-        values[_SPEED] = num_steps * self._batch_size / seconds
+        values[_SPEED] = num_steps * self._length.batch_size / seconds
         waited = sum(float(wait) for wait in self._waits)
         values["input_wait"] = 100 * waited / seconds
         return values, (self._total - step) * seconds / num_steps

@@ -54,9 +54,9 @@ def num_cases(request):
 _seen: list[tuple] = []
 
 
-def _look_at_records(experiment, options, folder):
+def _look_at_records(setup, options, folder):
     """Looks at the records that a model would learn from."""
-    source = experiment.records
+    source = setup.records
     assert len(source.files)
     for start in range(0, len(source.files), 16):
         rows = range(start, min(start + 16, len(source.files)))

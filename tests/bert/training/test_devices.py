@@ -169,7 +169,7 @@ def test_the_log_names_the_gpu_and_its_precision(
     )
     strategy = _on("GPU")
     strategy.num_replicas_in_sync = 2
-    assert f"2 replica(s) on {described}, " in devices.describe(strategy)
+    assert f"2 replica(s) on {described}, " in devices.summary(strategy)
 
 
 @pytest.fixture(autouse=True)

@@ -97,7 +97,7 @@ def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
 )
 def test_the_rates_of_a_run_are_described(changes, description):
     schedule = optimization.Schedule(init_lr=2.0, num_train_steps=10, **changes)
-    assert schedule.describe() == description
+    assert schedule.summary() == description
 
 
 def test_ten_updates_are_those_of_the_release():

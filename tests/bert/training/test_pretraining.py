@@ -5,12 +5,10 @@ import types
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert.models import comparison
 from bert.models import folder as folder_lib
 from bert.records import sidecars
-from bert.training import options as training_options
 from bert.training import pretraining
 from modeling import config
 from tests.support import toy_pretraining
@@ -38,7 +36,7 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
         output_dir=str(folder / "out"),
     )
     model = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
-    planned = pretraining.describe(
+    planned = pretraining.planned_model(
         options, config.BertConfig(vocab_size=3), str(folder / "records")
     )
     comparison.check_run(model, planned)
@@ -110,46 +108,10 @@ def test_the_entropy_of_draws_is_corrected_for_their_number():
     assert pretraining.entropy(np.array([0])) == 0.0
 
 
-def _options(**changes):
-    return training_options.PretrainingOptions(
-        **{
-            "input_file": "records",
-            "bert_config_file": "config.json",
-            "output_dir": "out",
-            "do_train": True,
-            "num_train_steps": 9,
-            "max_seq_length": 10,
-            **changes,
-        }
-    )
-
-
-def _experiment(monkeypatch, **changes):
-    """Makes an experiment of records that are never read."""
-    sources = [
-        types.SimpleNamespace(files=types.SimpleNamespace(paths=[name]))
-        for name in ("train", "held-out")
-    ]
-    monkeypatch.setattr(
-        pretraining, "describe", lambda options, config, file: file
-    )
-    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
-    monkeypatch.setattr(pretraining.devices, "prepare", lambda _: strategy)
-    start = folder_lib.ModelFolder.open("nowhere")
-    made = pretraining.PretrainingExperiment(
-        _options(**changes), None, *sources, start
-    )
-    assert made.start_model is start
-    return made
-
-
-def test_the_records_of_training_describe_the_model(monkeypatch):
-    made = _experiment(monkeypatch, do_eval=True)
-    assert made.model == made.records.files.paths[0] == "train"
-    assert (made.row_length, made.splits) == (10, ("eval",))
-    assert not _experiment(monkeypatch).splits
+def test_a_batch_must_divide_among_micro_batches(tmp_path):
+    sizes = {"train_batch_size": 7, "num_accumulation_steps": 2}
     with pytest.raises(ValueError, match="got 7 and 1 times 2"):
-        _experiment(monkeypatch, train_batch_size=7, num_accumulation_steps=2)
+        toy_pretraining.run(tmp_path, **sizes)
 
 
 def test_baselines_count_the_predicted_words_alone(caplog):

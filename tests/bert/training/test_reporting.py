@@ -8,6 +8,7 @@ from tensorboard.backend.event_processing import (
 )
 
 from bert.training import failures, reporting, steps
+from bert.training import length as length_lib
 
 _ZERO = {"gradient_norm": 2.0, "skipped_steps": 0, "learning_rate": 1e-3}
 
@@ -23,9 +24,14 @@ def _result(loss=1.0, first_bad_step=-1, **values):
     )
 
 
+_LENGTH = length_lib.Length(num_train_steps=10, batch_size=8)
+
+
 def _reporter(folder, first_step=0, **changes):
-    values = {"batch_size": 8, "describe": lambda step: f"rows of {step}"}
-    return reporting.Reporter(str(folder), 10, first_step, **values | changes)
+    values = {"describe": lambda step: f"rows of {step}"}
+    return reporting.Reporter(
+        str(folder), _LENGTH, first_step, **values | changes
+    )
 
 
 def _report(reporter, step, loss):
@@ -220,9 +226,7 @@ def test_an_evaluation_that_is_repeated_is_reported_once(tmp_path):
 
 
 def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path):
-    reporter = reporting.Reporter(
-        None, 10, 0, batch_size=8, describe=lambda step: ""
-    )
+    reporter = reporting.Reporter(None, _LENGTH, 0, describe=lambda step: "")
     _report(reporter, 5, 0.5)
     reporter.__exit__(None, None, None)
     assert not list(tmp_path.iterdir())

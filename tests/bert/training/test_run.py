@@ -17,9 +17,9 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.training import (
     checkpointing,
-    experiment,
     failures,
     input_pipeline,
+    network,
     optimization,
     profiling,
     reporting,
@@ -30,6 +30,7 @@ from bert.training import (
     workers,
 )
 from bert.training import options as training_options
+from bert.training import setup as setup_lib
 from modeling import checkpoint_files, checkpoints, compilation
 from modeling import config as config_lib
 
@@ -40,34 +41,28 @@ class _Trainer:
     """Stands in for the compiled steps: each adds 1 to the weight.
 
     Args:
-        experiment: receives the names of events.
-        bad_step: the step with a loss that is not finite.
-        error: raised by the first step.
+        objective: its model has the weight.
+        made: receives the names of events.
     """
 
     mode = compilation.ExecutionMode.PLAIN
     strategy = _STRATEGY
 
-    def __init__(self, experiment, bad_step, error):
-        self.objective = experiment.objective
+    def __init__(self, objective, made):
+        self.objective, self._made = objective, made
         moment = tf.Variable([0.0])
         self.optimizer = types.SimpleNamespace(
             slots=lambda: {"count/kernel/adam_m": moment}
         )
         self.loss_scale = steps.LossScale(active=False)
-        self._events, self._error = experiment.events, error
-        self._bad_step = bad_step
-
-    def reset(self):
-        pass
 
     def run(self, iterator, step, learning_rate, **_):
-        if self._error:
-            raise self._error
+        if self._made.error:
+            raise self._made.error
         (weight,) = self.objective.model.weights
         weight.assign_add(tf.ones(weight.shape))
-        is_bad = step + 1 == self._bad_step
-        self._events.append(f"step {step + 1}")
+        is_bad = step + 1 == self._made.bad_step
+        self._made.events.append(f"step {step + 1}")
         return steps.StepResult(
             losses={"loss": tf.constant(float(step))},
             metrics={},
@@ -87,51 +82,65 @@ class _Files:
         return "f"
 
 
-class _Experiment(experiment.Experiment):
-    """Evaluates to a given loss for each number of steps."""
+class _Network(network.Network):
+    """A weight that counts steps."""
 
-    metric = resuming.HeldOutMetric(
-        name="loss", higher_is_better=False, held_out={}
-    )
-    new_variables = ()
-    splits = ("eval",)
+    def __init__(self, made):
+        super().__init__(_STRATEGY, self._new)
+        self._made = made
 
-    def __init__(
-        self,
-        *,
-        losses=None,
-        bad_step=0,
-        error=None,
-        start=None,
-    ):
-        model = folder_lib.PlannedModel(
-            config=config_lib.BertConfig(vocab_size=3),
-            description=description_lib.Description(),
-        )
-        super().__init__(_STRATEGY, model, start)
-        self.events = []
-        self._losses = losses or {}
-        self.records = types.SimpleNamespace(files=_Files(), masking=None)
-        self.start()
-        self.trainer = _Trainer(self, bad_step, error)
-
-    @property
-    def num_steps(self):
-        (weight,) = self.objective.model.weights
-        return int(weight.numpy().item())
-
-    def make_objective(self):
+    def _new(self):
         layer = keras.layers.Dense(
             1, use_bias=False, kernel_initializer="zeros", name="count"
         )
         model = keras.Sequential([keras.Input((1,)), layer])
         return types.SimpleNamespace(model=model)
 
-    def evaluate(self):
-        self.events.append(f"evaluation {self.num_steps}")
-        return {"loss": self._losses.get(self.num_steps, 1.0)}
+    def trainer(self, options, mode, num_frozen_layers):
+        return _Trainer(self.objective, self._made)
 
-    def write_results(self, output_dir, step, metrics):
+
+class _Made(setup_lib.Evaluation):
+    """Evaluates to a given loss for each number of steps.
+
+    Attributes:
+        setup: of the run.
+        events: their names, in their order.
+        metrics: those with which results were written.
+    """
+
+    def __init__(self, *, losses=None, bad_step=0, error=None, init=None):
+        self.events = []
+        self.bad_step, self.error = bad_step, error
+        self._losses = losses or {}
+        self.setup = setup_lib.Setup(
+            planned=folder_lib.PlannedModel(
+                config=config_lib.BertConfig(vocab_size=3),
+                description=description_lib.Description(),
+            ),
+            init=init,
+            new_variables=(),
+            is_pretrained=False,
+            network=_Network(self),
+            records=types.SimpleNamespace(files=_Files(), masking=None),
+            evaluation=self,
+            metric=resuming.HeldOutMetric(
+                name="loss", higher_is_better=False, held_out={}
+            ),
+            splits=("eval",),
+        )
+
+    @staticmethod
+    def _num_steps(objective):
+        (weight,) = objective.model.weights
+        return int(weight.numpy().item())
+
+    def evaluate(self, objective):
+        num_steps = self._num_steps(objective)
+        self.events.append(f"evaluation {num_steps}")
+        return {"loss": self._losses.get(num_steps, 1.0)}
+
+    def write_results(self, objective, output_dir, step, splits, metrics):
         self.events.append(f"results {step}")
         self.metrics = metrics
         return {"step": step}
@@ -176,7 +185,7 @@ class _Current:
 
 def _run(folder, options=None, *, every=0, end=4, **changes):
     """Runs an experiment in a folder; returns it."""
-    made = _Experiment(**changes)
+    made = _Made(**changes)
     _Current.events = made.events
     values = {
         "output_dir": str(folder),
@@ -193,7 +202,7 @@ def _run(folder, options=None, *, every=0, end=4, **changes):
         **(options or {}),
     }
     made.results = run.run(
-        made,
+        made.setup,
         training_options.PretrainingOptions(**values),
         folder_lib.ModelFolder.open(str(folder), is_folder=True),
     )
@@ -267,13 +276,6 @@ def test_a_command_that_stops_early_counts_the_steps_of_the_run(
     assert "step 2/4 50%" in caplog.text
 
 
-def test_each_run_starts_with_moments_of_zero(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        _Trainer, "reset", lambda self: self._events.append("reset")
-    )
-    assert _run(tmp_path, end=1).events[0] == "reset"
-
-
 def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
     tmp_path, monkeypatch
 ):
@@ -288,11 +290,11 @@ def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(_Experiment, "write_results", fail)
+    monkeypatch.setattr(_Made, "write_results", fail)
     monkeypatch.setattr(warm_start, "load_for_evaluation", lambda *_: None)
     folder = folder_lib.ModelFolder.open(str(tmp_path))
     with pytest.raises(ValueError, match=message):
-        run.evaluate(made, folder)
+        run.evaluate(made.setup, folder)
 
 
 def test_an_evaluation_without_weights_asks_for_them(tmp_path):
@@ -326,9 +328,9 @@ def _raise_signal_at(monkeypatch, wanted):
                 os.kill(os.getpid(), signal.SIGTERM)
 
     class Trainer(_Trainer):
-        def __init__(self, experiment, *others):
-            experiment.events = Events()
-            super().__init__(experiment, *others)
+        def __init__(self, objective, made):
+            made.events = _Current.events = Events(made.events)
+            super().__init__(objective, made)
 
     monkeypatch.setitem(globals(), "_Trainer", Trainer)
 
@@ -495,10 +497,10 @@ def test_out_of_memory_names_the_way_out(tmp_path, error):
 def test_out_of_memory_in_an_evaluation_names_its_batch_size(
     tmp_path, monkeypatch
 ):
-    def fail(self):
+    def fail(self, objective):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM")
 
-    monkeypatch.setattr(_Experiment, "evaluate", fail)
+    monkeypatch.setattr(_Made, "evaluate", fail)
     with pytest.raises(failures.OutOfMemoryError, match="--eval_batch_size"):
         _run(tmp_path, every=2)
 
