@@ -134,21 +134,19 @@ def _squad(folder):
     flags = toy_squad.flags_of(
         folder, max_seq_length=80, **dict.fromkeys(names)
     )
-    return run_squad.learning.QuestionAnswering, flags
+    return run_squad, run_squad.learning.QuestionAnswering, flags
 
 
 def _tagging(folder):
     toy_tagging.write_all(folder, num_sentences=5)
-    return run_ner.learning.Tagging, toy_tagging.flags_of(folder)
+    return run_ner, run_ner.learning.Tagging, toy_tagging.flags_of(folder)
 
 
 def _swag(folder):
     (folder / "train.csv").write_text("label,sent1,sent2,A,B\n1,wa,,wb,wa\n")
     flags = {"data_dir": folder, "output_dir": folder / "out"}
-    return run_swag.learning.MultipleChoice, {
-        **flags,
-        **toy_swag.write_model(folder),
-    }
+    flags |= toy_swag.write_model(folder)
+    return run_swag, run_swag.learning.MultipleChoice, flags
 
 
 @pytest.mark.parametrize(
@@ -165,11 +163,10 @@ def _swag(folder):
     ],
 )
 def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
-    task, flags = make(tmp_path)
+    script, task, flags = make(tmp_path)
 
     def parse(**named):
-        options = task.__annotations__["options"]
-        return programs.parse(options, **{**flags, **named})
+        return programs.parse(script.Options, **{**flags, **named})
 
     trained = parse(do_train=True, **changes)
     tokenizer = tokenization.open_tokenizer(trained)

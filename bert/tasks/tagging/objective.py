@@ -77,5 +77,5 @@ class Tagging(objectives.FineTuning):
 def _word_weights(features: objectives.Tensors) -> tf.Tensor:
     """Returns `[B, T]` float32: 1 for a labeled word of a real row."""
     weights = tf.cast(features["label_mask"], tf.float32)
-    rows = features.get("objectives.example_weights")
+    rows = features.get("example_weights")
     return weights if rows is None else weights * rows[:, tf.newaxis]
