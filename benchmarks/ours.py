@@ -91,7 +91,7 @@ def _start(job):
 
 def _prediction(job, jit_compile):
     strategy, objective = _start(job)
-    features = schema.classification_features(job.max_seq_length)
+    features = schema.labeled_features(job.max_seq_length)
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "texts.tfrecord")
     texts = (_text(length, job.max_seq_length) for length in job.lengths)

@@ -211,7 +211,7 @@ def test_a_deterministic_run_resumes_with_the_same_bits(tmp_path):
 
 def test_predictions_are_those_of_the_cpu(tmp_path):
     config, length = toy_config.config(), 16
-    features = schema.classification_features(length)
+    features = schema.labeled_features(length)
     path = str(tmp_path / "texts.tfrecord")
     rng = np.random.default_rng(1)
     masks = [[1] * n + [0] * (length - n) for n in rng.integers(2, length, 13)]

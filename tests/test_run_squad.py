@@ -11,8 +11,9 @@ import pytest
 from absl import logging
 
 import run_squad
-from bert.records import encoding, schema, tfrecords
+from bert.records import encoding, tfrecords
 from bert.tasks import task
+from bert.tasks.squad import window_features
 from modeling import checkpoints
 from tests.support import locations, programs, toy_squad
 from vocab import tokenization
@@ -70,7 +71,7 @@ def test_answers_are_the_release_s(golden):
 def test_records_to_predict_are_those_of_the_release(golden):
     case, folder = golden
     files = tfrecords.RecordFiles([str(folder / "eval.tf_record")])
-    features = schema.squad_features(
+    features = window_features.record_features(
         case["flags"]["max_seq_length"], is_training=False
     )
     batch = encoding.parse(files.read(range(len(files))), features)

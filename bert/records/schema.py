@@ -1,4 +1,4 @@
-"""Record schemas: the features of each kind of record.
+"""Record schemas: features, those of pre-training and of labeled texts.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
 and types of the original, so that either program reads the other's files.
@@ -54,7 +54,8 @@ class Feature:
 LABEL = Feature(name="label_ids", shape=(1,))
 
 
-def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
+def sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
+    """Returns the features of the encoder's inputs, each of this shape."""
     return tuple(Feature(name=name, shape=shape) for name in SEQUENCES)
 
 
@@ -67,7 +68,7 @@ def pretraining_features(
     """
     predictions = (max_predictions_per_seq,)
     return (
-        *_sequence_features((max_seq_length,)),
+        *sequence_features((max_seq_length,)),
         Feature(name="masked_lm_positions", shape=predictions),
         Feature(name="masked_lm_ids", shape=predictions),
         Feature(name="masked_lm_weights", shape=predictions, dtype="float32"),
@@ -85,7 +86,7 @@ def unmasked_features(
     sequence = (max_seq_length,)
     words = (Feature(name="word_starts", shape=sequence),)
     return (
-        *_sequence_features(sequence),
+        *sequence_features(sequence),
         *(words if do_whole_word_mask else ()),
         Feature(name="next_sentence_labels", shape=(1,)),
     )
@@ -101,72 +102,4 @@ def labeled_features(
         max_seq_length: T, tokens of a record.
         label: the feature of the labels, by default one class.
     """
-    return (*_sequence_features((max_seq_length,)), label)
-
-
-def classification_features(
-    max_seq_length: int, label: Feature = LABEL
-) -> tuple[Feature, ...]:
-    """Returns the features of run_classifier.py.
-
-    Source: run_classifier.py of the release, for one class per text.
-
-    Args: as for `labeled_features`.
-    """
-    return (
-        *labeled_features(max_seq_length, label),
-        Feature(name="is_real_example", shape=(1,)),
-    )
-
-
-def choice_features(
-    max_seq_length: int, num_choices: int
-) -> tuple[Feature, ...]:
-    """Returns the features of multiple choice: one sequence for each choice.
-
-    Args:
-        max_seq_length: T, tokens of a sequence.
-        num_choices: C.
-    """
-    return (
-        *_sequence_features((num_choices, max_seq_length)),
-        LABEL,
-    )
-
-
-def squad_features(
-    max_seq_length: int, *, is_training: bool
-) -> tuple[Feature, ...]:
-    """Returns the features of windows over paragraphs.
-
-    Source: run_squad.py of the release.
-
-    Args:
-        max_seq_length: tokens of a window.
-        is_training: whether the records hold the positions of the answer.
-    """
-    features = (
-        Feature(name="unique_ids", shape=(1,)),
-        *_sequence_features((max_seq_length,)),
-    )
-    if not is_training:
-        return features
-    return (
-        *features,
-        Feature(name="start_positions", shape=(1,)),
-        Feature(name="end_positions", shape=(1,)),
-        Feature(name="is_impossible", shape=(1,)),
-    )
-
-
-def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
-    """Returns the features of windows with labeled words.
-
-    `label_mask` is 1 at the first piece of each word labeled in this window.
-    """
-    sequence = (max_seq_length,)
-    return (
-        *_sequence_features(sequence),
-        Feature(name="label_ids", shape=sequence),
-        Feature(name="label_mask", shape=sequence),
-    )
+    return (*sequence_features((max_seq_length,)), label)

@@ -11,7 +11,6 @@ from bert.files import writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.models import needs
-from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import (
     class_labels,
@@ -112,7 +111,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             suffix=file.split.suffix,
             kind="classification",
             made_from=file.made_from() | dataclasses.asdict(self._truncation),
-            features=schema.classification_features(
+            features=sentence_pairs.record_features(
                 self.options.max_seq_length,
                 task.label_feature(
                     self.label_set.problem_type, self.label_set.num_outputs

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from absl import logging
 
 from bert.files import messages
+from bert.records import schema
 from bert.tasks.classification import class_labels
 from vocab import tokenization
 
@@ -322,3 +323,20 @@ def records(
         ]
     flags = "--max_seq_length and --long_text"
     counts.log(name, truncation.max_seq_length, flags)
+
+
+def record_features(
+    max_seq_length: int, label: schema.Feature
+) -> tuple[schema.Feature, ...]:
+    """Returns the features of records of texts and pairs.
+
+    Source: run_classifier.py of the release, for one class per text.
+
+    Args:
+        max_seq_length: T, tokens of a record.
+        label: the feature of the labels.
+    """
+    return (
+        *schema.labeled_features(max_seq_length, label),
+        schema.Feature(name="is_real_example", shape=(1,)),
+    )

@@ -8,7 +8,6 @@ from bert.commands import flags
 from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import labeled_task, predictions, sentence_pairs
 from bert.tasks.multiple_choice import swag
@@ -62,7 +61,7 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
                     "data_sha256": paths.sha256(path),
                     "layout": dataclasses.asdict(self._columns),
                 },
-                features=schema.choice_features(
+                features=swag.record_features(
                     length, len(self._columns.ending_columns)
                 ),
                 examples=lambda: swag.records(

@@ -12,6 +12,7 @@ import numpy as np
 
 from bert.commands import flags
 from bert.files import row_files
+from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import class_labels, predictions, sentence_pairs
 from vocab import tokenization
@@ -159,3 +160,18 @@ def prediction_lines(
         predictions.predicted_labels(label_set, outputs)
     ):
         yield f"{index},{name}\n"
+
+
+def record_features(
+    max_seq_length: int, num_choices: int
+) -> tuple[schema.Feature, ...]:
+    """Returns the features of records: one sequence for each choice.
+
+    Args:
+        max_seq_length: T, tokens of a sequence.
+        num_choices: C.
+    """
+    return (
+        *schema.sequence_features((num_choices, max_seq_length)),
+        schema.LABEL,
+    )

@@ -13,7 +13,6 @@ from bert.commands import flags
 from bert.files import paths, progress, run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import schema
 from bert.tasks import task
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.squad import (
@@ -128,7 +127,7 @@ class QuestionAnswering(task.Task[None, _Ranked]):
                 name="train" if is_training else "eval",
                 kind="squad training" if is_training else "squad prediction",
                 made_from={"data_sha256": paths.sha256(path), **made_from},
-                features=schema.squad_features(
+                features=window_features.record_features(
                     options.max_seq_length, is_training=is_training
                 ),
                 examples=lambda: (

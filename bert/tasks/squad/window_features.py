@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from bert.commands import flags
+from bert.records import schema
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.squad import question_files
 from vocab import tokenization
@@ -367,3 +368,28 @@ def max_context_spans(
         best_span[part][better] = index
         best_score[part][better] = score[better]
     return best_span
+
+
+def record_features(
+    max_seq_length: int, *, is_training: bool
+) -> tuple[schema.Feature, ...]:
+    """Returns the features of records of windows.
+
+    Source: run_squad.py of the release.
+
+    Args:
+        max_seq_length: tokens of a window.
+        is_training: whether the records hold the positions of the answer.
+    """
+    features = (
+        schema.Feature(name="unique_ids", shape=(1,)),
+        *schema.sequence_features((max_seq_length,)),
+    )
+    if not is_training:
+        return features
+    return (
+        *features,
+        schema.Feature(name="start_positions", shape=(1,)),
+        schema.Feature(name="end_positions", shape=(1,)),
+        schema.Feature(name="is_impossible", shape=(1,)),
+    )

@@ -10,7 +10,6 @@ from absl import logging
 from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.records import schema
 from bert.tasks import task
 from bert.tasks.tagging import (
     conll,
@@ -87,7 +86,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
                     "context": options.context,
                     "labels": self._labels.names,
                 },
-                features=schema.tagging_features(options.max_seq_length),
+                features=windows.record_features(options.max_seq_length),
                 examples=lambda: self._records(file),
                 has_labels=bool(file.tags),
                 content=file,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from absl import logging
 
+from bert.records import schema
 from bert.tasks.classification import sentence_pairs
 from bert.tasks.tagging import conll
 from vocab import tokenization
@@ -196,3 +197,16 @@ def split_labels(
     """
     names = iter([labels[i] for i in label_ids[label_mask > 0].tolist()])
     return [tuple(itertools.islice(names, len(s.words))) for s in sentences]
+
+
+def record_features(max_seq_length: int) -> tuple[schema.Feature, ...]:
+    """Returns the features of records of windows.
+
+    `label_mask` is 1 at the first piece of each word labeled in this window.
+    """
+    sequence = (max_seq_length,)
+    return (
+        *schema.sequence_features(sequence),
+        schema.Feature(name="label_ids", shape=sequence),
+        schema.Feature(name="label_mask", shape=sequence),
+    )

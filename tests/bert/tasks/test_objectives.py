@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import schema
 from bert.tasks import objectives
 from bert.tasks import task as task_lib
 from bert.tasks.classification import objective as classification_objective
 from bert.tasks.pretraining import objective as pretraining_objective
 from bert.tasks.squad import objective as squad_objective
 from bert.tasks.tagging import objective as tagging_objective
+from bert.tasks.tagging import windows
 from bert.training import padding
 from modeling import checkpoints, heads
 from tests.support import golden_steps, toy_config
@@ -321,7 +321,7 @@ class TaggingTest(tf.test.TestCase):
 
 
 def test_records_hold_five_rows_of_a_length():
-    features = schema.tagging_features(7)
+    features = windows.record_features(7)
     assert {f.name: f.shape for f in features} == dict.fromkeys(
         ["input_ids", "input_mask", "segment_ids", "label_ids", "label_mask"],
         (7,),

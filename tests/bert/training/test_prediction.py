@@ -59,7 +59,7 @@ def _bfloat16():
 
 def _source(folder, lengths):
     """Records of the given lengths, in one file."""
-    features = schema.classification_features(_MAX_LENGTH)
+    features = schema.labeled_features(_MAX_LENGTH)
     path = str(folder / "texts.tfrecord")
     masks = [[1] * n + [0] * (_MAX_LENGTH - n) for n in lengths]
     texts = (

@@ -6,8 +6,9 @@ import types
 import pytest
 import tensorflow as tf
 
-from bert.records import framing, schema, sidecars, tfrecords
+from bert.records import framing, sidecars, tfrecords
 from bert.tasks import task
+from bert.tasks.squad import window_features
 from bert.training import options as training_options
 from bert.training import task_records, workers
 from vocab import tokenization
@@ -15,7 +16,7 @@ from vocab import tokenization
 _TOKENIZER = types.SimpleNamespace(
     vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
 )
-_FEATURES = schema.squad_features(5, is_training=True)
+_FEATURES = window_features.record_features(5, is_training=True)
 _MADE_FROM = {"data_sha256": "aa", "doc_stride": 3}
 
 
