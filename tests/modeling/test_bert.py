@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, heads
+from modeling import bert, heads, layers
 from tests.support import toy_config
 
 _SEED = np.array([3, 5], np.int32)
@@ -153,6 +153,22 @@ def test_attention_probs_sum_to_one():
     assert [p.shape for p in probs] == [(2, 3, 7, 7)] * 2
     np.testing.assert_allclose(np.sum(probs, axis=-1), 1, atol=1e-6)
     assert np.max(np.stack(probs)[..., 5:]) == 0
+
+
+def test_attention_probs_are_those_that_the_layers_use(monkeypatch):
+    # No output of the network shows those of its last layer.
+    model, used, softmax = _model(), [], layers.softmax
+    mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
+
+    def noted(*arguments):
+        used.append(softmax(*arguments))
+        return used[-1]
+
+    monkeypatch.setattr(layers, "softmax", noted)
+    model(_IDS, mask)
+    expected = [*used]
+    probs = model.attention_probs(_IDS, mask)
+    np.testing.assert_allclose(np.stack(probs), np.stack(expected), atol=1e-6)
 
 
 @pytest.mark.parametrize("segment", [-1, 2, 100])

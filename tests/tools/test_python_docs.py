@@ -91,22 +91,6 @@ def test_docstrings_come_without_running_the_source(tmp_path):
     ]
 
 
-def test_a_paragraph_of_several_texts_is_in_the_first_alone(monkeypatch):
-    section = "A section of\n  several topics."
-    monkeypatch.setattr(
-        python_docs, "_topics", lambda: [f"One.\n\n{section}", section]
-    )
-    monkeypatch.setattr(python_docs, "_module_files", lambda: ["module"])
-    indented = "Own text.\n\n    A section of several topics.\n\n    More."
-    monkeypatch.setattr(
-        python_docs, "_docstrings", lambda _: [indented, "One."]
-    )
-    assert list(python_docs.read_documents()) == [
-        (python_docs.REFERENCE, [f"One.\n\n{section}"]),
-        (python_docs.LIBRARY, ["Own text.\n\nMore."]),
-    ]
-
-
 @pytest.mark.integration
 def test_text_and_task_are_held_out_by_document(tmp_path):
     folder = tmp_path / "docs"

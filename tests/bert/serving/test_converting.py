@@ -98,6 +98,7 @@ def _compare(folder, made, tolerance, quantize=False):
     wanted = [compute(*ids.values()) for ids in cases]
     exporting.write_litert(model, network, str(folder), {}, quantize=quantize)
     described = json.loads((folder / "model.json").read_text())
+    assert described["quantize"] == ("int8" if quantize else None)
     run = _runner(folder / "model.tflite")
     for ids, want in zip(cases, wanted, strict=True):
         got = run(ids)

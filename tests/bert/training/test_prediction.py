@@ -80,6 +80,28 @@ def _source(folder, lengths):
     )
 
 
+class _Lengths:
+    """Answers the length of a text."""
+
+    def __init__(self):
+        layers = [keras.Input((1,)), keras.layers.Dense(1)]
+        self.model = keras.Sequential(layers)
+
+    def predictions(self, features):
+        return {"length": tf.reduce_sum(features["input_mask"], axis=1)}
+
+
+@pytest.mark.parametrize("by_length", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_answers_are_in_the_order_of_the_file(tmp_path, by_length, batch_size):
+    lengths = [3, 30, 9, 24, 16, 30]
+    predictor = prediction.Predictor(tf.distribute.get_strategy(), _Lengths())
+    answers = predictor.predict(
+        _source(tmp_path, lengths), batch_size=batch_size, by_length=by_length
+    )
+    assert answers["length"].tolist() == lengths
+
+
 @pytest.mark.parametrize(
     ("precision", "mode"),
     [
