@@ -25,10 +25,10 @@ from absl import logging
 
 from bert.commands import flags, program
 from bert.files import messages, paths, writing
-from bert.models import comparison, needs
+from bert.models import comparison
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.tasks import model_card
+from bert.tasks import model_card, needs
 from bert.tasks import task as task_lib
 from bert.tasks.classification import glue
 from bert.training import options as training_options

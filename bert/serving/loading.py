@@ -9,8 +9,7 @@ from absl import logging
 from bert.files import run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.models import needs
-from bert.tasks import asking, own_task, registry
+from bert.tasks import asking, needs, own_task, registry
 from bert.tasks import task as task_lib
 from modeling import checkpoints, foreign_files, huggingface
 from vocab import tokenization

@@ -15,7 +15,7 @@ from absl import logging
 from bert.files import messages
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.models import needs
+from bert.tasks import needs
 from modeling import checkpoints, heads
 from vocab import tokenization
 

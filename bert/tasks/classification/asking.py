@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert.models import description as description_lib
-from bert.models import needs
-from bert.tasks import asking, task
+from bert.tasks import asking, needs, task
 from bert.tasks.classification import (
     class_labels,
     glue,

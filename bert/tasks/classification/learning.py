@@ -10,8 +10,7 @@ from bert.commands import flags
 from bert.files import writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.models import needs
-from bert.tasks import task
+from bert.tasks import needs, task
 from bert.tasks.classification import (
     class_labels,
     custom,

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from bert.models import description as description_lib
-from bert.models import needs
+from bert.tasks import needs
 
 _CASING = description_lib.Description(do_lower_case=True)
 
