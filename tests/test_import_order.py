@@ -26,11 +26,12 @@ _MAY_IMPORT = {
     "bert.training": _GROUND
     | {"modeling", "bert.models", "bert.records", "bert.tasks.task"}
     | {"bert.tasks.objectives", "bert.tasks.pretraining.objective"},
-    # Of `tasks` the interface of a task, and the table of tasks.
+    # Of `tasks` the interfaces, the table of tasks, and what they need.
     "bert.serving": {
         *("bert.files", "vocab", "modeling", "bert.models"),
         *("bert.tasks.asking", "bert.tasks.registry", "bert.tasks.signatures"),
         *(
+            "bert.tasks.needs",
             "bert.tasks.own_task",
             "bert.tasks.task",
             "bert.tasks.classification.sentence_pairs",
