@@ -90,7 +90,7 @@ def span_cross_entropy(
     return 0.5 * (start + end)
 
 
-def several_labels_cross_entropy(
+def multi_label_cross_entropy(
     logits: Tensor, labels: Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """Computes the mean binary cross entropy of an item's labels.

@@ -36,9 +36,10 @@ class StepResult(NamedTuple):
         metrics: by name a sum and a weight, each `[]` float32.
         gradient_norm: `[]` float32, before clipping; 0 if it is not finite.
         learning_rate: `[]` float32.
-        skipped_steps: `[]` int64, 1 if float16 gradients overflowed, else 0.
-        first_bad_step: `[]` int64, the step if its loss was not finite, or its
-            gradient was not and was applied; else -1.
+        skipped_steps: `[]` int64, 1 if the gradient was not finite, so that no
+            weight changed, else 0.
+        first_bad_step: `[]` int64, the step if its loss was not finite, or,
+            except in float16, its gradient; else -1.
         input_seconds: `[]` float64, the time spent waiting for the batch.
     """
 
@@ -265,8 +266,8 @@ class Trainer:
             learning_rate=learning_rate,
             step=step,
             factor=factor,
-            # A step whose float16 gradients overflowed changes nothing.
-            only_if=tf.math.is_finite(norm) if self.loss_scale.active else None,
+            # A gradient that is not finite changes nothing.
+            only_if=tf.math.is_finite(norm),
         )
         return _sum_over_replicas(context, outcome), norm
 

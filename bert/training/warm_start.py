@@ -22,7 +22,7 @@ _WITHOUT_POOLER = {
 }
 
 
-class Absent(NamedTuple):
+class AllowedMissing(NamedTuple):
     """The variables of a model that a checkpoint need not have.
 
     Attributes:
@@ -35,13 +35,13 @@ class Absent(NamedTuple):
     has_other_outputs: bool
 
 
-def may_be_absent(
+def allowed_missing(
     model: keras.Model,
     source: checkpoints.Source,
     new: Sequence[str],
     origin: description_lib.Description,
     target: description_lib.Description,
-) -> Absent:
+) -> AllowedMissing:
     """Returns the variables that a checkpoint need not have.
 
     Args:
@@ -49,7 +49,7 @@ def may_be_absent(
         source: the open checkpoint.
         new: patterns of the variables that training creates where they are
             missing or have another shape, such as the output layer of a task.
-            Without them, a model is loaded that is not trained.
+            Empty when loading for evaluation.
         origin: the description of the checkpoint's model.
         target: that of the run.
     """
@@ -64,7 +64,7 @@ def may_be_absent(
         for name, variable in checkpoints.variables_by_name(model).items()
         if matches(name, new)
     )
-    return Absent(
+    return AllowedMissing(
         patterns,
         has_other_shapes
         or bool(new and comparison.have_other_outputs(origin, target)),
@@ -82,7 +82,7 @@ def load(
     """Loads the weights of a checkpoint; logs the variables not loaded.
 
     Args:
-        model, new, origin, target: as for `may_be_absent`.
+        model, new, origin, target: as for `allowed_missing`.
         path: the checkpoint.
 
     Raises:
@@ -90,14 +90,14 @@ def load(
         ValueError: it lacks other variables, or does not fit the model.
     """
     with checkpoints.opened(path) as source:
-        absent = may_be_absent(model, source, new, origin, target)
+        missing = allowed_missing(model, source, new, origin, target)
         names = {*source.variables}
         report = checkpoints.load_from(
-            model.bert if absent.has_other_outputs else model,
+            model.bert if missing.has_other_outputs else model,
             source,
-            new=absent.patterns,
+            new=missing.patterns,
         )
-    if not absent.has_other_outputs:
+    if not missing.has_other_outputs:
         logging.info("Initialized from %s: %s", path, report)
         return
     head = [

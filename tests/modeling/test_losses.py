@@ -54,7 +54,7 @@ def test_squared_error_of_each_score():
 def test_several_labels_are_averaged():
     logits = np.array([[0.0, math.log(3)], [200.0, -200.0]], np.float32)
     labels = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
-    got = losses.several_labels_cross_entropy(logits, labels)
+    got = losses.multi_label_cross_entropy(logits, labels)
     want = [(math.log(2) + math.log(4)) / 2, 200]
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
@@ -63,7 +63,7 @@ def test_several_labels_are_averaged_by_their_weights():
     logits = np.array([[0.0, math.log(3)]], np.float32)
     labels = np.array([[1.0, 0.0]], np.float32)
     weights = np.array([[3.0, 1.0]], np.float32)
-    got = losses.several_labels_cross_entropy(logits, labels, weights)
+    got = losses.multi_label_cross_entropy(logits, labels, weights)
     want = [(3 * math.log(2) + math.log(4)) / 4]
     np.testing.assert_allclose(got, want, rtol=1e-6)
 

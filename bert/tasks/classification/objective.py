@@ -73,9 +73,7 @@ class Classification(objectives.PerExample):
             return losses.cross_entropy(logits, labels[:, 0])
         if self._problem_type == task.REGRESSION:
             return losses.squared_error(logits[:, 0], labels[:, 0])
-        return losses.several_labels_cross_entropy(
-            logits, labels, class_weights
-        )
+        return losses.multi_label_cross_entropy(logits, labels, class_weights)
 
     def row_metrics(
         self, features: objectives.Tensors, outputs: objectives.Tensors
