@@ -30,8 +30,7 @@ from bert.files import (
     writing,
 )
 from bert.models import prepare
-from bert.tasks import text_tables
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs, text_tables
 from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
 from bert.training import workers

@@ -34,7 +34,7 @@ _MAY_IMPORT = {
             "bert.tasks.needs",
             "bert.tasks.own_task",
             "bert.tasks.task",
-            "bert.tasks.classification.sentence_pairs",
+            "bert.tasks.sentence_pairs",
         ),
     },
     # BLiMP is scored by the network.

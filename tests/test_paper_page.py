@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.records import schema
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.tasks.pretraining import objective as pretraining_objective
 from bert.tasks.squad import answer_ranking, question_files, window_features
 from bert.tasks.tagging import conll, windows

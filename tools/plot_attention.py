@@ -22,7 +22,7 @@ from absl import logging
 from bert.commands import flags, program
 from bert.files import tensorflow_start, writing
 from bert.models import prepare
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.training import options as training_options
 
 if TYPE_CHECKING:

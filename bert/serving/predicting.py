@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from bert.files import run_files
 from bert.serving import loading
-from bert.tasks import asking
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import asking, sentence_pairs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,7 @@ from bert.files import json_text, messages
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.models import sentence_encoder as sentence_encoder_lib
-from bert.tasks import task
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs, task
 from modeling import config as config_lib
 from vocab import tokenization
 

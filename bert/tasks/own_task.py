@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert.files import paths
-from bert.tasks import asking, task
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import asking, sentence_pairs, task
 from modeling import config as config_lib
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from bert.files import run_files
-from bert.tasks import asking, token_rows
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import asking, sentence_pairs, token_rows
 from vocab import graph_tokenizer
 
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"

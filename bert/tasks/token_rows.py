@@ -5,7 +5,7 @@ The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 
 import tensorflow as tf
 
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from vocab import graph_tokenizer
 
 # The inputs of a network by name, each `[R, T]` int32.

@@ -178,7 +178,7 @@ def truncate_pair_at_random_ends(
 
     Each token is removed from the front or the back at random, to avoid a bias
     towards either end. Fine-tuning has a different rule: see
-    `bert.tasks.classification.sentence_pairs`.
+    `bert.tasks.sentence_pairs`.
 
     Returns:
         The two sentences, together at most `max_num_tokens` tokens.

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert.serving import exporting, loading, predicting
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from tests.support import locations, serving_client
 from tools import export_model
 from vocab import tokenization

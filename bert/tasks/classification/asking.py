@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert.models import description as description_lib
-from bert.tasks import asking, needs, task
+from bert.tasks import asking, needs, sentence_pairs, task
 from bert.tasks.classification import (
     class_labels,
     glue,
     predictions,
-    sentence_pairs,
 )
 from modeling import config as config_lib
 

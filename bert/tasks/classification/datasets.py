@@ -12,8 +12,8 @@ import numpy as np
 from absl import logging
 
 from bert.files import messages, paths, row_files
-from bert.tasks import task
-from bert.tasks.classification import class_labels, sentence_pairs
+from bert.tasks import sentence_pairs, task
+from bert.tasks.classification import class_labels
 
 _HOLD_OUT = (
     " Without a dev file, --dev_fraction=0.1 holds out a tenth of the training "

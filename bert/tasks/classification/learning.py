@@ -10,7 +10,7 @@ from bert.commands import flags
 from bert.files import writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.tasks import needs, task
+from bert.tasks import needs, sentence_pairs, task
 from bert.tasks.classification import (
     class_labels,
     custom,
@@ -20,7 +20,6 @@ from bert.tasks.classification import (
     labeled_task,
     predictions,
     report,
-    sentence_pairs,
 )
 from bert.tasks.classification import options as options_lib
 from modeling import config as config_lib

@@ -4,12 +4,11 @@ import dataclasses
 import re
 
 from bert.commands import flags
-from bert.tasks import task
+from bert.tasks import sentence_pairs, task
 from bert.tasks.classification import (
     class_labels,
     datasets,
     glue,
-    sentence_pairs,
 )
 
 _OWN_DATA = flags.Heading("Your own data (--task_name=custom)")

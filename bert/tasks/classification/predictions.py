@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bert.files import lines
-from bert.tasks import task
-from bert.tasks.classification import class_labels, sentence_pairs
+from bert.tasks import sentence_pairs, task
+from bert.tasks.classification import class_labels
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
 

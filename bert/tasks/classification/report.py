@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from bert.files import writing
-from bert.tasks import task
+from bert.tasks import sentence_pairs, task
 from bert.tasks.classification import (
     class_labels,
     datasets,
     labeled_task,
     metrics,
     predictions,
-    sentence_pairs,
 )
 
 _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.

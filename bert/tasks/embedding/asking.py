@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert.models import sentence_encoder as sentence_encoder_lib
-from bert.tasks import asking
-from bert.tasks.classification import predictions, sentence_pairs
+from bert.tasks import asking, sentence_pairs
+from bert.tasks.classification import predictions
 from bert.tasks.embedding import text_vectors
 from modeling import config as config_lib
 

@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from vocab import tokenization
 
 # The tokenizer removes these control characters, which joins the words around

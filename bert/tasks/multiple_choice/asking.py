@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert.models import description as description_lib
-from bert.tasks import asking
-from bert.tasks.classification import predictions, sentence_pairs
+from bert.tasks import asking, sentence_pairs
+from bert.tasks.classification import predictions
 from bert.tasks.multiple_choice import swag
 from modeling import config as config_lib
 

@@ -8,8 +8,8 @@ from bert.commands import flags
 from bert.files import paths, writing
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.tasks import task
-from bert.tasks.classification import labeled_task, predictions, sentence_pairs
+from bert.tasks import sentence_pairs, task
+from bert.tasks.classification import labeled_task, predictions
 from bert.tasks.multiple_choice import swag
 from modeling import config as config_lib
 from vocab import tokenization

@@ -13,8 +13,8 @@ import numpy as np
 from bert.commands import flags
 from bert.files import row_files
 from bert.records import schema
-from bert.tasks import task
-from bert.tasks.classification import class_labels, predictions, sentence_pairs
+from bert.tasks import sentence_pairs, task
+from bert.tasks.classification import class_labels, predictions
 from vocab import tokenization
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from bert.files import messages
 from bert.models import description as description_lib
-from bert.tasks import asking
-from bert.tasks.classification import predictions, sentence_pairs
+from bert.tasks import asking, sentence_pairs
+from bert.tasks.classification import predictions
 from modeling import config as config_lib
 
 if TYPE_CHECKING:

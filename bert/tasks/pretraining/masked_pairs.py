@@ -366,7 +366,7 @@ def truncate_pair_at_random_ends(
 
     Each token is removed from the front or the back at random, to avoid a bias
     towards either end. Fine-tuning has a different rule: see
-    `bert.tasks.classification.sentence_pairs`.
+    `bert.tasks.sentence_pairs`.
 
     >>> truncate_pair_at_random_ends((0, 6), (6, 8), 5, random.Random(1))
     ((1, 4), (6, 8))

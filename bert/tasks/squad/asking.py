@@ -8,8 +8,7 @@ import numpy as np
 from absl import logging
 
 from bert.models import description as description_lib
-from bert.tasks import asking
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import asking, sentence_pairs
 from bert.tasks.squad import answer_ranking, question_files, window_features
 from modeling import config as config_lib
 

@@ -13,8 +13,7 @@ from bert.commands import flags
 from bert.files import paths, progress, run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
-from bert.tasks import task
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs, task
 from bert.tasks.squad import (
     answer_files,
     answer_ranking,

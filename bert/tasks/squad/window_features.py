@@ -13,7 +13,7 @@ import numpy as np
 
 from bert.commands import flags
 from bert.records import schema
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.tasks.squad import question_files
 from vocab import tokenization
 

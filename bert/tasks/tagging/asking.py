@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from bert.models import description as description_lib
-from bert.tasks import asking
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import asking, sentence_pairs
 from bert.tasks.tagging import conll, entities, options, tagger_labels, windows
 from modeling import config as config_lib
 

@@ -13,7 +13,7 @@ import numpy as np
 from absl import logging
 
 from bert.records import schema
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.tasks.tagging import conll
 from vocab import tokenization
 

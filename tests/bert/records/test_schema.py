@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.records import encoding, schema, tfrecords
-from bert.tasks import task
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs, task
 from tests.support import locations
 
 _FEATURES = (

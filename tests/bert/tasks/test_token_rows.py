@@ -6,8 +6,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from bert.tasks import token_rows
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs, token_rows
 
 _TOKENIZER = types.SimpleNamespace(id_of={"[CLS]": 901, "[SEP]": 902}.get)
 

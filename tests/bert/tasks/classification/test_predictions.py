@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from bert.tasks import sentence_pairs
 from bert.tasks.classification import (
     class_labels,
     predictions,
-    sentence_pairs,
 )
 from tests.support import locations
 

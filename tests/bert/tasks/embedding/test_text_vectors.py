@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.tasks.embedding import text_vectors
 
 _PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert.tasks.classification import sentence_pairs
+from bert.tasks import sentence_pairs
 from bert.tasks.multiple_choice import swag
 from tests.support import toy_swag
 

@@ -9,8 +9,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from bert.tasks import task
-from bert.tasks.classification import class_labels, glue, sentence_pairs
+from bert.tasks import sentence_pairs, task
+from bert.tasks.classification import class_labels, glue
 from tests.bert.tasks.classification import reading
 from tests.support import locations
 from vocab import tokenization
