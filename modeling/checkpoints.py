@@ -294,6 +294,8 @@ def check_places(
         )
         for variable in variables
     }
+    # Other optimizers put a scope before the name of a variable too.
+    slots = tuple(f"/{name}/" for name in known)
     # The Model Garden's other heads have names of their own.
     checks_outputs = uses_outputs and source.kind != model_garden.KIND
     strange = [
@@ -301,6 +303,7 @@ def check_places(
         for name in names
         if name not in known
         and source.variables[name][0] != ()  # A counter, for example.
+        and not any(slot in f"/{name}/" for slot in slots)
         and (checks_outputs or name.startswith(("bert/", "bert.")))
     ]
     if strange:

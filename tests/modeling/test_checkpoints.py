@@ -298,3 +298,19 @@ def test_a_copied_folder_uses_its_own_files(tmp_path):
     (origin / "checkpoint").write_text(f'model_checkpoint_path: "{prefix}"')
     shutil.copytree(origin, copy)
     assert checkpoints.find(str(copy)) == str(copy / "model.ckpt-7")
+
+
+def test_state_of_another_optimizer_is_no_other_network(tmp_path):
+    tensors = checkpoints.read(_CHECKPOINT)
+    name = "bert/embeddings/word_embeddings"
+    slots = {
+        f"OptimizeLoss/{name}/Adam": tensors[name],
+        f"{name}/ExponentialMovingAverage": tensors[name],
+        "OptimizeLoss/cls/predictions/output_bias/Adam_1": np.zeros(3),
+        "OptimizeLoss/beta1_power": np.float32(0.9),
+    }
+    checkpoints.save(str(tmp_path / "x"), tensors | slots)
+    checkpoints.load(_pretraining(), str(tmp_path / "x"))
+    checkpoints.save(str(tmp_path / "y"), tensors | {"crf/trans": np.zeros(3)})
+    with pytest.raises(ValueError, match="no place for crf/trans"):
+        checkpoints.load(_pretraining(), str(tmp_path / "y"))
