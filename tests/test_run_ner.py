@@ -239,6 +239,15 @@ def _entities_of(model, text):
     return [(e["type"], e["text"]) for e in answer["entities"]]
 
 
+def test_the_loss_is_a_mean_over_words(learned, folder):
+    labels = json.loads((learned / "task.json").read_text())["labels"]
+    alike = dict.fromkeys(labels, labels)
+    model = _with_outputs(learned, folder / "alike", alike)
+    # Of outputs that are all alike, every word has the loss of a guess.
+    loss = _evaluate(folder, model)["eval_loss"]
+    assert loss == pytest.approx(np.log(len(labels)), rel=1e-5)
+
+
 def test_labels_that_are_types_are_scored_and_written_in_iob2(learned, folder):
     names = {"O": ["O"]}
     names |= {t: [f"B-{t}", f"I-{t}"] for t in ("LOC", "ORG", "PER")}
