@@ -230,6 +230,8 @@ def test_two_workers_answer_as_one_does_and_one_of_them_writes(
     _check_same_answers(two, one(make))
     assert _written(two, 0)
     assert _written(two, 1) == set()
+    last = (two / "out/run.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["outcome"] == "finished"
     ours, theirs = (
         sorted(
             path.name
