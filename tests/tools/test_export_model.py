@@ -46,7 +46,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_the_model_is_read(
 ):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="file must be a folder"):
-        _export("no model", tmp_path / "file")
+        _export(tmp_path, tmp_path / "file")
 
 
 @pytest.mark.parametrize("layers", [None, "-1"])
