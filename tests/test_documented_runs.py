@@ -43,6 +43,7 @@ _SMALL = {
     "tools.predict": "",
     "tools.prepare_corpus": "",
     "tools.score_text": "",
+    "tools.split_table": "",
 }
 # Commands with these words are not run, and why.
 _NOT_RUN = {
@@ -58,6 +59,8 @@ _NOT_RUN = {
     "paper.blimp": "needs the pairs; tests/paper/test_blimp.py runs it on four",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
+    "benchmarks.accelerator": "measures for minutes; "
+    "tests/benchmarks/test_accelerator.py runs it with tiny sizes",
     "hf": "needs the network",
     "tools.prepare_corpus --input_format=parquet": "reads what needs the "
     "network; tests/bert/corpus/test_formats.py reads Parquet",

@@ -67,6 +67,9 @@ _OTHERS = {
         "tools.inspect_data",
         "tools.predict",
         "tools.python_docs",
+        "tools.score_text",
+        "tools.split_table",
+        "paper.blimp",
         "paper.reproduce",
     ),
 }

@@ -40,7 +40,7 @@ _PRETRAIN = (
 )
 _EXTRACT = (
     f"extract_features --layers=-1 {_MODEL} {_LENGTH} "
-    "--input_file=text.txt --output_file=vectors --init_checkpoint=nothing "
+    "--input_file=text.txt --output_file=vectors --init_checkpoint=weights "
 )
 _CREATE = (
     "create_pretraining_data --vocab_file=vocab.txt --input_file=text.txt "
@@ -87,8 +87,8 @@ _TABLES = {
     _SQUAD: """
                            | one of `do_train`, `do_eval` or `do_predict`
 --do_train                 | --train_file must be given
---do_predict               | --predict_file must be given
---do_eval                  | --predict_file must be given
+--do_predict --init_checkpoint=weights | --predict_file must be given
+--do_eval --init_checkpoint=weights | --predict_file must be given
 --do_train --train_file=nothing.json | nothing.json: No such file or directory
 """,
     f"{_SQUAD} --do_train --train_file=train.json": """
@@ -122,7 +122,7 @@ _TABLES = {
 --do_train --input_file=empty --packing --use_tpu | needs a fixed shape
 """,
     _EXTRACT: """
-                           | There is no checkpoint at 'nothing'
+--init_checkpoint=nothing  | There is no checkpoint at 'nothing'
 --layers=-9                | it has no layer -9. Choose others
 --max_seq_length=33        | trained up to sequence length 32
 --bert_config_file=small.json | entries, but the model's vocab_size is 9
@@ -142,7 +142,7 @@ _TABLES = {
 --masked_lm_prob=15        | not a number in the range [0.0, 1.0]
 """,
     "tools.prepare_corpus --input_format=book --output_file=text.txt": """
-                           | --input_format=book needs --input_file.
+                           | --input_file must be given.
 --input_file=./text.txt    | text.txt must not be written: it is the input
 """,
     "tools.learn_vocab --input_file=text.txt --output_file=folder": """
@@ -151,7 +151,7 @@ _TABLES = {
     "tools.predict --model=nowhere": """
 --input_file=nothing       | No such file or directory.
 """,
-    f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=nothing": """
+    f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=weights": """
 --output_file=folder       | it is a folder.
 """,
     "tools.download mrpc": """
@@ -180,9 +180,15 @@ def folder(tmp_path_factory):
     reviews = [("good match", "yes"), ("bad match", "no")]
     toy_sentences.write_data(folder / "reviews", reviews)
     toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
-    toy_config.write(folder / "small.json", vocab_size=9)
-    for name in ("folder", "swag", "MRPC", "cased"):
+    toy_config.write(
+        folder / "small.json", vocab_size=9, max_position_embeddings=32
+    )
+    for name in ("folder", "swag", "MRPC", "cased", "cased_L-12_H-768_A-12"):
         (folder / name).mkdir()
+    # Checkpoints that no command gets to read.
+    for name in ("weights", "cased/x", "cased_L-12_H-768_A-12/bert_model.ckpt"):
+        (folder / f"{name}.index").touch()
+        (folder / f"{name}.data-00000-of-00001").touch()
     (folder / "cased/task.json").write_text(
         '{"do_lower_case": false, "strip_accents": false}'
     )
