@@ -48,21 +48,15 @@ class Description:
         vocab_sha256: a hash of the vocabulary's entries.
         attention: `bidirectional` or `causal`.
         objective: of pre-training.
-        max_predictions_per_seq: of pre-training.
         bilstm_head: whether a BiLSTM is below the output layer.
         features: the hidden layers that a feature-based tagger reads.
-        long_text: of a classifier, how long texts are shortened.
-        doc_stride, max_query_length: of question answering, in word pieces.
-        n_best_size, max_answer_length: of question answering.
         version_2_with_negative: whether a question may have no answer.
         null_score_diff_threshold: the null odds above which there is none;
             `auto` until an evaluation chose it.
         packing: whether padding is excluded from attention.
-        context, scheme, columns: of a tagger's files.
-        xnli_language, xnli_mode, dev_fraction: of a classifier's data.
-        text_a_column, text_b_column, label_column: of a classifier's files.
-        ending_columns: of the files of multiple choice.
-        more: entries of other tasks, by name.
+        flags: the other entries by name: flags of the task with the values of
+            the training. Whoever reads one checks it as the flag's value
+            (`ModelFolder.check_flag`). One that is None is not stated.
     """
 
     task: str | None = None
@@ -76,28 +70,12 @@ class Description:
     vocab_sha256: str | None = None
     attention: str | None = None
     objective: str | None = None
-    max_predictions_per_seq: int | None = None
     bilstm_head: bool | None = None
     features: str | None = None
-    long_text: str | None = None
-    doc_stride: int | None = None
-    max_query_length: int | None = None
-    n_best_size: int | None = None
-    max_answer_length: int | None = None
     version_2_with_negative: bool | None = None
     null_score_diff_threshold: float | str | None = None
     packing: bool | None = None
-    context: str | None = None
-    scheme: str | None = None
-    columns: str | None = None
-    xnli_language: str | None = None
-    xnli_mode: str | None = None
-    dev_fraction: float | None = None
-    text_a_column: str | None = None
-    text_b_column: str | None = None
-    label_column: str | None = None
-    ending_columns: tuple[str, ...] | None = None
-    more: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    flags: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_json(
@@ -117,14 +95,14 @@ class Description:
         for name, value in values.items():
             if value is not None and name in kinds:
                 entries[name] = _converted(value, kinds[name], origin, name)
-        more = {n: v for n, v in values.items() if n not in kinds}
-        return cls(**entries, more=more)
+        flags = {n: v for n, v in values.items() if n not in kinds}
+        return cls(**entries, flags=flags)
 
     def to_json(self) -> dict[str, object]:
         """Returns the entries of a `task.json`, without what nobody said."""
         values = {
             **{name: getattr(self, name) for name in _kinds()},
-            **self.more,
+            **self.flags,
         }
         return {
             name: _as_json(value)
@@ -139,13 +117,16 @@ class Description:
             for name in _kinds()
             if getattr(self, name) is None
         }
+        stated = {k: v for k, v in self.flags.items() if v is not None}
         return dataclasses.replace(
-            self, **missing, more={**other.more, **self.more}
+            self, **missing, flags={**other.flags, **stated}
         )
 
     def stated(self, name: str) -> object:
         """Returns an entry by name, of `task.json`; None if nobody said it."""
-        return getattr(self, name) if name in _kinds() else self.more.get(name)
+        if name in _kinds():
+            return getattr(self, name)
+        return self.flags.get(name)
 
 
 def is_entry(name: str) -> bool:
@@ -158,7 +139,7 @@ def _kinds() -> dict[str, tuple[type, ...]]:
     """Returns the types of the entries by name."""
     kinds = {}
     for name, hint in typing.get_type_hints(Description).items():
-        if name != "more":
+        if name != "flags":
             parts = typing.get_args(hint)
             kinds[name] = tuple(
                 typing.get_origin(part) or part

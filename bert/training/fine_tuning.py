@@ -147,7 +147,7 @@ def _describe(task: task_lib.Task) -> description_lib.Description:
     return dataclasses.replace(
         description,
         task=task.kind,
-        more={**flags_of_task, **description.more},
+        flags={**flags_of_task, **description.flags},
         vocab_sha256=task.tokenizer.vocab_sha256,
         do_lower_case=options.do_lower_case,
         strip_accents=options.strips_accents,

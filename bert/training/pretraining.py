@@ -158,7 +158,7 @@ def planned_model(
         objective=options.objective,
         attention=training_options.ATTENTIONS[options.is_causal],
         max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=options.max_predictions_per_seq,
+        flags={"max_predictions_per_seq": options.max_predictions_per_seq},
     )
     made_with = sidecars.read_metadata(record_file)
     if made_with is not None:

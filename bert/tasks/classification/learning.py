@@ -74,29 +74,18 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
 
     @property
     def description(self) -> description_lib.Description:
-        options = self.options
-        description = description_lib.Description(
+        of_xnli = ("xnli_language", "xnli_mode")
+        of_custom = ("text_a_column", "text_b_column", "label_column")
+        # Flags of other data sets are not stated.
+        others = {glue.XNLI: of_custom, custom.NAME: of_xnli}.get(
+            self._name, of_xnli + of_custom
+        )
+        return description_lib.Description(
             name=self._name,
             problem_type=self.label_set.problem_type,
             labels=self.label_set.names,
-            long_text=options.long_text,
-            # Other data than those of the training have other scores.
-            dev_fraction=options.dev_fraction,
+            flags=dict.fromkeys(others),
         )
-        if self._name == glue.XNLI:
-            return dataclasses.replace(
-                description,
-                xnli_language=options.xnli_language,
-                xnli_mode=options.xnli_mode,
-            )
-        if self._name == custom.NAME:
-            return dataclasses.replace(
-                description,
-                text_a_column=options.text_a_column,
-                text_b_column=options.text_b_column,
-                label_column=options.label_column,
-            )
-        return description
 
     def data_sets(self, split: str) -> list[task.DataSet[datasets.TextFile]]:
         return [self._data_set(split, file) for file in self._files[split]]

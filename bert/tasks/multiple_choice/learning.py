@@ -43,13 +43,6 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
             split: _find(options, split) for split in options.needed_splits
         }
 
-    @property
-    def description(self) -> description_lib.Description:
-        # There are no labels: the model scores any number of choices.
-        return description_lib.Description(
-            ending_columns=self._columns.ending_columns
-        )
-
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         path, length = self._paths[split], self.options.max_seq_length
         has_labels = split != task.PREDICT

@@ -67,10 +67,6 @@ class QuestionAnswering(task.Task[None, _Ranked]):
     def description(self) -> description_lib.Description:
         options = self.options
         return description_lib.Description(
-            doc_stride=options.doc_stride,
-            max_query_length=options.max_query_length,
-            n_best_size=options.n_best_size,
-            max_answer_length=options.max_answer_length,
             version_2_with_negative=options.version_2_with_negative,
             null_score_diff_threshold=options.null_score_diff_threshold,
             packing=options.packing,

@@ -114,7 +114,9 @@ class Tagging(asking.Asking[windows.Window]):
             ].argmax(axis=-1)
         ]
         labels = tagger_labels.of_model(
-            self.names, self.model.folder.path, self.model.description.scheme
+            self.names,
+            self.model.folder.path,
+            self.model.description.stated("scheme"),
         )
         words: list[str] = []
         marked = []

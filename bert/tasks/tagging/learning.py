@@ -67,10 +67,12 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         options = self.options
         return description_lib.Description(
             labels=self._labels.names,
-            context=self._files.context,
-            columns=options.columns,
-            scheme=self._files.scheme,
             features=options.features,
+            # Those of the files, which the flags may leave open.
+            flags={
+                "context": self._files.context,
+                "scheme": self._files.scheme,
+            },
         )
 
     def data_sets(self, split: str) -> list[task.DataSet[conll.ColumnFile]]:

@@ -16,8 +16,7 @@ def test_a_description_is_read_as_it_was_written():
         max_seq_length=64,
         do_lower_case=False,
         null_score_diff_threshold=-math.inf,
-        dev_fraction=0.25,
-        more={"stars": [1, 2], "scale": 5},
+        flags={"stars": [1, 2], "scale": 5, "columns": None},
     )
     values = json.loads(json.dumps(description.to_json()))
     assert values == {
@@ -26,17 +25,19 @@ def test_a_description_is_read_as_it_was_written():
         "max_seq_length": 64,
         "do_lower_case": False,
         "null_score_diff_threshold": "-inf",
-        "dev_fraction": 0.25,
         "stars": [1, 2],
         "scale": 5,
     }
-    assert description_lib.Description.from_json(values) == description
+    again = description_lib.Description.from_json(values)
+    assert again.to_json() == values
+    assert again.null_score_diff_threshold == -math.inf
+    assert again.labels == ("a", "b")
 
 
 def test_null_says_nothing():
     values = {"task": None, "labels": None, "own": 1}
     description = description_lib.Description.from_json(values)
-    assert description == description_lib.Description(more={"own": 1})
+    assert description == description_lib.Description(flags={"own": 1})
     assert description.to_json() == {"own": 1}
 
 
@@ -52,7 +53,6 @@ def test_null_says_nothing():
         ("max_seq_length", -8, "a whole number"),
         ("do_lower_case", 1, "true or false"),
         ("do_lower_case", "false", "true or false"),
-        ("dev_fraction", "0.1", "a number"),
         ("null_score_diff_threshold", True, "a number or a string"),
         ("null_score_diff_threshold", [], "a number or a string"),
     ],
@@ -64,17 +64,19 @@ def test_an_entry_of_another_type_is_named(name, value, kind):
 
 
 def test_another_description_fills_in_what_is_not_said():
-    first = description_lib.Description(task="tagging", more={"a": 1})
+    first = description_lib.Description(task="tagging", flags={"a": 1})
     second = description_lib.Description(
-        task="classification", do_lower_case=False, more={"a": 2, "b": 3}
+        task="classification", do_lower_case=False, flags={"a": 2, "b": 3}
     )
+    nothing = description_lib.Description(flags={"b": None})
+    assert nothing.completed(second).stated("b") == 3
     assert first.completed(second) == description_lib.Description(
-        task="tagging", do_lower_case=False, more={"a": 1, "b": 3}
+        task="tagging", do_lower_case=False, flags={"a": 1, "b": 3}
     )
 
 
 def test_entries_are_found_by_name():
-    description = description_lib.Description(labels=("x",), more={"own": 0})
+    description = description_lib.Description(labels=("x",), flags={"own": 0})
     assert description.stated("labels") == ("x",)
     assert description.stated("own") == 0
     assert description.stated("task") is None

@@ -51,7 +51,7 @@ def test_a_run_without_training_follows_the_folder(tmp_path, caplog):
 
 
 def test_a_list_is_followed_as_that_of_its_flag(tmp_path, caplog):
-    model = toy_folders.trained(tmp_path, more={"choices": ["a", "b"]})
+    model = toy_folders.trained(tmp_path, flags={"choices": ["a", "b"]})
     assert _fill(model).choices == ("a", "b")
     same = _fill(model, {"choices"}, choices=("a", "b"))
     assert same.choices == ("a", "b")
@@ -160,7 +160,9 @@ def test_the_accents_of_a_folder_belong_to_its_casing(tmp_path):
 
 def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
     own = {"batch_size": 1, "scale": 7}
-    assert _fill(toy_folders.trained(tmp_path, more=own)) == _Options(
+    assert _fill(
+        toy_folders.trained(tmp_path, flags=own | {"context": "sentence"})
+    ) == _Options(
         **_FILES,
         do_lower_case=False,
         strip_accents=False,
@@ -168,7 +170,7 @@ def test_only_flags_of_the_model_are_followed_and_of_their_type(tmp_path):
         context="sentence",
         scale=7,
     )
-    model = toy_folders.trained(tmp_path, more={"scale": "7"})
+    model = toy_folders.trained(tmp_path, flags={"scale": "7"})
     with pytest.raises(
         ValueError, match=r"task\.json: 'scale' must be a value of --scale; go"
     ):

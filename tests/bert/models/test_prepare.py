@@ -67,7 +67,7 @@ def test_the_best_weights_answer_if_wanted(tmp_path):
         _prepare(tmp_path / "none")
     assert str(tmp_path / "none") in str(error.value)
     assert _prepare(run, **best).predicts_with is None
-    of_best = toy_folders.trained(run / "best", context="sentence")
+    of_best = toy_folders.trained(run / "best")
     prepared = _prepare(run, **best)
     assert prepared.predicts_with == of_best
     assert prepared.options.context == "sentence"

@@ -27,7 +27,7 @@ TAGGER = description_lib.Description(
     vocab_sha256=tokenization.vocab_sha256(["[PAD]", "a"]),
     attention="bidirectional",
     max_seq_length=128,
-    context="sentence",
+    flags={"context": "sentence"},
 )
 
 
