@@ -17,7 +17,9 @@ program.prepare_imports()
 
 # Every run tries the same random inputs, whatever the load of the machine and
 # earlier runs: those of one seed, which `--hypothesis-seed` changes.
-hypothesis.settings.register_profile("same", deadline=None, database=None)
+hypothesis.settings.register_profile(
+    "same", deadline=None, database=None, derandomize=False
+)
 hypothesis.settings.load_profile("same")
 _SEED = "0"
 

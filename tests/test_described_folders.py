@@ -12,6 +12,7 @@ import run_swag
 from bert.models import flag_defaults
 from bert.models import folder as folder_lib
 from bert.records import sidecars
+from bert.training import fine_tuning
 from tests.support import (
     programs,
     toy_pretraining,
@@ -170,7 +171,7 @@ def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
 
     trained = parse(do_train=True, **changes)
     tokenizer = tokenization.open_tokenizer(trained)
-    description = task(trained, tokenizer).description
+    description = fine_tuning.description_of(task(trained, tokenizer))
     (tmp_path / "out").mkdir()
     (tmp_path / "out/model.ckpt-1.index").touch()
     (tmp_path / "out/task.json").write_text(json.dumps(description.to_json()))

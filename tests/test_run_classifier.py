@@ -13,10 +13,12 @@ import run_classifier
 from bert.models import flag_defaults
 from bert.models import folder as folder_lib
 from bert.records import tfrecords
+from bert.training import fine_tuning
 from modeling import checkpoints
 from tests.support import programs
 from tests.support import toy_sentences as toy
 from tools import convert_checkpoint
+from vocab import tokenization
 
 
 @pytest.fixture(scope="module")
@@ -375,10 +377,15 @@ def test_scores_and_models_of_the_release_have_one_order(tmp_path):
 def _trained_with(folder, flags):
     """Writes the folder of a model that was trained with flags."""
     options = toy.parse({**flags, "do_train": True})
-    model = run_classifier.learning.SentenceClassification(options, None)
+    model = run_classifier.learning.SentenceClassification(
+        options, tokenization.open_tokenizer(options)
+    )
     folder.mkdir()
     (folder / "model.ckpt-1.index").touch()
-    description = dataclasses.replace(model.description, task=model.kind)
+    # The accents follow the casing, so a command without a flag states none.
+    description = dataclasses.replace(
+        fine_tuning.description_of(model), strip_accents=None
+    )
     (folder / "task.json").write_text(json.dumps(description.to_json()))
 
 

@@ -41,13 +41,13 @@ def _load(reply):
 # The server of the page, which prints the port that it was given.
 _PRINT_PORT = """
 import runpy, socketserver, sys
-bind = socketserver.TCPServer.server_bind
+activate = socketserver.TCPServer.server_activate
 
-def server_bind(server):
-    bind(server)
+def server_activate(server):
+    activate(server)
     print("port", server.server_address[1], flush=True)
 
-socketserver.TCPServer.server_bind = server_bind
+socketserver.TCPServer.server_activate = server_activate
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """

@@ -75,7 +75,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     task = task_class(options, prepared.read_tokenizer(), trained)
     planned_model = folder_lib.PlannedModel(
         config=config,
-        description=_describe(task),
+        description=description_of(task),
         vocab_file=options.vocab_file,
     )
     prepared.check(planned_model)
@@ -135,8 +135,8 @@ def _show_next(options: _Options, folder: str) -> None:
         logging.info("Ask it: python -m tools.predict --model=%s", folder)
 
 
-def _describe(task: task_lib.Task) -> description_lib.Description:
-    """Describes the model of a task, for its `task.json`."""
+def description_of(task: task_lib.Task) -> description_lib.Description:
+    """Describes the model of a task, with the flags that belong to it."""
     options: _Options = task.options
     description = task.description
     flags_of_task = {

@@ -398,12 +398,12 @@ def _kinds(name):
 _ENTRIES = [
     field.name
     for field in dataclasses.fields(description_lib.Description)
-    if field.name != "more"
+    if field.name != "flags"
 ]
 _descriptions = strategies.builds(
     description_lib.Description,
     **{name: strategies.none() | _VALUES[_kinds(name)[0]] for name in _ENTRIES},
-    more=strategies.dictionaries(
+    flags=strategies.dictionaries(
         strategies.text("xyz", min_size=1),
         strategies.booleans() | strategies.integers() | strategies.text(),
         max_size=3,

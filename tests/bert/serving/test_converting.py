@@ -39,6 +39,7 @@ def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
         problem_type=kind,
         labels=names,
         max_seq_length=11,
+        max_query_length=4,
         version_2_with_negative=False,
     )
     num_labels = 1 if kind == task_lib.REGRESSION else 3
