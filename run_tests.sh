@@ -42,6 +42,6 @@ wait "$mypy" || { cat "$types"; exit 1; }
 tail -n 1 "$types"
 if [ -n "$part" ]; then
   echo "These were the fast tests. ./run_tests.sh --all adds the runs of" \
-    "programs, 10 minutes more on two cores."
+    "programs: 10 minutes in all on two cores."
 fi
 exit "$tests"
