@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import sys
 
 import hypothesis
 import pytest
@@ -102,6 +103,14 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"random inputs: --hypothesis-seed={seed}")
     if config.option.no_skips and terminalreporter.stats.get("skipped"):
         terminalreporter.write_line("--no-skips: tests were skipped", red=True)
+
+
+@pytest.fixture(autouse=True)
+def _networks_are_of_float32():
+    """Resets the precision that a program set in this process of tests."""
+    yield
+    if "keras" in sys.modules:
+        sys.modules["keras"].config.set_dtype_policy("float32")
 
 
 @pytest.fixture(autouse=True)
