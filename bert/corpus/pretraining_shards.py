@@ -248,7 +248,7 @@ def log_reports(reports: Iterable[ShardCounts], text: InputText) -> None:
     if counts["sentences"]:
         _log_new(total, text)
     elif counts["instances"]:
-        # Of Apache Beam, whose workers do not report theirs.
+        # Workers of Apache Beam report no counts of their own.
         logging.info(
             "Read %d files: %d documents. The sidecars of %d shards state %d "
             "instances.",

@@ -81,7 +81,12 @@ def fill(
     missing = [name for name in _FILES if getattr(options, name, "-") is None]
     if missing:
         cause = "."
-        if model is not None:
+        if model is None and hasattr(options, "init_checkpoint"):
+            cause = (
+                "; or both are found in the folder of a model: pass "
+                "--init_checkpoint=FOLDER or hf://ORGANISATION/NAME."
+            )
+        elif model is not None:
             names = " and no ".join(_NAMES[name] for name in missing)
             cause = (
                 f", because {model.path} has no {names}. docs/models.md says "

@@ -22,7 +22,7 @@ from vocab import tokenization
 _MASK = "[MASK]"
 _HEAD = "cls/predictions/output_bias"
 _CAUSAL = "causal"
-# Of a batch. Logits of a left-to-right model take 500 MB then.
+# A batch of them: the logits of a left-to-right model take 500 MB.
 _BATCH_TOKENS = 4096
 _IDS = tf.TensorSpec([None, None], tf.int32)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vocab import graph_tokenizer
 
 ID_NAMES = ("input_ids", "input_mask", "segment_ids")
-# Of every network that answers, whatever the precision of its training.
+# Every network answers in it, whatever the precision of its training.
 DTYPE = "float32"
 _MOST_SHOWN = 10  # Labels of an answer.
 

@@ -1,4 +1,4 @@
-"""What a run needs: the model, the data and their evaluation."""
+"""The setup of a run: the model, the data and their evaluation."""
 
 import abc
 import dataclasses

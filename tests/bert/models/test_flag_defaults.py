@@ -197,3 +197,14 @@ def test_a_vocabulary_may_be_named_by_its_model(tmp_path):
     # A file is what it always was: its casing is that of the flags.
     options = _Options(**_FILES | {"vocab_file": f"{tmp_path}/vocab.txt"})
     assert flag_defaults.fill_vocabulary(options, ()) == options
+
+
+def test_a_command_without_a_model_is_told_how_to_name_one():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Named(_Options):
+        init_checkpoint: str | None = None
+
+    with pytest.raises(
+        ValueError, match=r"pass --init_checkpoint=FOLDER or hf://ORGANISATION"
+    ):
+        flag_defaults.fill(Named(), None, (), only_text=True)
