@@ -126,6 +126,12 @@ def test_test_file_with_labels_has_scores_and_a_report(trained, out, tmp_path):
     assert f"{count} of 19 ({count / 19:.1%})" in report
     assert len((out / "test_highest_loss.jsonl").read_text().splitlines()) == 19
     assert toy.results(out) == before
+    # The next file has no labels, and takes the place of the answers.
+    toy.run(trained, output_dir=out, label_column="", do_predict=True)
+    assert sorted(path.name for path in out.glob("test_*")) == [
+        "test_results.tsv"
+    ]
+    assert toy.results(out) == before
 
 
 def test_weights_that_are_not_finite_are_not_evaluated(trained, tmp_path):

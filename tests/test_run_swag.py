@@ -118,6 +118,29 @@ def test_an_evaluation_alone_writes_no_answers(trained):
     assert not (trained / "out/predictions.csv").exists()
 
 
+def test_a_test_file_with_labels_has_a_score_until_another_is_predicted(
+    trained, caplog
+):
+    rows = toy.copying(10, seed=3)
+    toy.write(trained / "labeled.csv", rows)
+    _run(trained, do_predict=True, predict_file="labeled.csv")
+    score = programs.results(trained / "out/test_results.txt")
+    with open(trained / "out/predictions.csv", newline="") as file:
+        chosen = [int(row[1]) for row in [*csv.reader(file)][1:]]
+    right = [c == row[3] for c, row in zip(chosen, rows, strict=True)]
+    assert score["test_accuracy"] == pytest.approx(np.mean(right))
+    labeled = (trained / "out/test_results.tsv").read_bytes()
+    _run(trained, do_predict=True)
+    assert (trained / "out/test_results.tsv").read_bytes() == labeled
+    assert not (trained / "out/test_results.txt").exists()
+    assert "test_results.txt, the scores of another file" in caplog.text
+    # No choice has this number.
+    toy.write(trained / "labeled.csv", [*rows[:-1], (*rows[-1][:3], 4)])
+    _run(trained, do_predict=True, predict_file="labeled.csv")
+    assert "line 11, column 'label'" in caplog.text
+    assert not (trained / "out/test_results.txt").exists()
+
+
 @pytest.mark.integration
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
     _run(trained, do_eval=True, do_predict=True)

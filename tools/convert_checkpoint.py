@@ -122,8 +122,9 @@ def convert(options: Options) -> None:
     Raises:
         OSError: a file is missing, or cannot be read or written.
         ValueError: the input is broken, unsupported, or contradicts its
-            configuration, vocabulary or description; the description lacks an
-            entry; or the output is not a new local folder.
+            configuration, vocabulary or description; it is of another network;
+            the description lacks an entry; or the output is not a new local
+            folder.
     """
     if paths.is_remote(options.output) or os.path.lexists(options.output):
         raise ValueError(
@@ -146,6 +147,12 @@ def convert(options: Options) -> None:
         config.check_checkpoint(source.origin, source.num_attention_heads)
         checkpoints.check(source, config.encoder_shapes(), [name_tables.POOLER])
         description = _describe(options, model, source, entries)
+        checkpoints.check_places(
+            source,
+            [n for n in source.variables if not n.startswith(_BILSTM)],
+            # The output layer of a task of one's own has names of its own.
+            uses_outputs=description.task in description_lib.TASKS,
+        )
         step = checkpoints.step_of(source)
         variables = {
             name: source.read(name)

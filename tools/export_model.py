@@ -60,6 +60,13 @@ class Options(training_options.RunOptions):
         "the highest."
     )
 
+    def __post_init__(self) -> None:
+        if self.format != _SAVED_MODEL and self.default_signature == _IDS:
+            raise ValueError(
+                "--default_signature chooses the signature of a SavedModel; a "
+                f"model of --format={self.format} only takes ids."
+            )
+
 
 def run(options: Options) -> str:
     """Writes the model; returns the folder of its version.

@@ -10,6 +10,9 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
+from absl import logging
+
+from bert.files import paths
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.records import schema
@@ -28,6 +31,13 @@ PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 PADDING_LOGIT = -1e9
 # Names of result files begin with these.
 RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
+# The ends of the names of files with scores.
+_SCORES = (
+    "results.txt",
+    "report*.txt",
+    "confusion_matrix*.png",
+    "highest_loss*.jsonl",
+)
 
 # The arrays of a record, by feature.
 Record: TypeAlias = "Mapping[str, npt.ArrayLike]"
@@ -94,6 +104,24 @@ class Records(Generic[Content]):
 
         first = np.cumsum(self.rows_per_example) - self.rows_per_example
         return self.source.values("label_ids")[first]
+
+
+def remove_scores(data: DataSet, output_dir: str) -> None:
+    """Removes the scores of an earlier file, whose answers are replaced.
+
+    Args:
+        data: a data set without labels, whose answers are written.
+        output_dir: where the files are.
+    """
+    for ending in _SCORES:
+        name = f"{RESULTS_PREFIX[data.split]}_{ending}"
+        for path in paths.matching(output_dir, name):
+            paths.remove(path)
+            logging.warning(
+                "Removed %s, the scores of another file: this one has no "
+                "labels.",
+                path,
+            )
 
 
 def label_feature(problem_type: str, num_outputs: int) -> schema.Feature:

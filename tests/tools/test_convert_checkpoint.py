@@ -665,3 +665,20 @@ def test_the_activation_of_a_cross_encoder_is_applied_and_kept(tmp_path):
     )
     with pytest.raises(ValueError, match=r"activation .* got 'tanh'"):
         _score(there)
+
+
+@pytest.mark.parametrize("output_format", _FORMATS)
+def test_weights_of_another_network_are_refused(tmp_path, output_format):
+    tensors = dict(checkpoints.read(str(_CHECKPOINTS["model"])))
+    scale = {"bert/encoder/layer_0/attention/adapter/kernel": np.ones((2, 3))}
+    checkpoints.save(str(tmp_path / "model.ckpt"), tensors | scale)
+    with pytest.raises(ValueError, match=r"another network: .*adapter/kernel"):
+        _convert(
+            tmp_path / "model.ckpt",
+            tmp_path / "out",
+            output_format,
+            bert_config_file=_CONFIG_FILE,
+            vocab_file=_VOCABULARY,
+            task="pretraining",
+        )
+    assert not (tmp_path / "out").exists()

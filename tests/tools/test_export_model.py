@@ -294,3 +294,15 @@ def test_layers_of_a_sentence_encoder_are_exported_on_request(tmp_path):
     (got,) = serving_client.ask(version, {"text_a": ["it rained"]})
     assert np.shape(got["mean"]) == (1, 2, 32)
     assert "embedding" not in got
+
+
+def test_a_signature_is_not_chosen_for_a_network_without_one():
+    with pytest.raises(
+        ValueError, match=r"--default_signature .*--format=lite"
+    ):
+        export_model.Options(
+            model_dir="m",
+            export_dir="e",
+            format="litert",
+            default_signature="ids",
+        )

@@ -150,6 +150,8 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
                 ),
                 output_dir,
             )
+        else:
+            task.remove_scores(data.data_set, output_dir)
         if data.data_set.split == task.EVAL:
             return
         suffix, outputs = file.split.suffix, answers.outputs

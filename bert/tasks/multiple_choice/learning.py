@@ -45,15 +45,20 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     def data_sets(self, split: str) -> list[task.DataSet[None]]:
         path, length = self._paths[split], self.options.max_seq_length
-        has_labels = split != task.PREDICT
+        has_labels = split != task.PREDICT or swag.has_labels(
+            path, self._columns
+        )
+        made_from: dict[str, object] = {
+            "data_sha256": paths.sha256(path),
+            "layout": dataclasses.asdict(self._columns),
+        }
+        if split == task.PREDICT and has_labels:
+            made_from["has_labels"] = True
         return [
             task.DataSet(
                 split=split,
                 kind="multiple choice",
-                made_from={
-                    "data_sha256": paths.sha256(path),
-                    "layout": dataclasses.asdict(self._columns),
-                },
+                made_from=made_from,
                 features=swag.record_features(
                     length, len(self._columns.ending_columns)
                 ),
@@ -86,6 +91,8 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
     ) -> None:
         if data.data_set.split == task.EVAL:
             return
+        if not data.data_set.has_labels:
+            task.remove_scores(data.data_set, output_dir)
         files = {
             "test_results.tsv": predictions.result_lines(answers.outputs),
             "predictions.csv": swag.prediction_lines(

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from absl import logging
 
 from bert.commands import flags
 from bert.files import row_files
@@ -16,6 +17,8 @@ from bert.records import schema
 from bert.tasks import sentence_pairs, task
 from bert.tasks.classification import class_labels, predictions
 from vocab import tokenization
+
+_LABEL = "label"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +77,7 @@ def read_examples(
     row = None
     for row in row_files.read_rows(
         path,
-        (*texts, "label") if with_labels else texts,
+        (*texts, _LABEL) if with_labels else texts,
         has_header=True,
         same_width=True,
     ):
@@ -83,7 +86,7 @@ def read_examples(
         )
         label_id = 0
         if with_labels:
-            label = row.read("label", label_set.parse)
+            label = row.read(_LABEL, label_set.parse)
             label_id = label_set.ids[str(label)]
         yield Example(
             first=first,
@@ -93,6 +96,26 @@ def read_examples(
         )
     if row is None:
         raise ValueError(f"{path}: the file has no examples.")
+
+
+def has_labels(path: str, columns: Columns) -> bool:
+    """Returns whether each row of a file to predict has a label.
+
+    Warns of a file with labels in some rows, or with others: it has no score.
+    """
+    label_set = columns.label_set()
+    has_labels = False
+    for row in row_files.read_rows(path, has_header=True, optional=(_LABEL,)):
+        if not row.has(_LABEL):
+            return False
+        try:
+            row.read(_LABEL, label_set.parse)
+        except row_files.ColumnError as error:
+            if has_labels or not label_set.is_missing(row.cell(_LABEL)):
+                logging.warning("%s No row has a test score.", error)
+            return False
+        has_labels = True
+    return has_labels
 
 
 def example_record(

@@ -183,6 +183,8 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             prefix = os.path.splitext(os.path.basename(file.path))[0]
             if prefix.lower() == task.RESULTS_PREFIX[task.EVAL]:
                 prefix = f"unlabeled_{prefix}"
+            elif prefix == task.RESULTS_PREFIX[task.PREDICT]:
+                task.remove_scores(data.data_set, output_dir)
         files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
                 file.sentences, answers.tags
