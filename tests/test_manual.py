@@ -14,7 +14,7 @@ _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
 # Pages with commands of other versions or programs, too.
 _ALL_PAGES = [
     *_PAGES,
-    *("CHANGELOG.md", "benchmarks/LOG.md", "paper/RESULTS.md"),
+    *("CHANGELOG.md", "paper/RESULTS.md"),
     *("modeling/configs/README.md", "tests/golden/README.md"),
 ]
 # A "revision" is one of a model of the hub, and `eedf571` the original.
