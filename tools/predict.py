@@ -21,7 +21,7 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, BinaryIO, TypeAlias
 
 from absl import logging
@@ -108,7 +108,7 @@ def run(
     try:
         if is_stream and standard_input.isatty():
             sys.stderr.write(f"Type {session.form}. Ctrl-D exits.\n")
-            for _, line in _decoded(standard_input, "input"):
+            for _, line in lines.to_answer((), None, standard_input):
                 session.answer([session.read(line)], standard_output)
             return
         # Lines of standard input are answered after each batch.
@@ -118,36 +118,12 @@ def run(
             for where, line in (
                 session.rows(options)
                 if is_table
-                else _lines(options, texts, standard_input)
+                else lines.to_answer(texts, options.input_file, standard_input)
             )
         )
         _answer_all(session, examples, size, standard_output)
     finally:
         session.predictor.log_truncation()
-
-
-def _lines(
-    options: Options, texts: Sequence[str], standard_input: BinaryIO
-) -> Iterator[tuple[str, str | ValueError]]:
-    """Yields the lines to answer, or their errors, after their origin."""
-    if texts:
-        return ((f"text {i}", text) for i, text in enumerate(texts, start=1))
-    if options.input_file in (None, "-"):
-        return _decoded(standard_input, "standard input")
-    raw = lines.read_raw_lines(options.input_file)
-    return _decoded(raw, options.input_file)
-
-
-def _decoded(
-    raw: Iterable[bytes], name: str
-) -> Iterator[tuple[str, str | ValueError]]:
-    for number, line in enumerate(raw, start=1):
-        text: str | ValueError
-        try:
-            text = lines.utf8(lines.without_end(line), name, number)
-        except ValueError as error:
-            text = error
-        yield f"{name}, line {number}", text
 
 
 def _answer_all(

@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from absl import logging
@@ -70,7 +70,7 @@ def run(
 
     if texts and options.input_file:
         raise ValueError("Give texts or --input_file; got both.")
-    named = _named_texts(options, texts, standard_input)
+    named = lines.to_answer(texts, options.input_file, standard_input)
     scorer = sentence_scores.Scorer(options.model)
     if options.format == _TEXT:
         columns = ("score", "pieces", "pseudo-perplexity", "text")
@@ -78,28 +78,15 @@ def run(
     while batch := list(itertools.islice(named, _NUM_TEXTS)):
         encoded = [_encode(scorer, *pair) for pair in batch]
         for (_, text), score in zip(batch, scorer.score(encoded), strict=True):
-            standard_output.write(_line(options.format, text, score))
+            standard_output.write(_line(options.format, str(text), score))
         standard_output.flush()
 
 
-def _named_texts(
-    options: Options, texts: Sequence[str], standard_input: BinaryIO
-) -> Iterator[tuple[str, str]]:
-    """Returns the texts, each after its origin."""
-    if texts:
-        return ((f"text {i}", text) for i, text in enumerate(texts, start=1))
-    raw: Iterable[bytes]
-    if options.input_file in (None, "-"):
-        raw, name = standard_input, "standard input"
-    else:
-        raw, name = lines.read_raw_lines(options.input_file), options.input_file
-    numbered = enumerate(lines.decoded(raw, name), start=1)
-    return ((f"{name}, line {i}", text) for i, text in numbered)
-
-
 def _encode(
-    scorer: "sentence_scores.Scorer", origin: str, text: str
+    scorer: "sentence_scores.Scorer", origin: str, text: str | ValueError
 ) -> list[int]:
+    if isinstance(text, ValueError):
+        raise text
     try:
         return scorer.encode(text)
     except ValueError as error:

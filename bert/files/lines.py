@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 from bert.files import paths
@@ -71,6 +71,36 @@ def read_raw_lines(path: str) -> Iterator[bytes]:
                 "first."
             )
         yield from raw_lines(file)
+
+
+def to_answer(
+    texts: Sequence[str], path: str | None, standard_input: Iterable[bytes]
+) -> Iterator[tuple[str, str | ValueError]]:
+    """Yields texts to answer, each after its origin; or what is wrong with it.
+
+    Args:
+        texts: of a command.
+        path: of a file of them, if there are none; "-" or None for lines of
+            the standard input.
+        standard_input: of the program.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file is compressed.
+    """
+    if texts:
+        yield from ((f"text {n}", x) for n, x in enumerate(texts, start=1))
+        return
+    raw, name = standard_input, "standard input"
+    if path not in (None, "-"):
+        raw, name = read_raw_lines(path), path
+    for number, line in enumerate(raw, start=1):
+        text: str | ValueError
+        try:
+            text = utf8(without_end(line), name, number)
+        except ValueError as error:
+            text = error
+        yield f"{name}, line {number}", text
 
 
 def decoded(raw: Iterable[bytes], name: str) -> Iterator[str]:

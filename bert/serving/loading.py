@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 
 import keras
 from absl import logging
@@ -12,6 +13,7 @@ from bert.models import folder as folder_lib
 from bert.tasks import asking, needs, own_task, registry
 from bert.tasks import task as task_lib
 from modeling import checkpoints, foreign_files, huggingface
+from modeling import config as config_lib
 from vocab import tokenization
 
 _CAUSAL = "causal"
@@ -82,13 +84,7 @@ def read(
         embeds=is_encoder or own is not None,
     )
     _check_served(model.path, description, is_encoder=is_encoder)
-    tokenizer = tokenization.FullTokenizer(
-        vocab_file,
-        bool(description.do_lower_case),
-        description.strip_accents,
-    )
-    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
-    config.check_vocab_size(tokenizer.vocab_size, tokenizer.vocab_file)
+    tokenizer = open_tokenizer(vocab_file, description, config)
     length = description.max_seq_length
     if length is not None and task != registry.PRETRAINED.kind:
         config.check_length(length)
@@ -123,24 +119,49 @@ def _check_served(
         )
 
 
-def load(answering: asking.Asking) -> keras.Model:
-    """Loads the network of a model.
+def open_tokenizer(
+    vocab_file: str,
+    description: description_lib.Description,
+    config: config_lib.BertConfig,
+) -> tokenization.FullTokenizer:
+    """Opens the tokenizer of a model; its description states the casing.
 
-    Args:
-        answering: of `read`.
+    Raises:
+        OSError: the vocabulary cannot be read.
+        ValueError: it is not the model's, or lacks a special token.
+    """
+    tokenizer = tokenization.FullTokenizer(
+        vocab_file,
+        bool(description.do_lower_case),
+        description.strip_accents,
+    )
+    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocab_size(tokenizer.vocab_size, tokenizer.vocab_file)
+    return tokenizer
+
+
+def load(answering: asking.Asking) -> keras.Model:
+    """Loads the network of a model of `read`; raises as `load_network`."""
+    model = answering.model
+    return load_network(answering.make_network, model.config, model.checkpoint)
+
+
+def load_network(
+    make: Callable[[config_lib.BertConfig], keras.Model],
+    config: config_lib.BertConfig,
+    checkpoint: str,
+) -> keras.Model:
+    """Makes a network and loads its weights.
 
     Raises:
         ValueError: the checkpoint lacks a weight, or has one that is not
             finite.
     """
-    model = answering.model
     # Zeros, because drawing weights, which are replaced, takes seconds.
-    network = answering.make_network(
-        dataclasses.replace(model.config, initializer_range=0.0)
-    )
+    network = make(dataclasses.replace(config, initializer_range=0.0))
     report = checkpoints.load(
-        network, model.checkpoint, new=network.optional_variables
+        network, checkpoint, new=network.optional_variables
     )
-    logging.info("%s: %s", model.checkpoint, report)
-    checkpoints.check_finite(network, model.checkpoint)
+    logging.info("%s: %s", checkpoint, report)
+    checkpoints.check_finite(network, checkpoint)
     return network

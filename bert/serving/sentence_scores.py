@@ -4,20 +4,19 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring", section 2.1.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from bert.files import messages
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.serving import loading
 from bert.tasks import needs
 from modeling import checkpoints, heads
-from vocab import tokenization
 
 _MASK = "[MASK]"
 _HEAD = "cls/predictions/output_bias"
@@ -93,29 +92,19 @@ class Scorer:
             model.description, task=description_lib.PRETRAINING
         )
         needs.check_answerable(model, description, variables)
-        self._tokenizer = tokenization.FullTokenizer(
-            vocab_file,
-            bool(description.do_lower_case),
-            description.strip_accents,
+        self._tokenizer = loading.open_tokenizer(
+            vocab_file, description, config
         )
         self.is_causal = description.attention == _CAUSAL
-        self._tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", _MASK)
+        self._tokenizer.require_tokens(_MASK)
         (self._mask_id,) = self._tokenizer.convert_tokens_to_ids([_MASK])
-        config.check_vocab_size(
-            self._tokenizer.vocab_size, self._tokenizer.vocab_file
-        )
         self._max_length = config.max_position_embeddings
-        # Zeros, because drawing weights, which are replaced, takes seconds.
-        network: keras.Model = heads.BertForPreTraining(
-            dataclasses.replace(config, initializer_range=0.0),
+        make = functools.partial(
+            heads.BertForPreTraining,
             objective="ltr" if self.is_causal else "mlm",
             dtype="float32",
         )
-        report = checkpoints.load(
-            network, checkpoint, new=network.optional_variables
-        )
-        logging.info("%s: %s", checkpoint, report)
-        checkpoints.check_finite(network, checkpoint)
+        network = loading.load_network(make, config, checkpoint)
         # A graph of all shapes is three times as fast as single operations.
         self._losses = tf.function(
             lambda *ids: network(*ids)["masked_lm_losses"],

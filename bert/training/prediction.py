@@ -1,6 +1,5 @@
 """Prediction: scores of records, and hidden layers of texts."""
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,19 +28,34 @@ _BATCHES_AT_ONCE = 2
 _LENGTH_STEP = 8
 
 
-class CastKernels:
-    """The dense kernels of a model, cast to its compute type once.
+class ForwardPass:
+    """A function of a model, compiled for a distribution strategy.
 
-    In bfloat16 on a CPU, the casts of a batch take a fifth of the time of its
-    products.
+    Its dense kernels are cast to the compute type once: in bfloat16 on a CPU,
+    the casts of a batch take a fifth of the time of its products.
 
     Args:
         strategy: holds the variables.
         model: built.
+        function: returns tensors `[b, ...]` by name for the rows of a replica;
+            it assigns no variable.
+        mode: how it is executed.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, model: keras.Model):
-        self._strategy = strategy
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        model: keras.Model,
+        function: Callable[[objectives.Tensors], objectives.Tensors],
+        mode: compilation.ExecutionMode,
+    ):
+        self.strategy, self.mode = strategy, mode
+        self._function = function
+        self._compiled = mode.compiled(self._with_copies)
+        # One trace serves batches of all lengths.
+        self.run = tf.function(
+            self._run, autograph=False, reduce_retracing=True
+        )
         self._dense = [
             layer
             for layer in model._flatten_layers()
@@ -56,27 +70,35 @@ class CastKernels:
             tf.cast(layer.kernel, layer.compute_dtype) for layer in self._dense
         ]
         if not self._copies:
-            with self._strategy.scope():
+            with self.strategy.scope():
                 self._copies = [
                     tf.Variable(kernel, trainable=False) for kernel in cast
                 ]
         for copy, kernel in zip(self._copies, cast, strict=True):
             copy.assign(kernel)
 
-    @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
-        """Makes the model in its scope read the copies.
+    def _run(self, batch: objectives.Tensors) -> objectives.Tensors:
+        outputs = self.strategy.run(self._replica_run, args=(batch,))
+        return {
+            name: self.strategy.gather(value, axis=0)
+            for name, value in outputs.items()
+        }
 
-        No variable may be assigned there.
-        """
+    def _replica_run(self, rows: objectives.Tensors) -> objectives.Tensors:
+        outputs = self._compiled(rows)
+        if self.strategy.num_replicas_in_sync > 1:
+            return {name: _padded(x) for name, x in outputs.items()}
+        return outputs
+
+    def _with_copies(self, rows: objectives.Tensors) -> objectives.Tensors:
         with keras.StatelessScope() as scope:
             for layer, copy in zip(self._dense, self._copies, strict=True):
                 scope.add_update((layer.kernel, tf.convert_to_tensor(copy)))
-            yield
+            return self._function(rows)
 
 
 class Predictor:
-    """Forward passes compiled for a distribution strategy.
+    """Scores of records.
 
     Args:
         strategy: holds the variables.
@@ -90,16 +112,9 @@ class Predictor:
         objective: objectives.FineTuning,
         mode: compilation.ExecutionMode = compilation.ExecutionMode.PLAIN,
     ):
-        self._strategy = strategy
         self._objective = objective
-        self._mode = mode
-        self._compiled_scores = mode.compiled(self._scores)
-        self._kernels = CastKernels(strategy, objective.model)
+        self._pass = ForwardPass(strategy, objective.model, self._scores, mode)
         self._seen_shapes: set[tf.TensorShape] = set()
-        # One trace serves batches of all lengths.
-        self._compiled = tf.function(
-            self._step, autograph=False, reduce_retracing=True
-        )
 
     def predict(
         self,
@@ -121,22 +136,21 @@ class Predictor:
             For each prediction its name and an `[N, ...]` array in file
             order. The scores of removed positions are `task.PADDING_LOGIT`.
         """
-        self._kernels.refresh()
+        self._pass.refresh()
+        strategy, mode = self._pass.strategy, self._pass.mode
         order, lengths = np.arange(len(source.files)), list[int]()
         if by_length:
-            order, lengths = longest_first(
-                source.lengths(), batch_size, self._mode
-            )
+            order, lengths = longest_first(source.lengths(), batch_size, mode)
         batches = input_pipeline.evaluation_batches(
-            self._strategy,
+            strategy,
             source,
             batch_size=batch_size,
             order=order,
             lengths=lengths,
         )
         # Traced here, for batches of all lengths.
-        step = self._compiled.get_concrete_function(batches.element_spec)
-        if self._mode is compilation.ExecutionMode.XLA:
+        step = self._pass.run.get_concrete_function(batches.element_spec)
+        if mode is compilation.ExecutionMode.XLA:
             logging.info(
                 "Predicting: XLA compiles the model at the first batch of each "
                 "of %d lengths.",
@@ -153,8 +167,8 @@ class Predictor:
         # Steps of several replicas must start in the same order everywhere. A
         # GPU or TPU runs one after the other.
         is_one_cpu = (
-            isinstance(self._strategy, tf.distribute.OneDeviceStrategy)
-            and devices.kind_of(self._strategy) == devices.CPU
+            isinstance(strategy, tf.distribute.OneDeviceStrategy)
+            and devices.kind_of(strategy) == devices.CPU
         )
         threads = _BATCHES_AT_ONCE if is_one_cpu else 1
         with futures.ThreadPoolExecutor(threads) as pool:
@@ -190,29 +204,16 @@ class Predictor:
     def _is_new(self, batch: objectives.Tensors) -> bool:
         """Returns whether no batch so far had this shape."""
         ids = batch["input_ids"]
-        shape = self._strategy.experimental_local_results(ids)[0].shape
+        shape = self._pass.strategy.experimental_local_results(ids)[0].shape
         is_new = shape not in self._seen_shapes
         self._seen_shapes.add(shape)
         return is_new
 
-    def _step(self, batch: objectives.Tensors) -> dict[str, tf.Tensor]:
-        scores = self._strategy.run(self._replica_step, args=(batch,))
+    def _scores(self, features: objectives.Tensors) -> objectives.Tensors:
         return {
-            name: self._strategy.gather(value, axis=0)
-            for name, value in scores.items()
+            **self._objective.predictions(features),
+            "example_weights": features["example_weights"],
         }
-
-    def _replica_step(
-        self, features: objectives.Tensors
-    ) -> dict[str, tf.Tensor]:
-        scores = self._compiled_scores(features)
-        if self._strategy.num_replicas_in_sync > 1:
-            scores = {name: _padded(x) for name, x in scores.items()}
-        return {**scores, "example_weights": features["example_weights"]}
-
-    def _scores(self, features: objectives.Tensors) -> dict[str, tf.Tensor]:
-        with self._kernels.used():
-            return self._objective.predictions(features)
 
 
 def longest_first(
@@ -275,7 +276,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 
 
 class HiddenLayers:
-    """An encoder compiled for a distribution strategy.
+    """Hidden layers of sequences of ids.
 
     Args:
         strategy: holds the variables.
@@ -300,13 +301,8 @@ class HiddenLayers:
         self._layers = list(layers)
         # Rounded up: each replica gets the same number of rows.
         self._rows_per_replica = -(-batch_size // strategy.num_replicas_in_sync)
-        self._compiled_layers = mode.compiled(self._chosen_layers)
-        self._kernels = CastKernels(strategy, model)
-        self._kernels.refresh()
-        # One trace serves batches of all lengths.
-        self._compiled = tf.function(
-            self._step, autograph=False, reduce_retracing=True
-        )
+        self._pass = ForwardPass(strategy, model, self._chosen_layers, mode)
+        self._pass.refresh()
 
     def compute(
         self,
@@ -344,9 +340,8 @@ class HiddenLayers:
             batch["input_ids"][row, : len(ids)] = ids
             batch["input_mask"][row, : len(ids)] = 1
             batch["segment_ids"][row, : len(ids)] = segments
-        return self._compiled(self._distributed(batch)).numpy()[
-            : len(input_ids)
-        ]
+        hidden = self._pass.run(self._distributed(batch))["hidden"]
+        return hidden.numpy()[: len(input_ids)]
 
     def _distributed(
         self, batch: Mapping[str, np.ndarray]
@@ -366,13 +361,7 @@ class HiddenLayers:
             of_replica
         )
 
-    def _step(self, batch: objectives.Tensors) -> tf.Tensor:
-        values = self._strategy.run(self._compiled_layers, args=(batch,))
-        return self._strategy.gather(values, axis=0)
-
-    def _chosen_layers(self, batch: objectives.Tensors) -> tf.Tensor:
-        with self._kernels.used():
-            outputs = self._model(**batch)
-        hidden = outputs["all_encoder_layers"]
+    def _chosen_layers(self, batch: objectives.Tensors) -> objectives.Tensors:
+        hidden = self._model(**batch)["all_encoder_layers"]
         chosen = [tf.cast(hidden[layer], tf.float32) for layer in self._layers]
-        return tf.stack(chosen, axis=2)  # [B, T, L, D]
+        return {"hidden": tf.stack(chosen, axis=2)}  # [B, T, L, D]
