@@ -14,8 +14,12 @@ _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
 # Pages with commands of other versions or programs, too.
 _ALL_PAGES = [
     *_PAGES,
-    *("CHANGELOG.md", "paper/RESULTS.md"),
+    *("CHANGELOG.md", "paper/RESULTS.md", ".github/SECURITY.md"),
     *("modeling/configs/README.md", "tests/golden/README.md"),
+    *(
+        f"paper/reports/{path.name}"
+        for path in sorted((documented.ROOT / "paper/reports").glob("*.md"))
+    ),
 ]
 # A "revision" is one of a model of the hub, and `eedf571` the original.
 _COMMIT = re.compile(r"(?<![.\w])(?<!revision )(?!eedf571)[0-9a-f]{7,8}\b")
