@@ -124,6 +124,7 @@ def write_pages(folder: pathlib.Path) -> None:
             target.write_text(text.replace(".github/", "github/"))
         else:
             shutil.copyfile(_ROOT / name, target)
+    shutil.copyfile(_ROOT / ".ci/manual.css", folder / "manual.css")
     (folder / "flags.md").write_text(flags_page())
     (folder / "api").mkdir()
     for package in API:
