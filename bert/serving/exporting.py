@@ -44,14 +44,27 @@ def make_signatures(
     tokenizer = graph_tokenizer.GraphTokenizer(
         text_tokenizer.vocab_file, basic.do_lower_case, basic.strip_accents
     )
-    # Traced once for all signatures, and outside of what training compiles, so
-    # that plain operations are exported.
-    compute = tf.function(
-        model.outputs(network),
-        input_signature=signatures.id_specs(model),
-        autograph=False,
-    )
-    return model.signatures(compute, tokenizer)
+    return model.signatures(_compute(model, network), tokenizer)
+
+
+def _compute(
+    model: asking.Asking, network: keras.Model
+) -> signatures.Signature:
+    """Traces the outputs of rows of ids once for all signatures.
+
+    Outside of what training compiles, plain operations are exported.
+    """
+
+    # No Python here depends on a tensor.
+    @tf.function(input_signature=signatures.id_specs(model), autograph=False)
+    def compute(
+        input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
+    ) -> asking.Tensors:
+        ids = (input_ids, input_mask, segment_ids)
+        rows = dict(zip(asking.ID_NAMES, ids, strict=True))
+        return model.outputs(network, rows)
+
+    return compute
 
 
 def write_saved_model(
@@ -136,11 +149,7 @@ def write_litert(
         OSError, ValueError: as `write_saved_model`.
     """
     specs = signatures.id_specs(model)
-    compute = tf.function(
-        model.outputs(network),
-        input_signature=specs,
-        autograph=False,  # No Python here depends on a tensor.
-    ).get_concrete_function()
+    compute = _compute(model, network).get_concrete_function()
     root = tf.Module()
     # Tracked variables become constants.
     root.weights = [variable.value for variable in network.variables]

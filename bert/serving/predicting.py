@@ -37,7 +37,7 @@ class Predictor:
         self._model = model
         self._batch_size = batch_size
         self._counts = sentence_pairs.TruncationCounts()
-        self._compute = model.outputs(loading.load(model))
+        self._network = loading.load(model)
 
     def encode(self, example: asking.Example) -> EncodedExample:
         """Makes the rows of an example.
@@ -83,8 +83,9 @@ class Predictor:
             length = max(rows[index].num_tokens for index in batch)
             for name in asking.ID_NAMES:
                 inputs[name] = inputs[name][..., :length]
-            outputs = self._compute(
-                **{name: tf.constant(value) for name, value in inputs.items()}
+            outputs = self._model.outputs(
+                self._network,
+                {name: tf.constant(value) for name, value in inputs.items()},
             )
             for name, values in outputs.items():
                 for index, value in zip(batch, values.numpy(), strict=True):

@@ -44,8 +44,9 @@ Example: TypeAlias = json_text.Object
 Answer: TypeAlias = json_text.Object
 # The outputs of the rows of an example.
 Outputs: TypeAlias = Sequence[Mapping[str, np.ndarray]]
-# A network as a function of ids, by name.
-Compute: TypeAlias = "Callable[..., Mapping[str, tf.Tensor]]"
+Tensors: TypeAlias = "Mapping[str, tf.Tensor]"
+# `outputs` as a function of ids, by name.
+Compute: TypeAlias = Callable[..., Tensors]
 Signatures: TypeAlias = "dict[str, tf.types.experimental.PolymorphicFunction]"
 _Options = TypeVar("_Options", bound="DataclassInstance")
 # The part of an example that a row is made from; None if nothing needs it.
@@ -184,11 +185,12 @@ class Asking(abc.ABC, Generic[Source]):
         """Creates the network, in `DTYPE`."""
 
     @abc.abstractmethod
-    def outputs(self, network: "keras.Model") -> Compute:
-        """Returns the network as a function of the ids of rows.
+    def outputs(self, network: "keras.Model", rows: Tensors) -> Tensors:
+        """Computes the outputs of rows, in predictions and in exports.
 
-        Its arguments are those of `Row.ids` with a first dimension `R`; its
-        outputs are float32, and the same in predictions and exports.
+        Args:
+            network: of `make_network`.
+            rows: `Row.ids`, each with a first dimension `R`.
         """
 
     # ------------------------------------------------------------- Questions

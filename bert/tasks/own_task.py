@@ -13,7 +13,6 @@ from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import keras
-    import tensorflow as tf
 
     from vocab import graph_tokenizer
 
@@ -89,24 +88,11 @@ class OwnTask(asking.Asking[None]):
         self._objective = self._task.make_objective(config)
         return self._objective.model
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns the `predictions` of the objective of the task."""
-        objective = self._objective
-
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            return objective.predictions(
-                {
-                    "input_ids": input_ids,
-                    "input_mask": input_mask,
-                    "segment_ids": segment_ids,
-                }
-            )
-
-        return compute
+        return self._objective.predictions(rows)
 
     def encode(
         self,

@@ -3,7 +3,7 @@
 docs/serving.md lists the signatures, with their inputs and outputs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -16,7 +16,6 @@ DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
 TEXTS, LISTS = [None], [None, None]  # Shapes.
 
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
-Tensors: TypeAlias = Mapping[str, tf.Tensor]
 
 
 def id_specs(model: asking.Asking) -> list[tf.TensorSpec]:
@@ -37,7 +36,7 @@ def text_signature(
     """
 
     def decorate(compute: asking.Compute) -> Signature:
-        def run(*values: tf.Tensor) -> Tensors:
+        def run(*values: tf.Tensor) -> asking.Tensors:
             # A loaded signature accepts any shape, so it is checked here.
             checked = [
                 tf.ensure_shape(value, shape)
@@ -79,7 +78,7 @@ def of_ids(compute: asking.Compute, model: asking.Asking) -> Signature:
         "segment_ids": config.type_vocab_size,
     }
 
-    def run(*ids: tf.Tensor) -> Tensors:
+    def run(*ids: tf.Tensor) -> asking.Tensors:
         shape = tf.shape(ids[0])
         for name, values in zip(asking.ID_NAMES, ids, strict=True):
             tf.debugging.assert_equal(
@@ -140,18 +139,18 @@ def of_texts(
 
     def of_tokens(
         tokens_a: tf.RaggedTensor, tokens_b: tf.RaggedTensor
-    ) -> Tensors:
+    ) -> asking.Tensors:
         return compute(
             **token_rows.fit(tokens_a, tokens_b, truncation, tokenizer)
         )
 
     @text_signature(text_a=TEXTS)
-    def single(text_a: tf.Tensor) -> Tensors:
+    def single(text_a: tf.Tensor) -> asking.Tensors:
         tokens = tokenizer.tokenize(text_a)
         return of_tokens(tokens, tokens[:, :0])
 
     @text_signature(text_a=TEXTS, text_b=TEXTS)
-    def pairs(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+    def pairs(text_a: tf.Tensor, text_b: tf.Tensor) -> asking.Tensors:
         return of_tokens(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
 
     if num_segments < 2:

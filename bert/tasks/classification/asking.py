@@ -76,7 +76,9 @@ class Classification(asking.Asking[None]):
             config, num_labels=self.label_set.num_outputs, dtype=asking.DTYPE
         )
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns `probabilities` `[R, K]`, or `score` `[R]`."""
         import tensorflow as tf
 
@@ -85,20 +87,13 @@ class Classification(asking.Asking[None]):
             task.MULTI_LABEL: tf.nn.sigmoid,
         }.get(self.problem_type)
 
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            logits = network(input_ids, input_mask, segment_ids)["logits"]
-            if activation is None:
-                score = logits[:, 0]
-                if self.model.description.activation == needs.SIGMOID:
-                    score = tf.nn.sigmoid(score)
-                return {"score": score}
+        logits = network(**rows)["logits"]
+        if activation is not None:
             return {"probabilities": activation(logits)}
-
-        return compute
+        score = logits[:, 0]
+        if self.model.description.activation == needs.SIGMOID:
+            score = tf.nn.sigmoid(score)
+        return {"score": score}
 
     def encode(
         self,
@@ -135,6 +130,29 @@ class Classification(asking.Asking[None]):
         compute: asking.Compute,
         tokenizer: "graph_tokenizer.GraphTokenizer",
     ) -> asking.Signatures:
-        from bert.tasks.classification import signature
+        import tensorflow as tf
 
-        return signature.make(self, compute, tokenizer)
+        from bert.tasks import signatures
+
+        names = tf.constant(self.label_set.names, tf.string)  # [K]
+
+        def answer(**rows: "tf.Tensor") -> asking.Tensors:
+            outputs = compute(**rows)
+            if "score" in outputs:
+                return outputs
+            probabilities = outputs["probabilities"]
+            if self.problem_type == task.MULTI_LABEL:
+                is_chosen = probabilities >= predictions.THRESHOLD
+                return {"probabilities": probabilities, "is_chosen": is_chosen}
+            label = tf.gather(names, tf.argmax(probabilities, axis=-1))
+            return {"label": label, "probabilities": probabilities}
+
+        return {
+            **signatures.of_texts(
+                answer,
+                tokenizer,
+                self.truncation,
+                num_segments=self.model.config.type_vocab_size,
+            ),
+            signatures.IDS: signatures.of_ids(answer, self),
+        }

@@ -45,7 +45,9 @@ class Encoder(asking.Asking[None]):
 
         return bert.BertModel(config, dtype=asking.DTYPE)
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns the vectors of rows.
 
         They are of a sentence encoder `embedding` `[R, D]`; of another encoder
@@ -56,30 +58,21 @@ class Encoder(asking.Asking[None]):
 
         from bert.tasks.embedding import pooling
 
-        model = self.model
-
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            outputs = network(input_ids, input_mask, segment_ids)
-            if model.sentence_encoder is not None:
-                hidden = outputs["sequence_output"]
-                embedding = pooling.embed(
-                    hidden, input_mask, model.sentence_encoder
-                )
-                return {"embedding": embedding}
-            every = outputs["all_encoder_layers"]
-            vectors = {
-                "sequence_output": outputs["sequence_output"],
-                "layers": tf.stack([every[i] for i in model.layers], axis=2),
-            }
-            if _POOLER in model.variables:
-                vectors["pooled_output"] = outputs["pooled_output"]
-            return vectors
-
-        return compute
+        model, outputs = self.model, network(**rows)
+        if model.sentence_encoder is not None:
+            hidden = outputs["sequence_output"]
+            embedding = pooling.embed(
+                hidden, rows["input_mask"], model.sentence_encoder
+            )
+            return {"embedding": embedding}
+        every = outputs["all_encoder_layers"]
+        vectors = {
+            "sequence_output": outputs["sequence_output"],
+            "layers": tf.stack([every[i] for i in model.layers], axis=2),
+        }
+        if _POOLER in model.variables:
+            vectors["pooled_output"] = outputs["pooled_output"]
+        return vectors
 
     def encode(
         self,
@@ -122,8 +115,93 @@ class Encoder(asking.Asking[None]):
         compute: asking.Compute,
         tokenizer: "graph_tokenizer.GraphTokenizer",
     ) -> asking.Signatures:
-        from bert.tasks.embedding import signature
-
         if self.model.sentence_encoder is not None:
-            return signature.of_sentence_encoder(self, compute, tokenizer)
-        return signature.of_encoder(self, compute, tokenizer)
+            return self._embeddings(compute, tokenizer)
+        return self._vectors(compute, tokenizer)
+
+    def _embeddings(
+        self,
+        compute: asking.Compute,
+        tokenizer: "graph_tokenizer.GraphTokenizer",
+    ) -> asking.Signatures:
+        """Makes the signatures of a sentence encoder."""
+        from bert.tasks import signatures, token_rows
+        from bert.tasks.embedding import pooling
+
+        signatures.check_one_row(self.truncation)
+
+        def embed(texts: "tf.Tensor") -> asking.Tensors:
+            tokens = tokenizer.tokenize(texts)
+            return compute(
+                **token_rows.fit(
+                    tokens, tokens[:, :0], self.truncation, tokenizer
+                )
+            )
+
+        @signatures.text_signature(text_a=signatures.TEXTS)
+        def single(text_a: "tf.Tensor") -> asking.Tensors:
+            return embed(text_a)
+
+        @signatures.text_signature(
+            text_a=signatures.TEXTS, text_b=signatures.TEXTS
+        )
+        def pairs(text_a: "tf.Tensor", text_b: "tf.Tensor") -> asking.Tensors:
+            first, second = (embed(x)["embedding"] for x in (text_a, text_b))
+            similarity = pooling.similarity(first, second, self.similarity)
+            return {"similarity": similarity}
+
+        return {
+            signatures.DEFAULT: single,
+            signatures.PAIRS: pairs,
+            signatures.IDS: signatures.of_ids(compute, self),
+        }
+
+    def _vectors(
+        self,
+        compute: asking.Compute,
+        tokenizer: "graph_tokenizer.GraphTokenizer",
+    ) -> asking.Signatures:
+        """Makes the signatures of another encoder."""
+        import tensorflow as tf
+
+        from bert.tasks import signatures
+
+        tokens_by_id = self.model.tokenizer.inv_vocab
+        names = tf.constant(
+            [
+                tokens_by_id.get(i, f"[id {i}]")
+                for i in range(self.model.config.vocab_size)
+            ]
+        )
+
+        def answer(**rows: "tf.Tensor") -> "dict[str, tf.Tensor]":
+            outputs = dict(compute(**rows))
+            is_token = tf.cast(rows["input_mask"] > 0, tf.float32)
+            is_token = is_token[..., tf.newaxis]  # [B, T, 1]
+            # Values at padding are 0.
+            layers = outputs["layers"] * is_token[..., tf.newaxis]
+            sums = tf.reduce_sum(layers, axis=1)  # [B, L, D]
+            counts = tf.reduce_sum(is_token, axis=1)  # [B, 1]
+            mean = tf.math.divide_no_nan(sums, counts[..., tf.newaxis])
+            return {
+                **outputs,
+                "input_mask": rows["input_mask"],
+                "layers": layers,  # [B, T, L, D]
+                "sequence_output": outputs["sequence_output"] * is_token,
+                "mean": mean,
+            }
+
+        def with_tokens(**rows: "tf.Tensor") -> "dict[str, tf.Tensor]":
+            tokens = tf.gather(names, rows["input_ids"])
+            tokens = tf.where(rows["input_mask"] > 0, tokens, "")
+            return {"tokens": tokens, **answer(**rows)}
+
+        return {
+            **signatures.of_texts(
+                with_tokens,
+                tokenizer,
+                self.truncation,
+                num_segments=self.model.config.type_vocab_size,
+            ),
+            signatures.IDS: signatures.of_ids(answer, self),
+        }

@@ -13,7 +13,6 @@ from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import keras
-    import tensorflow as tf
 
     from vocab import graph_tokenizer
 
@@ -41,19 +40,13 @@ class MultipleChoice(asking.Asking[None]):
 
         return heads.BertForMultipleChoice(config, dtype=asking.DTYPE)
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns `probabilities` `[R, C]`."""
         import tensorflow as tf
 
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            logits = network(input_ids, input_mask, segment_ids)["logits"]
-            return {"probabilities": tf.nn.softmax(logits)}
-
-        return compute
+        return {"probabilities": tf.nn.softmax(network(**rows)["logits"])}
 
     def _split(self, line: str) -> list[Any]:
         first, *others = line.split(sentence_pairs.SEPARATOR)
@@ -107,6 +100,45 @@ class MultipleChoice(asking.Asking[None]):
         compute: asking.Compute,
         tokenizer: "graph_tokenizer.GraphTokenizer",
     ) -> asking.Signatures:
-        from bert.tasks.multiple_choice import signature
+        import tensorflow as tf
 
-        return signature.make(self, compute, tokenizer)
+        from bert.tasks import signatures, token_rows
+
+        def answer(**rows: tf.Tensor) -> dict[str, tf.Tensor]:
+            probabilities = compute(**rows)["probabilities"]  # [B, C]
+            best = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
+            return {"choice": best, "probabilities": probabilities}
+
+        # The texts of a choice are `first`, and `second` with an ending; the
+        # longer one of a longer choice is truncated.
+        @signatures.text_signature(
+            first=signatures.TEXTS,
+            second=signatures.TEXTS,
+            endings=signatures.LISTS,
+        )
+        def choices(
+            first: tf.Tensor, second: tf.Tensor, endings: tf.Tensor
+        ) -> asking.Tensors:
+            count = tf.shape(endings)[1]
+            row = tf.repeat(tf.range(tf.size(first)), count)  # [B * C]
+            tokens_a, begun = (
+                tf.gather(tokenizer.tokenize(text), row)
+                for text in (first, second)
+            )
+            # The same pieces as of both texts with a space between them.
+            ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
+            tokens_b = tf.concat([begun, ended], axis=1)
+            rows = token_rows.fit(
+                tokens_a, tokens_b, self.truncation, tokenizer
+            )
+            shape = [-1, count, tf.shape(rows["input_ids"])[1]]
+            chosen = answer(
+                **{k: tf.reshape(v, shape) for k, v in rows.items()}
+            )
+            ending = tf.gather(endings, chosen["choice"], batch_dims=1)
+            return {**chosen, "ending": ending}
+
+        return {
+            signatures.DEFAULT: choices,
+            signatures.IDS: signatures.of_ids(answer, self),
+        }

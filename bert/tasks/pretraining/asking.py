@@ -11,7 +11,6 @@ from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import keras
-    import tensorflow as tf
 
     from vocab import graph_tokenizer
 
@@ -40,21 +39,20 @@ class MaskFilling(asking.Asking[None]):
             config, objective="mlm", dtype=asking.DTYPE
         )
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns the best words at `[R, P]` masks, best first.
 
         They are `ids` and `probabilities`, each `[R, P, 5]`.
         """
         import tensorflow as tf
 
-        def compute(**inputs: "tf.Tensor") -> "dict[str, tf.Tensor]":
-            logits = network(**inputs)["masked_lm_logits"]  # [R, P, V]
-            most = min(_NUM_CANDIDATES, logits.shape[-1])
-            # `top_k` puts the first in the vocabulary of equal ones first.
-            values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
-            return {"ids": ids, "probabilities": values}
-
-        return compute
+        logits = network(**rows)["masked_lm_logits"]  # [R, P, V]
+        most = min(_NUM_CANDIDATES, logits.shape[-1])
+        # `top_k` puts the first in the vocabulary of equal ones first.
+        values, ids = tf.math.top_k(tf.nn.softmax(logits), most)
+        return {"ids": ids, "probabilities": values}
 
     def _split(self, line: str) -> list[Any]:
         return [line]

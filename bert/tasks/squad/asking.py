@@ -14,7 +14,6 @@ from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import keras
-    import tensorflow as tf
 
     from vocab import graph_tokenizer
 
@@ -73,18 +72,12 @@ class QuestionAnswering(asking.Asking[_Window]):
 
         return heads.BertForQuestionAnswering(config, dtype=asking.DTYPE)
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns `start_logits` and `end_logits`, each `[R, T]`."""
-
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            outputs = network(input_ids, input_mask, segment_ids)
-            return {k: outputs[k] for k in ("start_logits", "end_logits")}
-
-        return compute
+        outputs = network(**rows)
+        return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
     def encode(
         self,
@@ -147,9 +140,53 @@ class QuestionAnswering(asking.Asking[_Window]):
         compute: asking.Compute,
         tokenizer: "graph_tokenizer.GraphTokenizer",
     ) -> asking.Signatures:
-        from bert.tasks.squad import signature
+        import tensorflow as tf
 
-        return signature.make(self, compute, tokenizer)
+        from bert.tasks import signatures, token_rows
+        from bert.tasks.squad import span_search
+        from vocab import graph_tokenizer
+
+        longest = self.answers.max_answer_length
+        most_query = self.windows.max_query_length
+
+        @signatures.text_signature(
+            question=signatures.TEXTS, context=signatures.TEXTS
+        )
+        def answer(question: tf.Tensor, context: tf.Tensor) -> asking.Tensors:
+            context = graph_tokenizer.drop_invalid_utf8(context)
+            query = tokenizer.tokenize(question)[:, :most_query]
+            pieces = tokenizer.tokenize_with_offsets(context)
+            num_pieces = pieces["ids"].row_lengths()
+            windows = span_search.cut_windows(
+                query.row_lengths(), num_pieces, self.windows
+            )
+            rows = token_rows.join(
+                tf.gather(query, windows.question),
+                token_rows.slices(
+                    pieces["ids"],
+                    windows.question,
+                    windows.starts,
+                    windows.lengths,
+                ),
+                tokenizer,
+            )
+            spans = span_search.best_spans(
+                compute(**rows), windows, num_pieces, longest
+            )
+            is_answered, more = spans.is_found, {}
+            if self.answers.version_2_with_negative:
+                is_answered &= spans.null_odds <= self.threshold
+                more = {"null_odds": tf.cast(spans.null_odds, tf.float32)}
+            return {
+                **span_search.texts(context, pieces, spans, is_answered),
+                "score": tf.cast(spans.score, tf.float32),
+                **more,
+            }
+
+        return {
+            signatures.DEFAULT: answer,
+            signatures.IDS: signatures.of_ids(compute, self),
+        }
 
 
 def _squad_example(example: asking.Example) -> question_files.SquadExample:

@@ -1,7 +1,9 @@
 """Ensembles of SQuAD systems: averages of their n-best answers.
 
 Source: Devlin et al. 2019, Table 2 for an ensemble of seven systems, without
-its method.
+its method. It is in the package of the task, because an ensemble is the
+`RankedAnswers` that the task decides on and writes; `paper/`, which imports no
+task, runs `tools.evaluate_squad --ensemble` as a command.
 """
 
 import collections

@@ -14,7 +14,6 @@ from modeling import config as config_lib
 
 if TYPE_CHECKING:
     import keras
-    import tensorflow as tf
 
     from vocab import graph_tokenizer
 
@@ -57,19 +56,13 @@ class Tagging(asking.Asking[windows.Window]):
             config, num_labels=len(self.names), dtype=asking.DTYPE
         )
 
-    def outputs(self, network: "keras.Model") -> asking.Compute:
+    def outputs(
+        self, network: "keras.Model", rows: asking.Tensors
+    ) -> asking.Tensors:
         """Returns `probabilities` `[R, T, K]`."""
         import tensorflow as tf
 
-        def compute(
-            input_ids: "tf.Tensor",
-            input_mask: "tf.Tensor",
-            segment_ids: "tf.Tensor",
-        ) -> "dict[str, tf.Tensor]":
-            logits = network(input_ids, input_mask, segment_ids)["logits"]
-            return {"probabilities": tf.nn.softmax(logits)}
-
-        return compute
+        return {"probabilities": tf.nn.softmax(network(**rows)["logits"])}
 
     def _split(self, line: str) -> list[Any]:
         return [line]
@@ -159,7 +152,10 @@ class Tagging(asking.Asking[windows.Window]):
         compute: asking.Compute,
         tokenizer: "graph_tokenizer.GraphTokenizer",
     ) -> asking.Signatures:
-        from bert.tasks.tagging import signature
+        import tensorflow as tf
+
+        from bert.tasks import signatures, token_rows
+        from vocab import graph_tokenizer
 
         if self.reads_documents:
             logging.warning(
@@ -167,7 +163,55 @@ class Tagging(asking.Asking[windows.Window]):
                 "alone, so that its tags differ from those of run_ner.py.",
                 self.model.folder.path,
             )
-        return signature.make(self, compute, tokenizer)
+        names = tf.constant(self.names)  # [K]
+        unknown = tokenizer.id_of("[UNK]")
+        longest = self.model.max_seq_length
+
+        def best(probabilities: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {
+                "tags": tf.gather(names, tf.argmax(probabilities, axis=-1)),
+                "probabilities": tf.reduce_max(probabilities, axis=-1),
+            }
+
+        @signatures.text_signature(text=signatures.TEXTS)
+        def tags(text: tf.Tensor) -> asking.Tensors:
+            # Only ASCII white space splits; invalid bytes alone are no word.
+            words = tf.strings.split(graph_tokenizer.drop_invalid_utf8(text))
+            pieces = tokenizer.tokenize(words.values)  # [W, (pieces)]
+            is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+            pieces = tf.concat(
+                [pieces, token_rows.repeat(unknown, is_empty)], axis=1
+            )
+            tokens = words.with_values(pieces).merge_dims(1, 2)  # [B, (tokens)]
+            rows = token_rows.join(tokens, tokens[:, :0], tokenizer)
+            tf.debugging.assert_less_equal(
+                tf.shape(rows["input_ids"])[1],
+                longest,
+                f"A sentence must have at most {longest} word pieces with "
+                "[CLS] and [SEP]",
+            )
+            sentence = words.value_rowids()  # [W]
+            # The label of a word is that of its first piece, after [CLS].
+            first = pieces.row_starts() - tf.gather(
+                tokens.row_starts(), sentence
+            )
+            place = tf.stack([sentence, 1 + first], axis=1)
+            labels = best(tf.gather_nd(compute(**rows)["probabilities"], place))
+            return {
+                "words": words.to_tensor(),
+                **{
+                    k: words.with_values(v).to_tensor()
+                    for k, v in labels.items()
+                },
+            }
+
+        def of_rows(**rows: tf.Tensor) -> asking.Tensors:
+            return best(compute(**rows)["probabilities"])
+
+        return {
+            signatures.DEFAULT: tags,
+            signatures.IDS: signatures.of_ids(of_rows, self),
+        }
 
 
 def _sentences(example: asking.Example) -> Iterator[tuple[str, ...]]:

@@ -216,8 +216,9 @@ def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
         kept = {k: v for k, v in stored.items() if "/pooler/" not in k}
         checkpoints.save(str(folder / "tiny.ckpt"), kept)
     model = loading.read(str(folder), layers=(-1,))
-    ids = tf.ones([2, 5], tf.int32)
-    outputs = model.outputs(loading.load(model))(ids, ids, ids)
+    names = ("input_ids", "input_mask", "segment_ids")
+    rows = dict.fromkeys(names, tf.ones([2, 5], tf.int32))
+    outputs = model.outputs(loading.load(model), rows)
     assert ("pooled_output" in outputs) == has_pooler
     assert outputs["sequence_output"].shape == (2, 5, 32)
 
