@@ -131,6 +131,13 @@ def test_layers_that_are_computed_again_change_nothing(tmp_path, one_device):
 
 
 @pytest.mark.integration
+def test_one_machine_may_run_the_strategy_of_several(tmp_path, one_device):
+    _finish(tmp_path, distribution_strategy="multi_worker_mirrored")
+    assert "CollectiveAllReduce, 1 replica" in (tmp_path / "log-0").read_text()
+    _check_alike(tmp_path, one_device)
+
+
+@pytest.mark.integration
 def test_lamb_does_not_depend_on_the_devices_either(tmp_path):
     _run_here(tmp_path / "one", optimizer="lamb")
     _finish(tmp_path / "two", optimizer="lamb", num_cpu_devices=2)

@@ -109,7 +109,7 @@ def read_documents() -> Iterator[tuple[str, list[str]]]:
     seen: set[str] = set()
     for label, texts in itertools.chain(
         ((REFERENCE, [topic]) for topic in _topics()),
-        ((LIBRARY, list(_docstrings(path))) for path in _module_files()),
+        ((LIBRARY, list(docstrings(path))) for path in _module_files()),
     ):
         new = [_without_repeats(text, seen) for text in texts]
         if any(new):
@@ -143,7 +143,8 @@ def _module_files() -> Iterator[pathlib.Path]:
             yield path
 
 
-def _docstrings(path: pathlib.Path) -> Iterator[str]:
+def docstrings(path: pathlib.Path) -> Iterator[str]:
+    """Yields the docstrings of a module, without running it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(path.read_bytes())

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from benchmarks import contenders, ours, speed
-from tests.support import programs, toy_config
+from tests.support import locations, programs, toy_config
 
 _SIZES = toy_config.sizes(num_hidden_layers=3)
 
@@ -94,6 +94,7 @@ def test_text_is_cut_after_a_document(tmp_path):
 
 @pytest.mark.slow
 def test_table_has_a_row_for_each_measurement(tmp_path, capsys, monkeypatch):
+    # Smaller, so that it takes seconds.
     for name, value in {
         "_BATCH_SIZE": 4,
         "_NUM_TEXTS": 6,
@@ -114,10 +115,26 @@ def test_table_has_a_row_for_each_measurement(tmp_path, capsys, monkeypatch):
             bert_config_file=str(config_file),
         )
     )
-    text = capsys.readouterr().out
-    rows = [line.split(" | ") for line in text.splitlines()[4:]]
+    rows = _rows(capsys)
     assert [row[0].strip("| ") for row in rows] == list(speed.MEASUREMENTS)
     assert all(float(row[1].split()[0]) > 0 for row in rows)
+    # Some of them, and another version in another column.
+    speed.main(
+        speed.Options(
+            text_file=str(text_file),
+            measurements=("tokenization",),
+            other_clone=str(locations.ROOT),
+        )
+    )
+    (row,) = _rows(capsys)
+    column = 1 + list(speed.COLUMNS).index("other clone")
+    assert row[0].strip("| ") == "tokenization"
+    assert all(float(ratio) > 0 for ratio in row[column].split(" / "))
+
+
+def _rows(capsys):
+    text = capsys.readouterr().out
+    return [line.split(" | ") for line in text.splitlines()[4:]]
 
 
 def test_a_peer_that_is_not_installed_says_so():

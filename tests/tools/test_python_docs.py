@@ -83,7 +83,7 @@ def test_docstrings_come_without_running_the_source(tmp_path):
         '    async def f(self):\n        """Method text."""\n'
         'if True:\n    def g():\n        """Function text."""\n'
     )
-    assert list(python_docs._docstrings(path)) == [
+    assert list(python_docs.docstrings(path)) == [
         "Module text.",
         "Class text.",
         "Method text.",

@@ -1,22 +1,21 @@
+import pathlib
 import random
+import shutil
 
 import numpy as np
 import pytest
 
 from bert.records import framing, offsets, tfrecords
 
-
-@pytest.fixture(autouse=True)
-def _always_indexed(monkeypatch):
-    monkeypatch.setattr(offsets, "LEAST_RECORDS", 1)
+_NUM_RECORDS = offsets.LEAST_RECORDS
 
 
 @pytest.fixture
 def indexed(tmp_path):
-    """A file of 40 records of different lengths, with its index."""
+    """A file of records of different lengths, with its index."""
     path = str(tmp_path / "records")
     rng = random.Random(1)
-    sizes = [rng.randint(1, 60) for _ in range(40)]
+    sizes = [rng.randint(1, 60) for _ in range(_NUM_RECORDS)]
     tfrecords.write_batches(
         [path],
         [{"x": np.arange(size)[np.newaxis] * 99} for size in sizes],
@@ -26,23 +25,29 @@ def indexed(tmp_path):
 
 
 def _scanned(path):
-    return offsets._scan(path).tolist()
+    copy = shutil.copy(path, f"{path}.copy")  # It has no index.
+    return offsets.read(copy).tolist()
 
 
-def test_index_has_the_offsets_that_a_scan_finds(indexed, monkeypatch):
+def test_index_has_the_offsets_that_a_scan_finds(indexed):
     expected = _scanned(indexed)
     assert len(set(np.diff(expected))) > 20
-    monkeypatch.setattr(offsets, "_scan", None)
+    # A scan would end here.
+    with open(indexed, "r+b") as file:
+        file.seek(expected[1])
+        file.write(b"\xff" * 8)
+    with pytest.raises(ValueError, match="record 1 at byte"):
+        _scanned(indexed)
     starts = offsets.read(indexed)
     assert starts.tolist() == expected
     assert starts.dtype == np.int64
 
 
 def test_offsets_above_four_gigabytes_are_right(indexed):
-    offsets.write(indexed, [2**32 - 1] * 3)
-    (frame_sizes,) = (np.load(offsets.index_path(indexed)),)
+    offsets.write(indexed, [2**32 - 1] * _NUM_RECORDS)
+    frame_sizes = np.load(offsets.index_path(indexed))
     assert np.cumsum(frame_sizes, dtype=np.int64).tolist() == [
-        number * (2**32 - 1) for number in (1, 2, 3)
+        number * (2**32 - 1) for number in range(1, _NUM_RECORDS + 1)
     ]
 
 
@@ -57,63 +62,61 @@ def _longer(path):
         file.write(framing.frame(b"one more"))
 
 
+def _rewrite(path, change):
+    """Replaces the bytes, which the ends of the first two records divide."""
+    first, end = _scanned(path)[1:3]
+    path = pathlib.Path(path)
+    path.write_bytes(change(path.read_bytes(), first, end))
+
+
 def _shorter(path):
-    # The first record is left out.
-    starts = _scanned(path)
-    with open(path, "rb") as file:
-        content = file.read()
-    with open(path, "wb") as file:
-        file.write(content[starts[1] :])
+    _rewrite(path, lambda content, first, _: content[first:])
 
 
 def _of_other_lengths(path):
-    # As long in all; the first two records change places.
-    starts = _scanned(path)
-    with open(path, "rb") as file:
-        content = file.read()
-    first, second = content[: starts[1]], content[starts[1] : starts[2]]
-    assert len(first) != len(second)
-    with open(path, "wb") as file:
-        file.write(second + first + content[starts[2] :])
+    """As long in all; the first two records change places."""
+    _rewrite(path, lambda c, first, end: c[first:end] + c[:first] + c[end:])
 
 
-@pytest.mark.parametrize("change", [_longer, _shorter, _of_other_lengths])
-def test_index_of_an_earlier_file_is_not_used(indexed, caplog, change):
-    change(indexed)
-    assert offsets.read(indexed).tolist() == _scanned(indexed)
-    assert "records.index.npy is not the index of" in caplog.text
-
-
-@pytest.mark.parametrize("place", ["middle", "last"])
-def test_index_of_other_sizes_after_the_first_record_is_not_used(
-    indexed, caplog, place
-):
-    path = offsets.index_path(indexed)
+def _exchange_sizes(path, place):
+    """Exchanges a size with the first later one that differs from it."""
+    path = offsets.index_path(path)
     frame_sizes = np.load(path)
-    other = {"middle": len(frame_sizes) // 2, "last": -1}[place]
-    # Exchanged with the first later one of another size: the sum is the same.
-    one = 1 + int(np.argmax(frame_sizes[1:] != frame_sizes[other]))
-    frame_sizes[[one, other]] = frame_sizes[[other, one]]
+    one = 1 + int(np.argmax(frame_sizes[1:] != frame_sizes[place]))
+    frame_sizes[[one, place]] = frame_sizes[[place, one]]
     np.save(path, frame_sizes)
-    assert offsets.read(indexed).tolist() == _scanned(indexed)
-    assert "records.index.npy is not the index of" in caplog.text
+
+
+def _write_index(content):
+    def write(path):
+        with open(offsets.index_path(path), "wb") as file:
+            file.write(content)
+
+    return write
+
+
+def _save_index(array):
+    return lambda path: np.save(offsets.index_path(path), array)
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\x93NUMPY", b"[1, 2]", b"\x80\x04N."], ids=repr
+    "change",
+    [
+        _longer,
+        _shorter,
+        _of_other_lengths,
+        lambda path: _exchange_sizes(path, _NUM_RECORDS // 2),
+        lambda path: _exchange_sizes(path, -1),
+        *map(_write_index, (b"", b"\x93NUMPY", b"[1, 2]", b"\x80\x04N.")),
+        _save_index(np.ones(3)),
+        _save_index(np.ones((1, 1), np.uint32)),
+        _save_index(np.ones(0, np.uint32)),
+    ],
 )
-def test_damaged_index_is_not_used(indexed, caplog, content):
-    with open(offsets.index_path(indexed), "wb") as file:
-        file.write(content)
-    assert offsets.read(indexed).tolist() == _scanned(indexed)
-    assert "records.index.npy is not the index of" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "array", [np.ones(3), np.ones((1, 1), np.uint32), np.ones(0, np.uint32)]
-)
-def test_another_array_is_not_used(indexed, caplog, array):
-    np.save(offsets.index_path(indexed), array)
+def test_a_damaged_index_and_that_of_other_records_are_not_used(
+    indexed, caplog, change
+):
+    change(indexed)
     assert offsets.read(indexed).tolist() == _scanned(indexed)
     assert "records.index.npy is not the index of" in caplog.text
 
@@ -125,7 +128,7 @@ def test_wrong_offset_between_the_samples_is_named_when_read(indexed):
     np.save(path, frame_sizes)
     files = tfrecords.RecordFiles([indexed])
     with pytest.raises(ValueError, match=r"records, record 4 at byte"):
-        files.read(range(40))
+        files.read(range(_NUM_RECORDS))
 
 
 def test_written_file_loses_its_earlier_index(indexed, tmp_path):
@@ -143,9 +146,8 @@ def test_index_that_a_glob_matched_is_left_out(indexed):
     assert tfrecords.RecordFiles([indexed, path]).paths == (indexed,)
 
 
-def test_file_of_few_records_has_no_index(tmp_path, monkeypatch):
-    monkeypatch.setattr(offsets, "LEAST_RECORDS", 4)
-    for name, number in (("few", 3), ("many", 4)):
+def test_file_of_few_records_has_no_index(tmp_path):
+    for name, number in (("few", _NUM_RECORDS - 1), ("many", _NUM_RECORDS)):
         tfrecords.write_batches(
             [str(tmp_path / name)],
             [{"x": np.zeros((number, 2), int)}],

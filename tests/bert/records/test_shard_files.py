@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from bert.records import shard_files, sidecars, tfrecords
+from bert.records import offsets, shard_files, sidecars, tfrecords
 from tests.support import toy_pretraining as toy
 
 _MADE_WITH = toy.metadata_of(
@@ -69,12 +69,9 @@ def test_holds_what_it_wrote(tmp_path):
     assert not store.holds(2, "text")
 
 
-def test_index_is_written_with_the_records_and_removed_with_them(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("bert.records.offsets.LEAST_RECORDS", 3)
+def test_index_is_written_with_the_records_and_removed_with_them(tmp_path):
     store = _store(str(tmp_path / "a"))
-    store.write(0, _batches(3), "text")
+    store.write(0, _batches(offsets.LEAST_RECORDS), "text")
     assert {path.name for path in tmp_path.iterdir()} == {
         *("a-00000", "a-00000.index.npy", "a-00000.meta.json")
     }

@@ -1,11 +1,11 @@
 """The facts that each task needs."""
 
 import dataclasses
-import types
 
 import pytest
 
 from bert.models import description as description_lib
+from bert.models import folder as folder_lib
 from bert.tasks import needs
 
 _CASING = description_lib.Description(do_lower_case=True)
@@ -50,8 +50,8 @@ def test_the_casing_is_always_needed():
 
 
 @pytest.mark.parametrize("task", description_lib.WITH_LABELS)
-def test_there_must_be_a_label_for_each_output(task):
-    model = types.SimpleNamespace(path="run")
+def test_there_must_be_a_label_for_each_output(tmp_path, task):
+    model = folder_lib.ModelFolder.open(str(tmp_path / "run"), is_folder=True)
     variables = {"output_weights": ((3, 8), "float32")}
     described = dataclasses.replace(
         _CASING,

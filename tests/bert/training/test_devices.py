@@ -1,4 +1,8 @@
-"""Devices and their precision."""
+"""Devices and their precision.
+
+Most devices are not in this machine: what TensorFlow says of devices, and what
+the system says of the CPU, has stand-ins. tests/test_gpu.py runs on a GPU.
+"""
 
 import json
 import types
@@ -96,6 +100,41 @@ def test_a_run_is_on_all_gpus_and_takes_their_memory_as_it_needs_it(
     options = devices.DeviceOptions(distribution_strategy=kind)
     assert devices.make_strategy(options) == (strategy, on)
     assert grows == [(gpu, True) for gpu in gpus]
+
+
+@pytest.mark.parametrize(
+    ("flags", "address"),
+    [
+        ({"tpu_name": "node", "master": "grpc://other"}, "node"),
+        ({"master": "grpc://host"}, "grpc://host"),
+        ({}, ""),
+        ({"tpu_zone": "zone", "gcp_project": "project"}, ""),
+    ],
+)
+def test_the_tpu_that_is_named_is_used(monkeypatch, flags, address):
+    calls = []
+    for part, name in (
+        (tf.distribute.cluster_resolver, "TPUClusterResolver"),
+        (tf.config, "experimental_connect_to_cluster"),
+        (tf.tpu.experimental, "initialize_tpu_system"),
+        (tf.distribute, "TPUStrategy"),
+    ):
+        monkeypatch.setattr(
+            part,
+            name,
+            lambda *args, name=name, **named: (
+                calls.append((*args, named)) or name
+            ),
+        )
+    options = devices.DeviceOptions(use_tpu=True, **flags)
+    assert devices.make_strategy(options) == "TPUStrategy"
+    named = {
+        "tpu": address,
+        "zone": flags.get("tpu_zone"),
+        "project": flags.get("gcp_project"),
+    }
+    # Each step gets what the first one found.
+    assert calls == [(named,), *[("TPUClusterResolver", {})] * 3]
 
 
 def test_seeds_of_62_bits_have_words_of_their_own():

@@ -1,48 +1,68 @@
 """Averages of losses and metrics over batches."""
 
-import types
-
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from bert.records import reading, schema, tfrecords
 from bert.tasks import objectives
-from bert.training import evaluation, input_pipeline
+from bert.training import evaluation, steps
 
 
-@pytest.fixture
-def evaluate(monkeypatch):
-    """Evaluates batches, which are outcomes; notes the sizes asked for."""
+class _Sums:
+    """Its losses and its metric are sums of what the records say."""
 
-    def run(*outcomes, **sizes):
-        asked = {}
+    def __init__(self):
+        layers = [keras.Input((1,)), keras.layers.Dense(1)]
+        self.model = keras.Sequential(layers)
 
-        def batches(strategy, source, **values):
-            asked.update(values)
-            return outcomes
+    def denominators(self, features):
+        return {}
 
-        monkeypatch.setattr(input_pipeline, "evaluation_batches", batches)
-        evaluator = types.SimpleNamespace(strategy=None, run=lambda x: x)
-        results = evaluation.evaluate(evaluator, None, **sizes)
-        assert asked == sizes
-        return results
-
-    return run
-
-
-def _outcome(losses, accuracy):
-    return objectives.Outcome(losses=losses, metrics={"accuracy": accuracy})
+    def outcome(self, features, denominators, dropout_seed):
+        sums = tf.reduce_sum(
+            tf.cast(features["input_ids"], tf.float32)
+            * features["example_weights"][:, tf.newaxis],
+            axis=0,
+        )
+        return objectives.Outcome(
+            losses={"a": sums[0], "b": sums[1]},
+            metrics={"accuracy": (sums[2], sums[3])},
+        )
 
 
-def test_the_loss_is_a_mean_over_batches_and_a_metric_over_weights(evaluate):
-    results = evaluate(
-        _outcome({"a": 1.0, "b": 2.0}, (3.0, 4.0)),
-        _outcome({"a": 4.0, "b": 1.0}, (0.0, 2.0)),
-        batch_size=8,
-        num_batches=2,
+@pytest.mark.parametrize(
+    ("numbers", "num_batches", "expected"),
+    [
+        # Batches of the losses 3 and 5 and of the weights 4 and 2.
+        (
+            [[1, 1, 1, 1], [0, 1, 2, 3], [4, 1, 0, 2]],
+            0,
+            {"loss": 4.0, "accuracy": 0.5},
+        ),
+        (
+            [[1, 1, 1, 1], [0, 1, 2, 3], [4, 1, 0, 2]],
+            1,
+            {"loss": 3.0, "accuracy": 0.75},
+        ),
+        ([[1, 0, 0, 0]], 0, {"loss": 1.0, "accuracy": 0.0}),
+    ],
+)
+def test_the_loss_is_a_mean_over_batches_and_a_metric_over_weights(
+    tmp_path, numbers, num_batches, expected
+):
+    path = str(tmp_path / "records")
+    tfrecords.write_batches([path], [{"input_ids": np.array(numbers)}])
+    source = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
+        features=[schema.Feature(name="input_ids", shape=(4,))],
+        vocab_size=9,
     )
-    assert results == {"loss": 4.0, "accuracy": 0.5}
-
-
-def test_a_metric_of_no_weight_is_zero(evaluate):
-    outcome = _outcome({"a": 1.0}, (0.0, 0.0))
-    results = evaluate(outcome, batch_size=8, num_batches=0)
-    assert results == {"loss": 1.0, "accuracy": 0.0}
+    results = evaluation.evaluate(
+        steps.Evaluator(tf.distribute.OneDeviceStrategy("/CPU:0"), _Sums()),
+        source,
+        batch_size=2,
+        num_batches=num_batches,
+    )
+    assert results == expected

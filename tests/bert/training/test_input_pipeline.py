@@ -3,7 +3,6 @@ import itertools
 import os
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -90,6 +89,11 @@ def test_replicas_share_the_rows_of_each_batch(source):
         assert dealt == batch
 
 
+def _options(**changes):
+    named = {"output_dir": "out", "bert_config_file": "x", **changes}
+    return training_options.TrainingOptions(**named)
+
+
 @pytest.mark.parametrize(
     ("num_replicas", "options", "got"),
     [
@@ -101,9 +105,7 @@ def test_replicas_share_the_rows_of_each_batch(source):
     ],
 )
 def test_a_batch_must_divide_among_the_replicas(num_replicas, options, got):
-    flags = training_options.TrainingOptions(
-        output_dir="out", bert_config_file="x", **{"do_train": True} | options
-    )
+    flags = _options(**{"do_train": True} | options)
     if not got:
         input_pipeline.check_batch_size(flags, num_replicas)
         return
@@ -260,9 +262,7 @@ def test_each_row_of_a_training_has_its_own_seed(source):
     }
     batches = input_pipeline.training_batches(
         _Seeds(**values),
-        types.SimpleNamespace(
-            train_batch_size=4, random_seed=2**63 + 5, packing=False
-        ),
+        _options(train_batch_size=4, random_seed=2**63 + 5),
         num_replicas=2,
     )
     iterator = batches.iterator(toy.OneWorker(_context(replicas=2)), 1, 3)
@@ -339,7 +339,7 @@ def _training_batches(source, num_replicas=1, **flags):
         **flags,
     }
     return input_pipeline.training_batches(
-        source, types.SimpleNamespace(**options), num_replicas
+        source, _options(**options), num_replicas
     )
 
 

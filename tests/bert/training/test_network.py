@@ -1,12 +1,13 @@
 """The network that the runs of a grid share."""
 
-import types
 import weakref
 
 import keras
 import pytest
 import tensorflow as tf
 
+from bert.tasks import task
+from bert.tasks.classification import objective as classification_objective
 from bert.training import network
 
 
@@ -15,7 +16,7 @@ def _network(created):
         layers = [keras.Input((1,)), keras.layers.Dense(1)]
         model = keras.Sequential(layers)
         created.append(weakref.ref(model))
-        return types.SimpleNamespace(model=model)
+        return classification_objective.Classification(model, task.REGRESSION)
 
     return network.Network(tf.distribute.OneDeviceStrategy("/CPU:0"), make)
 

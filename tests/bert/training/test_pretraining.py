@@ -1,14 +1,14 @@
 import json
 import math
 import re
-import types
 
 import numpy as np
 import pytest
 
 from bert.models import comparison
 from bert.models import folder as folder_lib
-from bert.records import sidecars
+from bert.records import reading, schema, sidecars, tfrecords
+from bert.training import options as training_options
 from bert.training import pretraining
 from modeling import config
 from tests.support import toy_pretraining
@@ -28,12 +28,14 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
                 **metadata,
             ),
         )
-    options = types.SimpleNamespace(
+    options = training_options.PretrainingOptions(
+        input_file=str(folder / "records"),
+        bert_config_file="",
+        output_dir=str(folder / "out"),
+        do_train=True,
         objective="mlm",
-        is_causal=False,
         max_seq_length=10,
         max_predictions_per_seq=2,
-        output_dir=str(folder / "out"),
     )
     model = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
     planned = pretraining.planned_model(
@@ -114,16 +116,19 @@ def test_a_batch_must_divide_among_micro_batches(tmp_path):
         toy_pretraining.run(tmp_path, **sizes)
 
 
-def test_baselines_count_the_predicted_words_alone(caplog):
+def test_baselines_count_the_predicted_words_alone(tmp_path, caplog):
     caplog.set_level("INFO")
-    source = types.SimpleNamespace(
-        files=range(2),
+    rows = {
+        **toy_pretraining.random_examples(2),
+        "masked_lm_ids": np.array([[5, 6], [5, 0]]),
+        "masked_lm_weights": np.array([[1.0, 1.0], [1.0, 0.0]]),
+        "next_sentence_labels": np.array([[1], [1]]),
+    }
+    path = toy_pretraining.write_records(tmp_path / "records", rows)
+    source = reading.RecordSource(
+        files=tfrecords.RecordFiles([path]),
+        features=schema.pretraining_features(10, 2),
         vocab_size=31,
-        read=lambda _: {
-            "masked_lm_ids": np.array([[5, 6, 0], [5, 0, 0]]),
-            "masked_lm_weights": np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
-            "next_sentence_labels": np.array([[1], [1]]),
-        },
     )
     pretraining.log_baselines(source)
     # 5 twice and 6 once, with the correction for three draws.

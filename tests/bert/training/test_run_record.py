@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -73,7 +74,9 @@ def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):
     ]
 
 
-def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
+def test_the_commit_says_whether_files_are_modified(
+    tmp_path, tmp_path_factory, monkeypatch
+):
     git = [
         "git",
         "-C",
@@ -86,11 +89,15 @@ def test_the_commit_says_whether_files_are_modified(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("one")
     for command in (["init", "-q"], ["add", "file"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *command], check=True)
+    # Instead of the clone, which no test modifies.
     monkeypatch.setattr(run_record, "_ROOT", str(tmp_path))
-    commit = run_record._commit()
-    assert re.fullmatch("[0-9a-f]{40}", commit)
+    options = _Options(output_dir=str(tmp_path_factory.mktemp("out")))
+    run_record.write_start(options)
     (tmp_path / "file").write_text("two")
-    assert run_record._commit() == f"{commit}-dirty"
+    run_record.write_start(options)
+    first, second = _lines(pathlib.Path(options.output_dir))
+    assert re.fullmatch("[0-9a-f]{40}", first["commit"])
+    assert second["commit"] == f"{first['commit']}-dirty"
 
 
 def test_a_finished_run_says_how_long_it_took(tmp_path, caplog):

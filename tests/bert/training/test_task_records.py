@@ -1,7 +1,6 @@
 """Record files of a task's data sets."""
 
 import os
-import types
 
 import pytest
 import tensorflow as tf
@@ -13,9 +12,6 @@ from bert.training import options as training_options
 from bert.training import task_records, workers
 from vocab import tokenization
 
-_TOKENIZER = types.SimpleNamespace(
-    vocab={"[UNK]": 0, "a": 1}, vocab_size=9, do_lower_case=True
-)
 _FEATURES = window_features.record_features(5, is_training=True)
 _MADE_FROM = {"data_sha256": "aa", "doc_stride": 3}
 
@@ -27,19 +23,18 @@ class _Toy(task.Task):
     make_objective = data_sets = decode = metrics = write_answers = None
 
 
-def _toy(folder, vocab=_TOKENIZER.vocab, **changes):
+def _toy(folder, entries=("[UNK]", *"abcdefgh"), **changes):
+    vocab = folder / "words.txt"
+    vocab.write_text("".join(f"{entry}\n" for entry in entries))
     options = training_options.SequenceOptions(
         output_dir=str(folder),
         bert_config_file="config.json",
-        vocab_file="words.txt",
+        vocab_file=str(vocab),
         do_train=True,
         max_seq_length=5,
         **changes,
     )
-    tokenizer = types.SimpleNamespace(
-        vocab_sha256=tokenization.vocab_sha256(vocab), vocab_size=9
-    )
-    return _Toy(options, tokenizer)
+    return _Toy(options, tokenization.FullTokenizer(str(vocab)))
 
 
 def _windows():
@@ -96,7 +91,8 @@ def test_records_are_made_once(tmp_path):
     assert metadata.kind == "squad training"
     assert (metadata.num_records, metadata.vocab_size) == (3, 9)
     assert (metadata.max_seq_length, metadata.do_lower_case) == (5, True)
-    assert metadata.vocab_sha256 == tokenization.vocab_sha256(["[UNK]", "a"])
+    entries = ["[UNK]", *"abcdefgh"]
+    assert metadata.vocab_sha256 == tokenization.vocab_sha256(entries)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +100,7 @@ def test_records_are_made_once(tmp_path):
     [
         {"do_lower_case": False},
         {"strip_accents": False},
-        {"vocab": {"[UNK]": 0, "b": 1}},
+        {"entries": ("[UNK]", *"bacdefgh")},
         {"made_from": {**_MADE_FROM, "doc_stride": 2}},
         {"made_from": {**_MADE_FROM, "data_sha256": "bb"}},
     ],

@@ -1,5 +1,6 @@
 """The setup of a task's runs, and its answers."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.records import reading, tfrecords
 from bert.tasks import task
 from bert.training import failures, task_setup
 from bert.training import options as training_options
@@ -45,7 +47,14 @@ def _toy(folder, **changes):
     return _Toy(training_options.SequenceOptions(**values), None)
 
 
-def _data(name, num_records=0, *, has_labels=True):
+_NO_RECORDS = reading.RecordSource(
+    files=tfrecords.RecordFiles([], may_be_empty=True),
+    features=(),
+    vocab_size=1,
+)
+
+
+def _data(name, source=_NO_RECORDS, *, has_labels=True):
     data_set = task.DataSet(
         split=name.partition("_")[0],
         name=name,
@@ -55,7 +64,6 @@ def _data(name, num_records=0, *, has_labels=True):
         examples=list,
         has_labels=has_labels,
     )
-    source = types.SimpleNamespace(files=range(num_records))
     return task.Records(
         data_set=data_set, source=source, rows_per_example=np.ones(5, np.int64)
     )
@@ -108,7 +116,12 @@ def test_outputs_that_are_not_finite_are_an_error_of_the_run(tmp_path):
     answering._predictor = types.SimpleNamespace(
         predict=lambda *_, **__: scores
     )
+    path = str(tmp_path / "records")
+    tfrecords.write_batches([path], [{"x": np.zeros((2, 1), int)}])
+    source = dataclasses.replace(
+        _NO_RECORDS, files=tfrecords.RecordFiles([path])
+    )
     with pytest.raises(
         failures.NonFiniteOutputError, match="losses is not, for eval"
     ):
-        answering._answer(None, _data("eval", 2))
+        answering._answer(None, _data("eval", source))

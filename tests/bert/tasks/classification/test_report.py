@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from matplotlib import cm, image
 from sklearn import metrics as sklearn_metrics
 
 from bert.tasks import task
@@ -158,11 +159,31 @@ def test_several_labels_have_no_confusions():
 
 
 @pytest.mark.parametrize("num_classes", [2, 40])
-def test_picture_of_a_matrix(num_classes, tmp_path):
+def test_the_picture_has_a_dark_cell_where_a_label_is_answered(
+    num_classes, tmp_path
+):
     path = tmp_path / "matrix.png"
-    names = ["$a name that is far too long for it", *map(str, range(1, 40))]
-    report.draw(names[:num_classes], np.arange(2), np.ones(2, int), str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")
+    # Two of them would begin and end a formula.
+    names = ["$a$ name that is far too long for it", *map(str, range(1, 40))]
+    answers = np.roll(np.arange(num_classes), -1)  # The next label.
+    report.draw(names[:num_classes], np.arange(num_classes), answers, str(path))
+    is_dark = _is_dark(path)
+    # Away from the middle of a cell, where its number may be.
+    at = (is_dark.shape[0] * (np.arange(num_classes) + 0.2)) / num_classes
+    cells = is_dark[np.ix_(at.astype(int), at.astype(int))]
+    assert [np.flatnonzero(row).tolist() for row in cells] == [
+        [answer] for answer in answers
+    ]
+
+
+def _is_dark(path):
+    """Reads the square of a picture that has the shares of the labels."""
+    pixels = image.imread(path)[..., :3]
+    is_dark = np.isclose(pixels, cm.Blues(1.0)[:3], atol=0.01).all(axis=2)
+    # The scale beside it has this blue in a few lines at its end.
+    inside = [np.flatnonzero(is_dark.sum(axis=n) > 10) for n in (0, 1)]
+    (left, *_, right), (top, *_, bottom) = inside
+    return is_dark[top : bottom + 1, left : right + 1]
 
 
 def test_a_row_of_the_matrix_has_the_shares_of_one_label(monkeypatch):

@@ -1,12 +1,11 @@
 """Text -> documents -> arrays of ids."""
 
-import types
-
 import numpy as np
 import pytest
 
 from bert.tasks.pretraining import encoded_corpus
 from tests.support import locations
+from vocab import word_memory
 
 
 def _read(folder, *texts):
@@ -37,7 +36,7 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
 def _encode(texts):
     """One token for each letter, which is its code; none for others."""
     rows = [[ord(c) for c in text if c.isalpha()] for text in texts]
-    return types.SimpleNamespace(
+    return word_memory.RaggedIds(
         ids=np.array([i for row in rows for i in row], np.int32),
         row_lengths=np.array([len(row) for row in rows], np.int64),
     )

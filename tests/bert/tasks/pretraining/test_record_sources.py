@@ -1,18 +1,20 @@
 """Checks of pre-training records before training."""
 
-import types
-
 import numpy as np
 import pytest
 
 from bert.records import framing, sidecars, tfrecords
 from bert.tasks.pretraining import record_sources
+from bert.training import options as training_options
 from modeling import config
 from tests.support import toy_pretraining
 
 
 def _open(paths, held_out=None, vocab_size=31, **changes):
-    options = types.SimpleNamespace(
+    options = training_options.PretrainingOptions(
+        output_dir="out",
+        bert_config_file="",
+        do_train=True,
         input_file=",".join(map(str, paths)),
         eval_input_file=held_out and str(held_out),
         **{
