@@ -4,16 +4,17 @@ r"""Applies deliberate faults one at a time and prints those no test notices.
   python -m tests.mutation.run --since main --jobs 4
   python -m tests.mutation.run --only modeling/
 
-Without `--since` the faults are those of `faults.toml`, each with what a user
-would lose and the test that notices it. With `--since REV` they are made from
-the lines of product code that changed since a revision: five operators
-(`operators.py`), of which `--sample N` tries so many.
+Without `--since` the faults are those of `faults.toml`, or of another list
+(`--faults FILE`), each with what a user would lose and the test that notices
+it. With `--since REV` they are made from the lines of product code that changed
+since a revision, by five operators (`operators.py`). `--sample N` tries so many
+of them.
 
 Each fault is applied to a copy of this clone. The stated test runs first, then
-the fast tests of the changed module, all fast tests, and at last the runs of
-programs, until one fails. A fault that survives needs a test, of whatever it
-would spoil, or a simpler line of code. Ends with 1 if one survived or could not
-be applied.
+the tests of the changed module, the fast tests of its users, all fast tests,
+and at last the runs of programs, until one fails. A fault that survives needs a
+test, of whatever it would spoil, or a simpler line of code. Ends with 1 if one
+survived or could not be applied.
 """
 
 import argparse
@@ -82,9 +83,9 @@ class Fault:
         return changed
 
 
-def listed(path: pathlib.Path = _LIST) -> list[Fault]:
+def listed(path: str | pathlib.Path = _LIST) -> list[Fault]:
     """Reads the list of faults."""
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     return [Fault(**each) for each in content["fault"]]
 
 
@@ -118,20 +119,21 @@ def _git(*arguments: str) -> str:
     ).stdout
 
 
-def tests_of(file: str, root: pathlib.Path = locations.ROOT) -> list[str]:
-    """Lists the test files that import a module, or name a program."""
+def tests_of(
+    file: str, root: pathlib.Path = locations.ROOT
+) -> tuple[list[str], list[str]]:
+    """Lists the test file of a module, if there is one, and those of its users.
+
+    A test file uses the modules that it imports, and the programs it names.
+    """
     name = ".".join(pathlib.Path(file).with_suffix("").parts)
-    mirror = pathlib.Path("tests", file).with_name(
-        f"test_{pathlib.Path(file).name}"
-    )
-    paths = [
-        path.relative_to(root)
+    own = (root / "tests" / file).with_name(f"test_{pathlib.Path(file).name}")
+    users = [
+        str(path.relative_to(root))
         for path in sorted((root / "tests").rglob("test_*.py"))
-        if not {name, f"{name}.py"}.isdisjoint(_names(path))
+        if path != own and not {name, f"{name}.py"}.isdisjoint(_names(path))
     ]
-    # The mirror, then the tests of the package, then the others.
-    paths.sort(key=lambda path: (path != mirror, path.parent != mirror.parent))
-    return [str(path) for path in paths]
+    return [str(own.relative_to(root))] if own.is_file() else [], users
 
 
 @functools.cache
@@ -152,8 +154,11 @@ def _stages(fault: Fault, root: pathlib.Path) -> Iterator[list[str]]:
     groups = ["-m", _GROUPS]
     if fault.test:
         yield [*groups, fault.test]
-    if related := tests_of(fault.file, root):
-        yield [*groups, "--fast", *related]
+    own, users = tests_of(fault.file, root)
+    if own:
+        yield [*groups, *own]
+    if users:
+        yield [*groups, "--fast", *users]
     yield [*groups, "--fast", "tests"]
     yield ["-m", f"integration and {_GROUPS}", "tests"]
 
@@ -249,13 +254,16 @@ def _judge(faults: Sequence[Fault], seconds: float) -> bool:
 def main(words: Sequence[str]) -> int:
     """Judges the faults; returns 1 if one is not noticed."""
     parser = argparse.ArgumentParser(description="See the docstring.")
-    parser.add_argument("--since", help="a revision")
+    parser.add_argument("--faults", default=_LIST, help="a list")
+    parser.add_argument("--since", help="a revision, in place of a list")
     parser.add_argument("--sample", type=int, help="faults to try, by chance")
     parser.add_argument("--only", default="", help="part of a file's name")
     parser.add_argument("--jobs", type=int, default=1, help="at a time")
     parser.add_argument("--seconds", type=int, default=3600, help="per fault")
     options = parser.parse_args(words)
-    faults = [*since(options.since)] if options.since else listed()
+    faults = (
+        [*since(options.since)] if options.since else listed(options.faults)
+    )
     faults = [fault for fault in faults if options.only in fault.file]
     if options.sample and options.sample < len(faults):
         faults = random.Random(0).sample(faults, options.sample)

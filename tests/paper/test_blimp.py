@@ -51,7 +51,8 @@ def test_pairs_are_right_where_score_text_says_so(tmp_path, capsys):
     serving_client.describe(model, task="pretraining")
     pairs = {
         "one": [("it rained", "rained it"), ("the rain fell", "fell rain the")],
-        "two": [("no rain fell", "no rain fall"), ("it is dry", "it are dry")],
+        # Equal scores are not right.
+        "two": [("no rain fell", "no rain fall"), ("it is dry", "it is dry")],
     }
     _write(tmp_path / "data", "one", "syntax", *pairs["one"])
     _write(tmp_path / "data", "two", "morphology", *pairs["two"])

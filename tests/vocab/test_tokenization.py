@@ -78,6 +78,14 @@ def test_vocabulary_file_gives_the_items_of_the_release(tmp_path):
     assert list(tokenization.load_vocab(path).items()) == items
 
 
+def test_a_blank_line_keeps_the_ids_of_the_entries_after_it(tmp_path):
+    path = _vocab_file(tmp_path, "[UNK]\n\nrain\n\n")
+    entries = tokenization.read_entries(path)
+    assert entries == ["[UNK]", "", "rain"]
+    vocab = tokenization.load_vocab(path)
+    assert vocab["rain"] == entries.index("rain") == 2
+
+
 @pytest.mark.parametrize(
     ("do_lower_case", "init_checkpoint", "outcome"),
     [*_EXTRA["validate_case"], (True, None, "ok"), (False, "", "ok")],

@@ -57,6 +57,22 @@ def test_a_lock_ends_with_its_body_and_is_held_once(path):
         assert not os.path.exists(path)
 
 
+def test_the_file_of_a_lock_is_removed_while_it_is_held(path, monkeypatch):
+    # Removed later, it might be that of another process, and a third one could
+    # lock the same folder. Nothing else shows that moment.
+    remove = os.remove
+
+    def remove_a_held_one(name):
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(path).acquire(blocking=False)
+        remove(name)
+
+    monkeypatch.setattr(os, "remove", remove_a_held_one)
+    with locks.lock(path, "The zip"):
+        pass
+    assert not os.path.exists(path)
+
+
 def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
     def acquire(self, *, blocking):
         raise OSError(37, "No locks available")
