@@ -50,7 +50,7 @@ class _Load:
         self._bodies = bodies
         self._numbers = iter(range(num_requests))
         self._lock = threading.Lock()
-        self.seconds: list[float] = []  # Of each good request.
+        self.seconds: list[float] = []  # The time of each good request.
         self.wrong: list[str] = []  # Replies of another status than expected.
 
     def run(self, num_clients: int) -> float:

@@ -20,7 +20,7 @@ _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 PADDING_SCORE = -10000.0
 # Below every score plus padding, so that exp gives 0; finite, so no NaN.
 _HIDDEN_SCORE = -1e30
-_MAX_SEED = 2**31 - 1  # That of int32.
+_MAX_SEED = 2**31 - 1  # The greatest int32.
 
 
 def num_dropout_sites(config: config_lib.BertConfig) -> int:

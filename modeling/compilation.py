@@ -21,8 +21,8 @@ _Outputs = TypeVar("_Outputs")
 # Compiling takes 0.1 to 0.6 s for each shape, and saves about a nanosecond
 # per element and call.
 _WORTH_COMPILING = 1 << 17
-# The assumed sizes of unknown dimensions: the tokens of a text, and those of a
-# batch in a matrix. They are low, because each shape that occurs is compiled.
+# The sizes assumed of unknown dimensions: 32 tokens in a text (rank above 2),
+# 512 rows in a matrix. They are low on purpose: each new shape is compiled.
 _ASSUMED_LENGTH, _ASSUMED_ROWS = 32, 512
 
 

@@ -492,7 +492,7 @@ class BertForMultipleChoice(BertWithHead):
         super().__init__(config, **options)
 
     def build_head(self, width: int) -> None:
-        # There is no bias, which would shift the scores of all choices equally.
+        # A bias would add the same value to the scores of all choices.
         self.score = layers.OutputLayer(
             width, self.num_labels, name="multiple_choice", has_bias=False
         )

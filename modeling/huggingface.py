@@ -288,7 +288,8 @@ class Reader:
         is_choice = name_tables.MULTIPLE_CHOICE in self.architectures
         names: dict[str, tuple[str, bool]] = {}
         for theirs, name in canonical.items():
-            # Their bias of choices shifts all choices equally.
+            # The bias of Hugging Face's multiple choice adds the same value to
+            # every choice, and is dropped.
             if name.endswith(_BUFFERS) or (is_choice and name == _CHOICE_BIAS):
                 continue
             variable = table.get(name)

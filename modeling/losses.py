@@ -170,7 +170,7 @@ def _tied(
         tf.matmul(hidden, narrow, transpose_b=True), tf.cast(bias, dtype)
     )  # [M, V]
     probs = tf.nn.softmax(logits)  # [M, V]
-    # This is faster in float32 than in bfloat16.
+    # `argmax` is faster in float32 than in bfloat16.
     wide = tf.cast(logits, tf.float32)
     best = tf.argmax(wide, axis=-1, output_type=tf.int32)  # [M]
 

@@ -80,7 +80,7 @@ class Share:
 
     @property
     def standard_error(self) -> float:
-        """That of a share of independent pairs."""
+        """The standard error of a share of independent pairs."""
         return math.sqrt(self.value * (1 - self.value) / self.num_pairs)
 
 

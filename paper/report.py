@@ -67,7 +67,7 @@ class Summary(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """That of the mean over seeds, or of one value over examples."""
+        """The standard error of the mean over seeds, or over examples."""
         if len(self.values) == 1:
             return self.error
         return self.deviation / math.sqrt(len(self.values))
@@ -88,7 +88,7 @@ class Summary(NamedTuple):
 _Measured = list[tuple[tables.Cell, Summary | None]]
 
 
-def shown(metric: str, value: float) -> float:
+def in_paper_unit(metric: str, value: float) -> float:
     """Converts a number of a result file to the paper's unit.
 
     Args:
@@ -130,8 +130,8 @@ def read_trials(folder: str, cell: tables.Cell) -> list[Trial]:
     return [
         Trial(
             run["flags"].get("learning_rate"),
-            shown(metric, float(run["metrics"][metric])),
-            shown(selector, float(run["metrics"][selector])),
+            in_paper_unit(metric, float(run["metrics"][metric])),
+            in_paper_unit(selector, float(run["metrics"][selector])),
             100 * float(run["metrics"].get(f"{metric}_error", math.nan)),
         )
         for run in runs

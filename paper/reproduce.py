@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert.commands import flags, program
-from paper import recipes, report, running, scales, tables
+from paper import plans, report, running, scales, tables
 
 _GROUP = flags.Group
 
@@ -83,7 +83,7 @@ def run(options: Options) -> None:
         training_flags=_training_flags(options.training_flags),
     )
     sizes = (options.model,) if options.model else scales.SIZES
-    table = tables.make(options.name, recipes.Plan(scale, sizes))
+    table = tables.make(options.name, plans.Plan(scale, sizes))
     # Commands run in the clone, and must find the folders.
     is_there = os.path.samefile(os.curdir, running.ROOT)
     path = os.path.normpath if is_there else os.path.abspath

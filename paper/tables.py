@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from paper import recipes, running, scales
+from paper import plans, running, scales
 
 _Numbers = Sequence[float | None]
 _BLIMP = "BLiMP"
@@ -30,7 +30,7 @@ class Column:
     """
 
     name: str
-    task: recipes.Task | None
+    task: plans.Task | None
     metric: str
     selected_by: str | None = None
     is_mean: bool = False
@@ -91,7 +91,7 @@ class Table:
     commands: Sequence[running.Command] = ()
 
 
-def make(name: str, plan: recipes.Plan) -> Table:
+def make(name: str, plan: plans.Plan) -> Table:
     """Makes a table by its name, a key of `ALL`."""
     table = ALL[name](plan)
     cells, notes = table.cells, [*table.notes]
@@ -125,8 +125,8 @@ def make(name: str, plan: recipes.Plan) -> Table:
 
 
 def _rows(
-    plan: recipes.Plan,
-    models: Mapping[str, recipes.Model],
+    plan: plans.Plan,
+    models: Mapping[str, plans.Model],
     columns: Sequence[Column],
     paper: Mapping[str, _Numbers],
 ) -> list[Cell]:
@@ -153,7 +153,7 @@ def _rows(
 
 
 def _multiberts(
-    plan: recipes.Plan,
+    plan: plans.Plan,
     row: str,
     seeds: Sequence[int],
     columns: Sequence[Column],
@@ -184,7 +184,7 @@ def _multiberts(
 
 
 def _reported(
-    plan: recipes.Plan,
+    plan: plans.Plan,
     columns: Sequence[str],
     systems: Mapping[str, _Numbers],
 ) -> list[Cell]:
@@ -205,7 +205,7 @@ def _reported(
     ]
 
 
-def _blimp(plan: recipes.Plan) -> list[Column]:
+def _blimp(plan: plans.Plan) -> list[Column]:
     """Returns BLiMP, which the paper does not have, at small scale.
 
     It needs no fine-tuning, whose seeds hide the differences of small models.
@@ -219,7 +219,7 @@ def _names(columns: Sequence[Column]) -> list[str]:
     return [column.name for column in columns]
 
 
-def _large_is_better(plan: recipes.Plan, *columns: str) -> list[Claim]:
+def _large_is_better(plan: plans.Plan, *columns: str) -> list[Claim]:
     if tuple(plan.sizes) != scales.SIZES:
         return []
     return [Claim("large", "base", columns, "section 4: on every task")]
@@ -257,7 +257,7 @@ _TABLE_1_OTHERS: Mapping[str, _Numbers] = {
 }
 
 
-def _glue_columns(plan: recipes.Plan, **flags: running.Value) -> list[Column]:
+def _glue_columns(plan: plans.Plan, **flags: running.Value) -> list[Column]:
     accuracy = "eval_accuracy"
 
     def column(
@@ -282,7 +282,7 @@ def _glue_columns(plan: recipes.Plan, **flags: running.Value) -> list[Column]:
 _WNLI = "WNLI"  # Source: the paper leaves it out, GLUE's server needs it.
 
 
-def table_1(plan: recipes.Plan) -> Table:
+def table_1(plan: plans.Plan) -> Table:
     """GLUE: the best of four rates on the dev sets (section 4.1)."""
     cells: list[Cell] = []
     for size, model in plan.models().items():
@@ -344,7 +344,7 @@ _TABLE_2_OTHERS: Mapping[str, _Numbers] = {
 _SQUAD_COLUMNS = ("EM", "F1", "test EM", "test F1")
 
 
-def table_2(plan: recipes.Plan) -> Table:
+def table_2(plan: plans.Plan) -> Table:
     """SQuAD 1.1: single models and ensembles of seven (section 4.2)."""
     models = plan.models()
     if scales.LARGE in models and plan.scale.is_full:
@@ -412,7 +412,7 @@ _TABLE_3_OTHERS: Mapping[str, _Numbers] = {
 }
 
 
-def table_3(plan: recipes.Plan) -> Table:
+def table_3(plan: plans.Plan) -> Table:
     """SQuAD 2.0 (section 4.3)."""
     task = plan.squad(
         "2.0", version_2_with_negative=True, null_score_diff_threshold="auto"
@@ -445,7 +445,7 @@ _TABLE_4_OTHERS: Mapping[str, _Numbers] = {
 }
 
 
-def table_4(plan: recipes.Plan) -> Table:
+def table_4(plan: plans.Plan) -> Table:
     """SWAG (section 4.4)."""
     column = Column("dev", plan.swag(), "eval_accuracy")
     numbers = {"base": [81.6], "large": [86.6]}
@@ -465,14 +465,14 @@ def table_4(plan: recipes.Plan) -> Table:
 
 
 _TABLE_5 = {
-    "MLM + NSP": (recipes.MLM_NSP, (84.4, 88.4, 86.7, 92.7, 88.5)),
-    "no NSP": (recipes.MLM, (83.9, 84.9, 86.5, 92.6, 87.9)),
-    "LTR & no NSP": (recipes.LTR, (82.1, 84.3, 77.5, 92.1, 77.8)),
-    "+ BiLSTM": (recipes.LTR, (82.1, 84.1, 75.7, 91.6, 84.9)),
+    "MLM + NSP": (plans.MLM_NSP, (84.4, 88.4, 86.7, 92.7, 88.5)),
+    "no NSP": (plans.MLM, (83.9, 84.9, 86.5, 92.6, 87.9)),
+    "LTR & no NSP": (plans.LTR, (82.1, 84.3, 77.5, 92.1, 77.8)),
+    "+ BiLSTM": (plans.LTR, (82.1, 84.1, 75.7, 91.6, 84.9)),
 }
 
 
-def table_5(plan: recipes.Plan) -> Table:
+def table_5(plan: plans.Plan) -> Table:
     """The effect of the pre-training tasks (section 5.1)."""
     base = plan.scale.sizes[scales.BASE]
     cells: list[Cell] = []
@@ -523,7 +523,7 @@ _TABLE_6: Mapping[str, _Numbers] = {
 }
 
 
-def table_6(plan: recipes.Plan) -> Table:
+def table_6(plan: plans.Plan) -> Table:
     """The effect of model size: the mean of five restarts (section 5.2)."""
     columns = [Column("perplexity", None, "masked_lm_loss")]
     for name in ("MNLI-m", "MRPC", "SST-2"):
@@ -570,7 +570,7 @@ _TABLE_7_OTHERS: Mapping[str, _Numbers] = {
 }
 
 
-def table_7(plan: recipes.Plan) -> Table:
+def table_7(plan: plans.Plan) -> Table:
     """CoNLL-2003, fine-tuned and on features of BASE (section 5.3)."""
     task = plan.ner(do_predict=True)
     columns = [
@@ -619,7 +619,7 @@ _TABLE_8 = {
 }
 
 
-def table_8(plan: recipes.Plan) -> Table:
+def table_8(plan: plans.Plan) -> Table:
     """Ways to mask words (appendix C.2)."""
     features = plan.ner(features="concat_last_four")
     columns = [
@@ -658,14 +658,14 @@ def table_8(plan: recipes.Plan) -> Table:
 # Source: the paper's figure 5, read from the file of the plot.
 _FIGURE_5 = {
     "MLM": (
-        recipes.MLM_NSP,
+        plans.MLM_NSP,
         (78.6, 79.6, 80.5, 82.2, 83.2, 84.0, 84.3, 84.4),
     ),
-    "LTR": (recipes.LTR, (79.4, 79.8, 80.3, 81.0, 81.7, 81.9, 82.1, 82.2)),
+    "LTR": (plans.LTR, (79.4, 79.8, 80.3, 81.0, 81.7, 81.9, 82.1, 82.2)),
 }
 
 
-def figure_5(plan: recipes.Plan) -> Table:
+def figure_5(plan: plans.Plan) -> Table:
     """Accuracy after steps of pre-training (appendix C.1)."""
     # The models know only the positions of their first phase.
     length = plan.scale.phases[0].max_seq_length
@@ -678,14 +678,14 @@ def figure_5(plan: recipes.Plan) -> Table:
         for step, number in zip(steps, numbers, strict=False):
             row = f"{line} {step}"
             model = plan.pretrained(base, objective, step=step)
-            # Those of the paper are MNLI's, after its own steps.
+            # The paper's numbers are MNLI's, after its own steps.
             paper = {row: [number]} if plan.scale.is_full else {}
             cells += _rows(plan, {row: model}, columns, paper)
     published_claims: list[Claim] = []
     if plan.scale.is_full:
         # Source: the steps of MultiBERTs that the figure has too.
         published = [step for step in steps if step % 100_000 == 0]
-        seeds = range(recipes.NUM_MULTIBERTS_WITH_STEPS)
+        seeds = range(plans.NUM_MULTIBERTS_WITH_STEPS)
         paper_of = dict(zip(steps, _FIGURE_5["MLM"][1], strict=True))
         mean = dataclasses.replace(columns[0], is_mean=True)
         for step in published:
@@ -722,7 +722,7 @@ def figure_5(plan: recipes.Plan) -> Table:
     )
 
 
-ALL: Mapping[str, Callable[[recipes.Plan], Table]] = {
+ALL: Mapping[str, Callable[[plans.Plan], Table]] = {
     "table-1": table_1,
     "table-2": table_2,
     "table-3": table_3,
@@ -733,5 +733,5 @@ ALL: Mapping[str, Callable[[recipes.Plan], Table]] = {
     "table-8": table_8,
     "figure-5": figure_5,
 }
-# They compare models of the sizes of the plan.
+# These tables compare the models of a scale; the others have one of their own.
 OF_SIZES = ("table-1", "table-2", "table-3", "table-4", "table-7")

@@ -18,7 +18,7 @@ from bert.tasks.tagging import conll, windows
 from bert.training import optimization
 from modeling import bert, checkpoints, heads, layers, losses
 from modeling import config as config_lib
-from paper import recipes, scales, tables
+from paper import plans, scales, tables
 from tests.support import locations, programs, toy_config
 from vocab import tokenization
 
@@ -291,7 +291,7 @@ def test_gelu():
 
 
 def test_eleven_tasks():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     glue = {
         cell.column.task.name
         for cell in tables.table_1(plan).cells

@@ -207,7 +207,7 @@ def _describe(
         )
         if by_files.do_lower_case is None:
             # The vocabulary of a flag shows its casing as that of a folder.
-            shown = casing.shown(entries)
+            shown = casing.from_entries(entries)
             by_files = dataclasses.replace(
                 by_files,
                 do_lower_case=shown.do_lower_case,

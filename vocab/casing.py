@@ -31,14 +31,14 @@ class Casing:
     strip_accents: bool | None = None
 
 
-def shown(entries: Iterable[str]) -> Casing:
+def from_entries(entries: Iterable[str]) -> Casing:
     """Returns the casing that the entries of a vocabulary show.
 
     Args:
         entries: in any order. Special tokens, such as `[CLS]`, do not count.
     """
     words = _words(entries)
-    return _shown(words) if _is_large(words) else Casing()
+    return _of_words(words) if _is_large(words) else Casing()
 
 
 def _words(entries: Iterable[str]) -> list[str]:
@@ -50,7 +50,7 @@ def _is_large(words: Sequence[str]) -> bool:
     return num_lettered >= _LEAST_LETTERED_ENTRIES
 
 
-def _shown(words: Sequence[str]) -> Casing:
+def _of_words(words: Sequence[str]) -> Casing:
     capitals = sum(map(_is_capitalized, words))
     accents = sum(map(_is_accented, words))
     if capitals and capitals >= _LEAST_SHARE_CAPITALIZED * len(words):
@@ -89,7 +89,7 @@ def contradictions(
         Sentences for warnings, at most one.
     """
     words = _words(entries)
-    vocabulary = _shown(words)
+    vocabulary = _of_words(words)
     for name, removes, removed, of_vocabulary in (
         ("do_lower_case", do_lower_case, "capital", vocabulary.do_lower_case),
         ("strip_accents", strip_accents, "accent", vocabulary.strip_accents),

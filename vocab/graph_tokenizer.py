@@ -102,7 +102,7 @@ class GraphTokenizer(tf.Module):
             vocab_file, do_lower_case, strip_accents
         )
         self.definition.require_tokens(_UNKNOWN)
-        self._splitter = _Splitter(
+        self._splitter = _WordPieces(
             self.definition.vocab, self.definition.basic_tokenizer
         )
         self._check()
@@ -157,7 +157,7 @@ class GraphTokenizer(tf.Module):
 # ------------------------------------------------------------- Words to pieces
 
 
-class _Splitter:
+class _WordPieces:
     def __init__(self, vocab: Mapping[str, int], rules: _Rules):
         # The number of a piece in TensorFlow Text is not its id: the vocabulary
         # may have a piece twice, or pieces that no text contains.
@@ -313,7 +313,7 @@ def _words(parts: tf.Tensor, origins: tf.Tensor, splits: tf.Tensor) -> Words:
 # ---------------------------------------------------------------------- Tables
 
 
-class _Numbers:
+class _CodePointTable:
     """A number for each character.
 
     Equal pages of 256 code points share their numbers.
@@ -340,7 +340,7 @@ class _Numbers:
         return tf.gather(self._numbers, first + place)
 
 
-class _Replacements:
+class _ReplacementTable:
     """The replacements of characters.
 
     Args:
@@ -357,7 +357,7 @@ class _Replacements:
     ):
         rows = dict.fromkeys(replacement_of.values())
         number = {row: 2 + place for place, row in enumerate(rows)}
-        self._row_of = _Numbers(
+        self._row_of = _CodePointTable(
             {
                 **{char: number[row] for char, row in replacement_of.items()},
                 **dict.fromkeys(alone, _ITSELF_ALONE),
@@ -404,7 +404,7 @@ def assigned_characters() -> tuple[str, ...]:
 
 
 @functools.cache
-def _replacements(rules: _Rules) -> _Replacements:
+def _replacements(rules: _Rules) -> _ReplacementTable:
     """Returns the replacements of all characters."""
     replacement_of, alone = {}, set()
     # The blocks of ideographs contain unassigned code points too.
@@ -422,14 +422,14 @@ def _replacements(rules: _Rules) -> _Replacements:
             )
         elif any(are_alone):
             alone.add(char)
-    return _Replacements(replacement_of, frozenset(alone))
+    return _ReplacementTable(replacement_of, frozenset(alone))
 
 
 # -------------------------------------------- Rules that depend on neighbors
 
 
 @functools.cache
-def _sigma_effects() -> _Numbers:
+def _sigma_effects() -> _CodePointTable:
     # A letter with case ends the search for one before and after a sigma;
     # ignored characters do not. Cleaning removes some of those.
     effects = {}
@@ -440,7 +440,7 @@ def _sigma_effects() -> _Numbers:
             effects[char] = _CASED
         elif f"A{char}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             effects[char] = _IGNORED
-    return _Numbers(effects)
+    return _CodePointTable(effects)
 
 
 def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
@@ -469,7 +469,9 @@ def _with_final_sigmas(chars: tf.RaggedTensor) -> tf.Tensor:
 
 
 @functools.cache
-def _marks(rules: _Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
+def _marks(
+    rules: _Rules,
+) -> tuple[_CodePointTable, _ReplacementTable, _CodePointTable]:
     """Makes the tables for sorting the marks that are kept.
 
     Returns:
@@ -485,7 +487,11 @@ def _marks(rules: _Rules) -> tuple[_Numbers, _Replacements, _Numbers]:
             sortable[char] = 1
             if parts != char:
                 decomposed[char] = tuple(map(ord, parts))
-    return _Numbers(sortable), _Replacements(decomposed), _Numbers(order_of)
+    return (
+        _CodePointTable(sortable),
+        _ReplacementTable(decomposed),
+        _CodePointTable(order_of),
+    )
 
 
 def _order(char: str, rules: _Rules) -> int:

@@ -50,7 +50,7 @@ _NO_LIMIT = 10**9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stated:
+class TokenizerSettings:
     """What the files of a tokenizer state; None: nothing.
 
     Attributes:
@@ -76,7 +76,7 @@ class _NotBertsError(ValueError):
         )
 
 
-def read(folder: str) -> Stated:
+def read(folder: str) -> TokenizerSettings:
     """Reads what the files of a folder state about its tokenizer.
 
     Raises:
@@ -119,7 +119,9 @@ def read(folder: str) -> Stated:
             max_seq_length = int(length)
             sources["max_seq_length"] = file
             break
-    return Stated(**casing, max_seq_length=max_seq_length, sources=sources)
+    return TokenizerSettings(
+        **casing, max_seq_length=max_seq_length, sources=sources
+    )
 
 
 def _read_json(folder: str, name: str) -> json_text.Object:

@@ -112,7 +112,7 @@ def _explained(runner: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError):
-        raise  # Of a file; Dask's workers return such an error as it is.
+        raise  # Dask's workers return the error of a file as it is.
     except Exception as error:
         lines = str(error).strip().splitlines() or [repr(error)]
         # The last line of a worker's traceback has the error.

@@ -148,7 +148,7 @@ def _opening(line: str) -> tuple[bool, str | None]:
     """Returns the title, the last attribute of `<doc ...>`; None for text."""
     if not _DOC.match(line) or not line.endswith(">"):
         return False, None
-    # There are two steps, since a single pattern takes quadratic time.
+    # A single pattern for both steps takes quadratic time.
     inside, title = line[:-1].rstrip(), None
     mark = _TITLE.search(inside)
     if mark is not None and inside.endswith('"', mark.end()):

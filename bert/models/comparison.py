@@ -96,7 +96,7 @@ def check_start(
     if (
         start.sources.get("do_lower_case") != description_lib.FILE
         and ours.get("do_lower_case")
-        and casing.shown(start.entries or ()).do_lower_case
+        and casing.from_entries(start.entries or ()).do_lower_case
     ):
         # Hugging Face's copy of the Chinese model states the opposite.
         theirs.pop("do_lower_case", None)

@@ -254,7 +254,7 @@ def _describe(
         say(file, {name: getattr(tokenizer, name)})
     vocab_file = _vocabulary(folder)
     if vocab_file is not None and "do_lower_case" not in values:
-        shown = casing.shown(tokenization.read_entries(vocab_file))
+        shown = casing.from_entries(tokenization.read_entries(vocab_file))
         say(_VOCABULARY, dataclasses.asdict(shown))
     if config_file := _first(folder, huggingface_config.CONFIG):
         config = json_text.read_object(config_file)

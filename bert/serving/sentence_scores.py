@@ -42,7 +42,7 @@ class Score:
 
     @property
     def pseudo_perplexity(self) -> float:
-        """That of a piece; of a left-to-right model, the perplexity."""
+        """`exp(-score / num_pieces)`: the perplexity, if left to right."""
         return math.exp(-self.score / self.num_pieces)
 
 

@@ -21,8 +21,7 @@ from modeling import layers as layers_lib
 _Scores = dict[str, np.ndarray]
 # Compiling more lengths takes more time than it saves.
 _MAX_LENGTHS = 16
-# While the host prepares the next product of one batch, the processor
-# multiplies those of the other.
+# Two batches are in flight: one is dispatched while the other is computed.
 _BATCHES_AT_ONCE = 2
 # Batches of texts are padded to a multiple of at least this.
 _LENGTH_STEP = 8

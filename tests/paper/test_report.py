@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from paper import recipes, report, reproduce, running, scales, tables
+from paper import plans, report, reproduce, running, scales, tables
 
 
 def _command(name):
@@ -236,7 +236,7 @@ def _reproduce(tmp_path, **changes):
 
 def test_a_figure_shows_the_available_results(tmp_path):
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = tables.figure_5(recipes.Plan(scales.SMALL))
+    table = tables.figure_5(plans.Plan(scales.SMALL))
     for cell in table.cells:
         (command,) = cell.commands
         if (cell.row, cell.column.name) == ("MLM 1000", "SST-2"):
@@ -258,7 +258,7 @@ def test_a_figure_shows_the_available_results(tmp_path):
 
 def test_a_table_of_one_model_has_no_section_of_rankings(tmp_path):
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    plan = recipes.Plan(scales.FULL, ("base",))
+    plan = plans.Plan(scales.FULL, ("base",))
     for name in ("table-1", "table-7"):
         table = tables.make(name, plan)
         path = report.write(name, "full", table, folders)
@@ -369,7 +369,7 @@ def test_a_dry_run_names_what_is_done(tmp_path, capsys):
     _reproduce(tmp_path, dry_run=True)
     assert ", done" not in capsys.readouterr().out
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = tables.make("figure-5", recipes.Plan(scales.SMALL))
+    table = tables.make("figure-5", plans.Plan(scales.SMALL))
     _finish(folders, table.commands[1], _trials(0.5))
     _reproduce(tmp_path, dry_run=True)
     done = [
@@ -383,7 +383,7 @@ def test_a_dry_run_names_what_is_done(tmp_path, capsys):
 
 def test_a_margin_of_several_pre_trainings_has_their_interval(tmp_path):
     folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = tables.make("figure-5", recipes.Plan(scales.FULL))
+    table = tables.make("figure-5", plans.Plan(scales.FULL))
     values = {"MultiBERTs 1000000": 0.84, "MultiBERTs 600000": 0.82}
     for cell in table.cells:
         for seed, command in zip(

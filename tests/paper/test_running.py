@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from paper import recipes, running, scales
+from paper import plans, running, scales
 
 _FOLDERS = running.Folders("the data", "runs")
 _SCRIPT = """
@@ -43,7 +43,7 @@ def fixture_folders(tmp_path, monkeypatch):
 
 
 def _command(name="a task", **flags):
-    plan = recipes.Plan(scales.SMALL)
+    plan = plans.Plan(scales.SMALL)
     return plan.add(name, "script.py", output_dir=running.OUT, **flags)
 
 
@@ -86,7 +86,7 @@ def test_the_shown_command_is_the_one_that_runs():
 
 
 def test_a_plan_has_each_command_once():
-    plan = recipes.Plan(scales.SMALL)
+    plan = plans.Plan(scales.SMALL)
     given = [("a", 1), ("b", 1), ("a", 1), ("a", 2)]
     added = [plan.add(name, "x.py", rate=rate) for name, rate in given]
     assert plan.commands == [added[0], added[1], added[3]]

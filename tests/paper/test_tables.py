@@ -8,7 +8,7 @@ import pytest
 
 from bert.commands import flags as flags_lib
 from bert.tasks.classification import glue
-from paper import recipes, report, running, scales, tables
+from paper import plans, report, running, scales, tables
 from tests.support import documented_commands as documented
 from tests.support import locations
 from tools import download
@@ -18,7 +18,7 @@ _TABLES = [(name, scale) for name in tables.ALL for scale in scales.ALL]
 
 
 def _make(name, scale="full"):
-    return tables.make(name, recipes.Plan(scales.ALL[scale]))
+    return tables.make(name, plans.Plan(scales.ALL[scale]))
 
 
 def _cell(table, row, column):
@@ -172,7 +172,7 @@ def test_hyperparameters_are_those_that_the_paper_states():
         rates = [v for k, v in task.flags.items() if "learning_rate" in k]
         return [*(task.flags[name] for name in names), *rates]
 
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     # Sections 4.1 to 4.4.
     assert of(plan.glue("RTE")) == [32, 3, (5e-5, 4e-5, 3e-5, 2e-5)]
     assert of(plan.squad("1.1")) == [32, 3, 5e-5]
@@ -223,7 +223,7 @@ def test_tables_share_what_they_pre_train(scale):
 
 
 def test_phases_of_a_pre_training_follow_each_other_in_one_folder():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     (last,) = plan.pretrained("L-12 H-768 A-12").commands
     first = plan.commands[-2]
     assert first.folder == last.folder
@@ -239,7 +239,7 @@ def test_a_change_of_the_last_phase_is_another_pre_training():
     first, last = scales.SMALL.phases
     changed = last._replace(batch_size=32)
     folders = {
-        recipes.Plan(dataclasses.replace(scales.SMALL, phases=(first, each)))
+        plans.Plan(dataclasses.replace(scales.SMALL, phases=(first, each)))
         .pretrained("L-4 H-128")
         .commands[0]
         .folder
@@ -278,7 +278,7 @@ def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
 def test_training_flags_reach_every_script_that_trains():
     more = {"precision": "mixed_bfloat16", "packing": True, "recompute": True}
     changed = dataclasses.replace(scales.SMALL, training_flags=more)
-    for command in tables.make("table-8", recipes.Plan(changed)).commands:
+    for command in tables.make("table-8", plans.Plan(changed)).commands:
         _parse(command)
         given = _flags(command)
         assert (more.items() <= given.items()) == ("do_train" in given)
@@ -301,7 +301,7 @@ def test_what_selects_a_run_is_not_a_second_score_nor_a_test_score():
 
 @pytest.mark.parametrize("scale", scales.ALL)
 def test_the_last_phase_is_evaluated_on_held_out_text(scale):
-    plan = recipes.Plan(scales.ALL[scale])
+    plan = plans.Plan(scales.ALL[scale])
     plan.pretrained(scales.ALL[scale].sizes[scales.BASE])
     outputs = {command.output: command for command in plan.commands}
     *others, last = (
@@ -329,7 +329,7 @@ def test_the_last_phase_is_evaluated_on_held_out_text(scale):
 
 
 def test_the_commands_of_a_task_have_a_seed_each():
-    plan = recipes.Plan(scales.SMALL)
+    plan = plans.Plan(scales.SMALL)
     model = plan.pretrained("L-4 H-128")
     commands = plan.fine_tune(model, plan.squad("1.1", num_seeds=3))
     seeds = [_flags(command)["random_seed"] for command in commands]
@@ -339,7 +339,7 @@ def test_the_commands_of_a_task_have_a_seed_each():
 
 @pytest.mark.parametrize("casing", ["cased", "uncased"])
 def test_a_released_model_is_read_in_its_casing(casing):
-    for model in recipes.Plan(scales.FULL).models(casing).values():
+    for model in plans.Plan(scales.FULL).models(casing).values():
         lowers = "true" if casing == "uncased" else "false"
         assert model.flags["do_lower_case"] == lowers
         for name in ("bert_config_file", "vocab_file", "init_checkpoint"):
@@ -347,7 +347,7 @@ def test_a_released_model_is_read_in_its_casing(casing):
 
 
 def test_squad_begins_with_the_weights_of_triviaqa():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     model = plan.models()[scales.BASE]
     after = plan.after_triviaqa(model)
     converted, trained = plan.commands
@@ -374,7 +374,7 @@ def test_the_checkpoints_of_figure_5_are_kept(scale):
 
 @pytest.mark.parametrize("scale", scales.ALL)
 def test_a_phase_of_pre_training_has_the_numbers_of_its_scale(scale):
-    plan = recipes.Plan(scales.ALL[scale])
+    plan = plans.Plan(scales.ALL[scale])
     plan.pretrained(plan.scale.sizes[scales.BASE])
     made = [
         _flags(command)
@@ -395,7 +395,7 @@ def test_a_phase_of_pre_training_has_the_numbers_of_its_scale(scale):
 
 
 def test_an_ensemble_combines_the_answers_of_its_members():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     task = plan.squad("1.1", num_seeds=3)
     members = plan.fine_tune(plan.models()[scales.LARGE], task)
     assert all("do_predict" in _flags(member) for member in members)
@@ -425,7 +425,7 @@ def test_a_test_score_is_of_a_command_that_predicts(name, scale):
 
 
 def test_features_have_settings_of_their_own():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     tuned, features = plan.ner(), plan.ner(features="last")
     assert tuned.flags["learning_rates"] == (5e-5, 3e-5, 2e-5)
     assert (features.flags["learning_rates"], features.flags["features"]) == (
@@ -458,7 +458,7 @@ def test_blimp_scores_each_pre_trained_model_at_small_scale(name, scale):
 
 
 def test_an_ensemble_of_multiberts_has_seven_pre_trainings():
-    plan = recipes.Plan(scales.FULL)
+    plan = plans.Plan(scales.FULL)
     table = tables.make("table-2", plan)
     single = _cell(table, "MultiBERTs", "F1")
     assert single.pretrainings == tuple(range(7))
@@ -468,7 +468,7 @@ def test_an_ensemble_of_multiberts_has_seven_pre_trainings():
     assert _flags(command)["ensemble"].split(",") == [
         f"{member.output}/nbest_predictions.json" for member in single.commands
     ]
-    alone = tables.make("table-2", recipes.Plan(scales.FULL, ("large",)))
+    alone = tables.make("table-2", plans.Plan(scales.FULL, ("large",)))
     assert not any("MultiBERTs" in cell.row for cell in alone.cells)
 
 

@@ -40,7 +40,7 @@ def _words(number, letters=string.ascii_lowercase):
     ],
 )
 def test_capitals_and_accents_show_the_casing(entries, want):
-    shown = casing.shown(entries)
+    shown = casing.from_entries(entries)
     assert (shown.do_lower_case, shown.strip_accents) == want
 
 
@@ -57,7 +57,7 @@ def test_capitals_and_accents_show_the_casing(entries, want):
 def test_released_vocabularies_show_their_casing(name, want):
     if not (_SHARED / name).exists():
         pytest.skip(f"no {name}")
-    shown = casing.shown(
+    shown = casing.from_entries(
         line.strip() for line in lines.read_lines(str(_SHARED / name))
     )
     assert (shown.do_lower_case, shown.strip_accents) == want

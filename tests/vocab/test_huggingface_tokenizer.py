@@ -84,7 +84,7 @@ def test_a_length_that_is_no_limit_is_not_stated(tmp_path, length):
     """As transformers writes it for a tokenizer without a limit."""
     folder = _folder(tmp_path, config={"model_max_length": length})
     stated = huggingface_tokenizer.read(folder)
-    assert stated == huggingface_tokenizer.Stated()
+    assert stated == huggingface_tokenizer.TokenizerSettings()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_an_empty_list_of_words_that_are_never_split_is_berts(tmp_path):
 
 def test_a_folder_without_a_tokenizer_states_nothing(tmp_path):
     assert huggingface_tokenizer.read(str(tmp_path)) == (
-        huggingface_tokenizer.Stated()
+        huggingface_tokenizer.TokenizerSettings()
     )
 
 

@@ -121,7 +121,7 @@ class Masking:
 def noise(seeds: np.ndarray, length: int) -> np.ndarray:
     """Draws numbers from 0 to 1 for the tokens of each example: `[3, B, T]`.
 
-    Those of an example must not depend on the rest of the batch.
+    The numbers of an example must not depend on the rest of the batch.
     """
     drawn = [
         np.random.default_rng(pair).random((3, length))

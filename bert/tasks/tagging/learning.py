@@ -68,7 +68,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         return description_lib.Description(
             labels=self._labels.names,
             features=options.features,
-            # Those of the files, which the flags may leave open.
+            # The flags may leave open what the files decide.
             flags={
                 "context": self._files.context,
                 "scheme": self._files.scheme,
@@ -179,7 +179,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
         file = data.data_set.content
         prefix = task.RESULTS_PREFIX[data.data_set.split]
         if not file.tags:
-            # Beside the scores of labeled data, which stay.
+            # The answers to labeled data stay.
             prefix = os.path.splitext(os.path.basename(file.path))[0]
             if prefix.lower() == task.RESULTS_PREFIX[task.EVAL]:
                 prefix = f"unlabeled_{prefix}"
