@@ -76,6 +76,7 @@ def test_lines_are_those_of_the_release_in_any_batches_and_windows(
     tmp_path, monkeypatch, changes, window_bytes
 ):
     if window_bytes:
+        # Small, so that there are several windows.
         monkeypatch.setattr(extract_features, "_WINDOW_BYTES", window_bytes)
     found = _run(tmp_path, **changes).read_text("ascii")
     expected = _EXPECTED.read_text("ascii")
@@ -105,6 +106,7 @@ def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
         str(small),
         {n: v for n, v in stored.items() if not n.startswith("bert/pooler")},
     )
+    # Small, so that there are several windows.
     monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 40_000)
     path = _run(tmp_path, output_format="npz", init_checkpoint=small)
     with np.load(path) as arrays:
@@ -158,7 +160,7 @@ def test_words_have_the_vector_of_their_first_token(tmp_path, caplog):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Stands in for the model; notes how it is called."""
+    """Stands in for the model; notes the shapes, which no output has."""
     noted = []
 
     class Layers:
@@ -179,6 +181,7 @@ def test_a_tpu_computes_lines_of_one_length(tmp_path, calls, use_tpu):
 def test_a_run_that_fails_leaves_the_earlier_vectors(tmp_path, monkeypatch):
     class Layers:
         def compute(self, *_, **__):
+            # As no toy model does.
             raise OSError("out of memory")
 
     monkeypatch.setattr(extract_features, "_load_model", lambda *_: Layers())

@@ -480,6 +480,7 @@ def test_labels_are_weighed_from_the_training_file_in_training_alone(tmp_path):
     evaluating = run_classifier.learning.SentenceClassification(
         toy.parse(flags), None
     )
+    # They show in the loss of a training only, among all else.
     assert evaluating._class_weights == ()
     toy.write_tsv(tmp_path / "data/train.tsv", rows)
     training = toy.parse({**flags, "do_train": True})

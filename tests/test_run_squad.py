@@ -209,6 +209,7 @@ def _answering(folder, **changes):
     answering = run_squad.learning.QuestionAnswering(
         options, tokenization.open_tokenizer(options)
     )
+    # The network of a test would answer at random.
     windows = list(itertools.chain.from_iterable(answering._features))
     logits = np.zeros([len(windows), 12], np.float32)
     logits[:, 5] = 1  # After [CLS] which place ? [SEP].
@@ -390,6 +391,7 @@ def test_the_ground_truth_is_read_for_scores_and_the_best_threshold(
         toy_squad.flags_of(tmp_path, version_2_with_negative=True, **changes)
     )
     task = run_squad.learning.QuestionAnswering(options, None)
+    # The time of reading shows it, of a large file.
     assert bool(task._gold) == is_read
 
 

@@ -102,7 +102,7 @@ def test_table_has_a_row_for_each_measurement(tmp_path, capsys, monkeypatch):
     }.items():
         monkeypatch.setattr(speed, name, value)
     text_file = tmp_path / "text.txt"
-    text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 20)
+    text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 5000)
     config_file = tmp_path / "bert.json"
     config_file.write_text(
         json.dumps(

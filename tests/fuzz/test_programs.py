@@ -77,6 +77,7 @@ def _look_at_records(setup, options, folder):
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
+    """Looks at the records where a program would train, in each of its runs."""
     monkeypatch.setattr(run, "run", _look_at_records)
 
 

@@ -73,6 +73,7 @@ def _formula(layer, hidden, bias, seed):
 def test_attention_and_its_gradient_are_the_formula_s(
     monkeypatch, mode, causal, seed
 ):
+    # Small tensors are not compiled.
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     bias = bert.attention_bias_of(mask, causal=causal)
@@ -96,6 +97,7 @@ def test_attention_and_its_gradient_are_the_formula_s(
 @pytest.mark.parametrize("mode", compilation.ExecutionMode)
 def test_training_keeps_probabilities_in_the_compute_type(mode, monkeypatch):
     """In bfloat16 they take half the memory of float32 between the passes."""
+    # Small tensors are not compiled.
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:

@@ -94,9 +94,13 @@ def test_weights_of_hugging_face_are_found_in_the_order_of_preference(tmp_path):
     folder = _put(tmp_path, "pytorch_model.bin")
     for name in ("pytorch_model.bin", "tf_model.h5", "model.safetensors"):
         _put(tmp_path, name)
-        assert checkpoint_files.in_folder(folder) == _stray(folder, name)
+        found = _stray(folder, name)
+        assert checkpoint_files.in_folder(folder) == found
+        assert checkpoint_files.locate(found.path) == found
     _put(tmp_path, "x.index")
     assert checkpoint_files.in_folder(folder) == _stray(folder, "x")
+    # A file may be named all the same.
+    assert checkpoint_files.locate(found.path) == found
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,9 @@ def test_activation_names_are_the_release_s(name, meant):
 def test_a_text_has_as_many_positions_as_the_model_at_most():
     sizes = config_lib.BertConfig(vocab_size=11, max_position_embeddings=9)
     sizes.check_length(9)
-    with pytest.raises(ValueError, match="sequence length 10 because the BERT"):
+    with pytest.raises(
+        ValueError, match=r"length 10 because the BERT.*--max_seq_length=9 or"
+    ):
         sizes.check_length(10)
 
 
@@ -229,13 +231,6 @@ def test_attention_heads_in_the_weights_are_before_those_beside_them(prefix):
     _put_beside(prefix)
     with pytest.raises(ValueError, match="4 in the model and 2 in "):
         _GOLDEN_CONFIG.check_checkpoint(prefix, 2)
-
-
-def test_a_text_may_have_as_many_pieces_as_the_network_has_positions():
-    longest = _GOLDEN_CONFIG.max_position_embeddings
-    _GOLDEN_CONFIG.check_length(longest)
-    with pytest.raises(ValueError, match=f"--max_seq_length={longest} or less"):
-        _GOLDEN_CONFIG.check_length(longest + 1)
 
 
 def test_another_activation_or_depth_is_a_warning(prefix, caplog):

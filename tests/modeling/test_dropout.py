@@ -104,6 +104,7 @@ def test_dropout_is_the_same_compiled_and_in_a_graph(monkeypatch):
     )
     eager = dropout.dropout(x, 0.5, _SEED)
     np.testing.assert_array_equal(graph(x, _SEED), eager)
+    # Small tensors are not compiled.
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     with compilation.in_mode(compilation.ExecutionMode.FUSED):
         compiled = dropout.dropout(x, 0.5, _SEED)

@@ -209,7 +209,7 @@ def test_sixteen_bit_weights_are_widened(tmp_path, dtype):
 
 
 class _Tensor:
-    """Stands in for a tensor of PyTorch."""
+    """Stands in for a tensor of PyTorch, which tests do not install."""
 
     def __init__(self, array, dtype="float32"):
         self.array, self.dtype = array, dtype
@@ -266,6 +266,7 @@ def test_weights_of_pytorch_are_those_of_safetensors(
 def test_an_old_pytorch_which_may_run_code_reads_nothing(
     tmp_path, monkeypatch, version, is_safe
 ):
+    """Each version would be another installation."""
     _folder(tmp_path, {})
     (tmp_path / "model.safetensors").unlink()
     (tmp_path / "pytorch_model.bin").touch()

@@ -18,7 +18,7 @@ def _random(*shape):
 
 @pytest.fixture(params=[None, *compilation.ExecutionMode])
 def _all_modes(request, monkeypatch):
-    """Runs a test in each mode and outside, whatever the size."""
+    """Runs a test in each mode and outside; small tensors are compiled, too."""
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     with compilation.in_mode(request.param):
         yield

@@ -49,6 +49,7 @@ def _gradients_of(model, mode, *, recompute):
 @pytest.mark.integration
 @pytest.mark.parametrize("mode", compilation.ExecutionMode)
 def test_gradients_are_the_same_with_dropout(model, mode, monkeypatch):
+    # Small tensors are not compiled.
     monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
     ids = tf.constant([[1, 2, 3, 4, 5], [6, 7, 8, 0, 0]])
     output, gradients = _gradients_of(model, mode, recompute=False)(ids)

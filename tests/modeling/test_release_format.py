@@ -57,6 +57,7 @@ def test_saving_again_replaces_the_earlier_one_unless_it_fails(
     checkpoints.save(prefix, {"a": np.zeros(3)})
     checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
 
+    # As a full disk does.
     def fail(path):
         raise OSError(f"disk full: {path}")
 

@@ -119,6 +119,7 @@ def test_variables_of_the_head_have_names_and_gradients():
 
 @pytest.mark.integration
 def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
+    # Keras chooses its LSTM by the devices; here is no GPU.
     real = tf.config.list_logical_devices
     monkeypatch.setattr(
         tf.config,

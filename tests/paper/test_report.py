@@ -321,6 +321,7 @@ def test_a_run_without_trials_has_no_rate(folders):
 
 def test_a_figure_has_thousands_of_steps_ours_and_the_papers(monkeypatch):
     drawn = []
+    # The points of a figure cannot be read from its pixels.
     monkeypatch.setattr(
         report.writing, "write_png", lambda _, figure: drawn.append(figure)
     )

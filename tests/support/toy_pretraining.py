@@ -196,7 +196,7 @@ def check_same_run(folder, unbroken, step, num_resumes=1) -> None:
 
 
 def stop_at(monkeypatch, step, event="report_training") -> None:
-    """Sends SIGTERM to this process when a step is reported.
+    """Sends SIGTERM to this process when a step is reported, and at no other.
 
     Args:
         monkeypatch: undoes it.

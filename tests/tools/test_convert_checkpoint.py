@@ -493,6 +493,7 @@ def test_the_output_is_a_new_folder_or_nothing(
     def fail(*arguments, **options):
         raise OSError("No space left on device")
 
+    # As a full disk does, after the weights are written.
     monkeypatch.setattr(folder_lib, "write", fail)
     with pytest.raises(OSError, match="No space left"):
         _from_golden("model", tmp_path / "new", output_format)

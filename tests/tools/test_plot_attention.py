@@ -70,6 +70,7 @@ def options(tmp_path):
 
 @pytest.mark.integration
 def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
+    # A picture's numbers cannot be read from its pixels.
     drawn = []
     draw = plot_attention.draw
     monkeypatch.setattr(

@@ -15,8 +15,8 @@ from tests.fuzz import harness
 from tests.support import locations, offsets, programs
 from vocab import graph_tokenizer, tokenization
 
-_GOLDEN = locations.ROOT / "tests" / "golden"
-_RELEASED_VOCABULARIES = locations.ROOT.parent / "shared" / "data" / "vocab"
+_GOLDEN = locations.GOLDEN
+_RELEASED_VOCABULARIES = locations.SHARED / "data/vocab"
 _CASES = [
     json.loads(line)
     for line in (_GOLDEN / "tokenization.jsonl").read_bytes().splitlines()
@@ -86,6 +86,7 @@ def _defined(tokenizer, texts):
 
 
 def _words(tokenizer, texts):
+    # Words show a difference that unknown pieces hide.
     rules = tokenizer._splitter._rules
     return graph_tokenizer.split(_encoded(texts), rules).words.to_list()
 
@@ -401,6 +402,7 @@ def test_another_version_of_tensorflow_text_is_refused(monkeypatch):
     def wrong(char, rules):
         return "x" if char == "\xa0" else right(char, rules)
 
+    # Another version is not installed; this one folds as it would not.
     monkeypatch.setattr(graph_tokenizer, "folded", wrong)
     graph_tokenizer._replacements.cache_clear()
     with pytest.raises(ValueError, match=r"TensorFlow Text 2.*Install the ver"):

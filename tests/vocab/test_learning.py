@@ -134,6 +134,7 @@ def test_rare_characters_can_be_left_out(tmp_path, caplog):
 
 
 def test_processes_and_order_of_words_change_no_entry(tmp_path, monkeypatch):
+    # Small, so that each process gets several.
     monkeypatch.setattr("vocab.learning._CHUNK_CHARS", 200)
     rng = random.Random(5)
     words = [
@@ -209,6 +210,7 @@ def test_too_long_words_are_left_out():
 
 def test_rarest_words_are_forgotten_by_whole_levels(caplog, monkeypatch):
     def count(lines, max_words):
+        # A limit of millions takes gigabytes.
         monkeypatch.setattr(learning, "_MAX_WORDS", max_words)
         return _count(lines)
 

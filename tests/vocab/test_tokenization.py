@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.support import locations
 from vocab import tokenization
 
-_GOLDEN = locations.ROOT / "tests" / "golden"
-_RELEASED_VOCABULARIES = locations.ROOT.parent / "shared" / "data" / "vocab"
+_GOLDEN = locations.GOLDEN
+_RELEASED_VOCABULARIES = locations.SHARED / "data/vocab"
 _EXTRA = json.loads((_GOLDEN / "tokenization_extra.json").read_text("utf-8"))
 _CASES = [
     json.loads(line)

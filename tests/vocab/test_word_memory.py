@@ -58,6 +58,7 @@ def test_any_text(texts, do_lower_case):
 
 
 def test_long_words_and_a_full_memory(monkeypatch):
+    # Small, so that it is full; what it has shows in no id.
     monkeypatch.setattr(word_memory, "_MAX_WORDS", 3)
     tokenizer = _tokenizer(True)
     words = [*"abcdefg", "a" * 100, "a" * 101, "b" * 200, "c" * 201, *"abc"]

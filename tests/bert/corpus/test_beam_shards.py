@@ -116,6 +116,7 @@ class EngineError(Exception):
     ],
 )
 def test_errors_of_an_engine_are_one_line(error, message):
+    """No engine fails in all these ways for a test."""
     with (
         pytest.raises(RuntimeError, match=message) as raised,
         beam_shards._explained("Spunk"),

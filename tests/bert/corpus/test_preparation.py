@@ -102,6 +102,7 @@ def test_text_is_not_split_again():
 
 
 def test_workers_change_nothing(monkeypatch):
+    # Small, so that a worker gets several batches.
     monkeypatch.setattr(preparation, "_BATCH_CHARACTERS", 40)
     documents = [[f"Document {i} is here. It ends."] for i in range(40)]
     assert _prepare([]) == preparation.Prepared()

@@ -77,6 +77,7 @@ def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
     def acquire(self, *, blocking):
         raise OSError(37, "No locks available")
 
+    # Few machines have a file system without locks.
     monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
     with locks.lock(path, "The zip"):
         pass

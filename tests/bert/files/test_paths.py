@@ -23,6 +23,7 @@ def test_matches_are_sorted_whatever_the_order_of_the_file_system(
     names = [str(tmp_path / name) for name in ("b", "c", "a")]
     for name in names:
         pathlib.Path(name).touch()
+    # Many file systems sort names themselves.
     monkeypatch.setattr(glob, "glob", lambda pattern: names)
     assert paths.expand(f"{tmp_path}/*") == sorted(names)
     assert paths.matching(str(tmp_path), "*") == sorted(names)

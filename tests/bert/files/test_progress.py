@@ -19,6 +19,7 @@ from tests.support import locations
 def test_a_line_is_logged_every_few_seconds(caplog, monkeypatch):
     logging.set_verbosity(logging.INFO)
     now = [100.0]
+    # A clock that does not depend on the machine.
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     report = progress.Progress()
     for done in range(0, 101, 10):

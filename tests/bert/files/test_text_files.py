@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from bert.files import lines, text_files
+from bert.files import text_files
 
 _TEXT = "first\nsecond ä\r\nlast"
 _LINES = ["first", "second ä", "last"]
@@ -40,14 +40,12 @@ def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
     assert _lines(path) == []
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 1 << 20])
-def test_invalid_utf8_names_file_and_line(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(lines, "_CHUNK_BYTES", chunk)
+@pytest.mark.parametrize("num_lines", [0, 2, 1_000_000])
+def test_invalid_utf8_names_file_and_line(tmp_path, num_lines):
     path = tmp_path / "text.txt"
-    path.write_bytes(b"fine\nfine\nna\xefve\n")
-    with pytest.raises(
-        ValueError, match=r"text\.txt, line 3: not UTF-8 \(byte 0xef\)"
-    ):
+    path.write_bytes(b"fine\n" * num_lines + b"na\xefve\n")
+    line = rf"text\.txt, line {num_lines + 1}: not UTF-8 \(byte 0xef\)"
+    with pytest.raises(ValueError, match=line):
         _lines(path)
 
 

@@ -83,6 +83,7 @@ def test_a_store_that_refuses_a_file_is_an_error_with_its_name(
     def refuse(*_args, **_details):
         raise tf.errors.PermissionDeniedError(None, None, "no permission.")
 
+    # No store within reach of a test refuses a file.
     monkeypatch.setattr(tf.io.gfile, "copy", refuse)
     with (
         pytest.raises(OSError, match=f"{path}: no permission"),
@@ -236,7 +237,10 @@ def test_a_line_is_appended_to_a_remote_log(tmp_path):
 
 
 def _log_of_disk(monkeypatch):
-    """Returns a list of what is synced to disk and what is renamed."""
+    """Returns a list of what is synced to disk and what is renamed.
+
+    Otherwise only a failure of power shows it.
+    """
     log = []
 
     def sync(descriptor):
@@ -271,16 +275,3 @@ def test_the_name_of_a_folder_is_on_disk_at_the_end(tmp_path, monkeypatch):
         os.mkdir(folder)
         assert log == []
     assert log == ["rename", "sync folder"]
-
-
-def test_numbers_that_json_lacks_become_null(tmp_path):
-    inf, nan = float("inf"), float("nan")
-    value = {"a": [1.5, inf, (-inf, "b")], "c": nan, "d": 2, "e": None}
-    path = tmp_path / "value.json"
-    writing.write_json(str(path), value)
-    assert json.loads(path.read_text()) == {
-        "a": [1.5, None, [None, "b"]],
-        "c": None,
-        "d": 2,
-        "e": None,
-    }

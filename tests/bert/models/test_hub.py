@@ -41,6 +41,7 @@ def server(monkeypatch, tmp_path):
 def _set_offline(monkeypatch):
     from huggingface_hub import constants
 
+    # It has read its variables.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
@@ -296,6 +297,7 @@ def test_an_unreachable_hub_is_named_unless_the_cache_suffices(
 
     server.publish(_NAME, _MODEL)
     folder = hub.resolve(f"hf://{_NAME}")
+    # It has read its variables.
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert hub.resolve(f"hf://{_NAME}") == folder
     with pytest.raises(

@@ -11,7 +11,7 @@ def _first(order, count):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Makes blocks of 3 records and windows of 4 blocks."""
+    """Makes blocks of 3 records and windows of 4 blocks, not of thousands."""
     monkeypatch.setattr(shuffling, "RECORDS_PER_BLOCK", 3)
     monkeypatch.setattr(shuffling, "BLOCKS_PER_WINDOW", 4)
 

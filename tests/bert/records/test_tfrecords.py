@@ -88,6 +88,7 @@ def test_threads_may_share_it(tmp_path):
 def test_remote_files_are_read_alike(tmp_path, monkeypatch):
     records = _records(30)
     path = _write(tmp_path / "x", records)
+    # Stands in for a store, whose files are read in blocks.
     monkeypatch.setattr(tfrecords.paths, "is_remote", lambda path: True)
     files = tfrecords.RecordFiles([path])
     assert files.read(range(30)) == records
@@ -98,7 +99,7 @@ def test_remote_files_are_read_alike(tmp_path, monkeypatch):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Lists the remote files in the order in which they are opened."""
+    """Lists the remote files as they are opened, each a request to a store."""
     names = []
     original = tfrecords.paths.open_to_read
 
@@ -130,6 +131,7 @@ def test_remote_records_are_read_once_in_blocks_of_all_files(tmp_path, opened):
 
 
 def test_local_files_stay_open_and_are_closed_at_last(tmp_path, monkeypatch):
+    # Few, so that some are closed.
     monkeypatch.setattr(tfrecords, "_MAX_OPEN_FILES", 3)
     names = [_write(tmp_path / str(n), [b"%d" % n] * 4) for n in range(9)]
     files = tfrecords.RecordFiles(names)

@@ -29,6 +29,7 @@ def _write(folder, vocab_file, described):
         count = tf.cast(tf.strings.length(text_a + text_b), tf.float32)
         return {"score": count * weight}
 
+    # Of a model, the variables alone are written.
     variable = types.SimpleNamespace(value=weight)
     exporting.write_saved_model(
         {"serving_default": repeat},

@@ -178,6 +178,7 @@ def test_one_cpu_alone_computes_two_batches_at_once(
         started.append(count)
         return pool(count)
 
+    # One thread gives the same answers, more slowly.
     monkeypatch.setattr(futures, "ThreadPoolExecutor", noted)
     with strategy.scope():
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)

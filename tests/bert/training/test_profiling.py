@@ -9,7 +9,7 @@ from tests.support import toy_pretraining as toy
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Notes when the profiler starts and stops."""
+    """Notes when the profiler starts and stops, once in a process."""
     made = []
     monkeypatch.setattr(tf.profiler.experimental, "start", made.append)
     monkeypatch.setattr(

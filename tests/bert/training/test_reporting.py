@@ -50,6 +50,7 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
     tmp_path, monkeypatch
 ):
     now = [0.0]
+    # A clock that does not depend on the machine.
     clock = types.SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr(reporting, "time", clock)
     reporter = _reporter(tmp_path)
@@ -244,6 +245,7 @@ def test_reports_of_a_file(tmp_path):
 
 def test_curves_are_of_each_metric_in_training_and_held_out(monkeypatch):
     figures = {}
+    # The points of a curve cannot be read from pixels.
     monkeypatch.setattr(reporting.writing, "write_png", figures.__setitem__)
     records = [
         {"step": 2, "loss": 3.0, "examples_per_second": 9.0},
@@ -266,10 +268,3 @@ def test_curves_are_of_each_metric_in_training_and_held_out(monkeypatch):
         "masked lm accuracy": {"held out": [[4, 0.5]]},
     }
     assert [axis.get_xlabel() for axis in axes] == ["", "", "step"]
-
-
-def test_later_steps_are_removed(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\n{"step": 3}\n{"step": 4}\n')
-    reporting.remove_later_metrics(str(path), 3)
-    assert path.read_text() == '{"step": 1}\n{"step": 3}\n'

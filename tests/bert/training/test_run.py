@@ -1,4 +1,8 @@
-"""The loop of a run, on a model whose only weight counts the steps."""
+"""The loop of a run, on a model whose only weight counts the steps.
+
+Steps, batches and pictures have stand-ins, so that each order of saves, signals
+and kills takes milliseconds. Runs of programs see them in a few orders.
+"""
 
 import json
 import os

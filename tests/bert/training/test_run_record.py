@@ -109,6 +109,7 @@ def test_a_finished_run_says_how_long_it_took(tmp_path, caplog):
 def test_a_damaged_record_or_an_unknown_version_stops_no_run(
     tmp_path, monkeypatch
 ):
+    # All of its packages are installed.
     monkeypatch.setattr(run_record, "_PACKAGES", ("numpy", "no-such-package"))
     (tmp_path / "run.jsonl").write_bytes(b"\xff{")
     options = _Options(output_dir=str(tmp_path))

@@ -324,7 +324,10 @@ class _Noise:
 
 
 def _replica_step(trainer, features, num_parts=1, replica=0, step=3):
-    """Makes a step as one of several replicas does; returns its loss."""
+    """Makes a step as one of several replicas does; returns its loss.
+
+    More devices need a process of their own: tests/test_distribution.py.
+    """
     context = types.SimpleNamespace(
         num_replicas_in_sync=1, replica_id_in_sync_group=replica
     )

@@ -187,6 +187,7 @@ def _is_dark(path):
 
 
 def test_a_row_of_the_matrix_has_the_shares_of_one_label(monkeypatch):
+    # A picture's text and numbers cannot be read from its pixels.
     figures = []
     monkeypatch.setattr(
         report.writing, "write_png", lambda _, figure: figures.append(figure)

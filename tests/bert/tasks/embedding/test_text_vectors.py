@@ -197,6 +197,7 @@ def test_npz_parts_hold_every_line_in_order(monkeypatch):
     ]
     content = _npz(*parts)
     with monkeypatch.context() as another_day:
+        # An archive has the time of its files.
         another_day.setattr(time, "time", lambda: 1e9)
         assert content == _npz(*parts)
     layers, lines = read_npz(io.BytesIO(content))
