@@ -22,7 +22,7 @@ from bert.tasks import registry
 from bert.tasks.embedding import text_vectors
 from bert.training import options as training_options
 
-_TEXT, _IDS = "text", "ids"
+_TEXT, _IDS, _IDS_AND_LABEL = "text", "ids", "ids_and_label"
 _SAVED_MODEL, _LITERT, _LITERT_INT8 = "saved_model", "litert", "litert_int8"
 
 
@@ -32,7 +32,8 @@ class Options(training_options.RunOptions):
 
     model_dir: flags.Path = flags.Group.FILES.required(
         "Folder of the model: the --output_dir of a run, that of one of its "
-        "trials, or of a released or Hugging Face model."
+        "trials, or of a released or Hugging Face model; or "
+        "hf://ORGANISATION/NAME."
     )
     export_dir: flags.Path = flags.Group.FILES.required(
         "Folder for the model, which is written to EXPORT_DIR/VERSION: 1, or "
@@ -50,10 +51,11 @@ class Options(training_options.RunOptions):
     )
     default_signature: str = flags.Group.FILES.flag(
         _TEXT,
-        "Input of serving_default: text; or ids, for clients of a model of the "
-        "original program, which send input_ids, input_mask and segment_ids. "
-        "The signature `text` then takes text.",
-        choices=(_TEXT, _IDS),
+        "Input of serving_default: text; or, for clients of the original "
+        "program's exports, input_ids, input_mask and segment_ids, also with "
+        "label_ids, which has no effect. Its output is then the original's, "
+        "and the signature `text` takes text.",
+        choices=(_TEXT, _IDS, _IDS_AND_LABEL),
     )
     layers: str | None = flags.Group.MODEL.optional(
         "Export the encoder, with these hidden layers, comma-separated; -1 for "
@@ -121,11 +123,14 @@ def run(options: Options) -> str:
         described["layers"] = list(model.layers)
     if options.format == _SAVED_MODEL:
         functions = exporting.make_signatures(answering, network)
-        if options.default_signature == _IDS:
+        if options.default_signature != _TEXT:
             functions = {
                 _TEXT: functions[signatures.DEFAULT],
                 **functions,
-                signatures.DEFAULT: functions[signatures.IDS],
+                signatures.DEFAULT: signatures.of_release(
+                    functions[signatures.IDS],
+                    takes_label=options.default_signature == _IDS_AND_LABEL,
+                ),
             }
         exporting.write_saved_model(
             functions,

@@ -13,6 +13,8 @@ from bert.tasks import asking, sentence_pairs, token_rows
 from vocab import graph_tokenizer
 
 DEFAULT, PAIRS, IDS = "serving_default", "pairs", "ids"
+# The input of a label, which exports of the release's classifiers have.
+_LABEL = tf.TensorSpec([None], tf.int32, name="label_ids")
 TEXTS, LISTS = [None], [None, None]  # Shapes.
 
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
@@ -99,6 +101,26 @@ def of_ids(compute: asking.Compute, model: asking.Asking) -> Signature:
         return compute(**dict(zip(asking.ID_NAMES, ids, strict=True)))
 
     return tf.function(run, input_signature=id_specs(model), autograph=False)
+
+
+def of_release(ids: Signature, *, takes_label: bool) -> Signature:
+    """Makes the signature that exports of the release have.
+
+    Its outputs are numbers alone, so a classifier has one output, whose name
+    TensorFlow Serving leaves out.
+
+    Args:
+        ids: of `of_ids`.
+        takes_label: whether a label must be given, `[B]` int32, to no effect.
+    """
+    specs = list(ids.input_signature)
+
+    def run(*values: tf.Tensor) -> Tensors:
+        outputs = ids(*values[: len(specs)])
+        return {k: v for k, v in outputs.items() if v.dtype != tf.string}
+
+    label = [_LABEL] if takes_label else []
+    return tf.function(run, input_signature=[*specs, *label], autograph=False)
 
 
 def check_one_row(truncation: sentence_pairs.Truncation) -> None:
