@@ -81,6 +81,7 @@ def check(values: Mapping[str, object], path: str) -> None:
     Raises:
         ValueError: the network is another one, which the message names.
     """
+    check_no_preset(values, path)
     classes = values.get("architectures")
     classes = [*map(str, classes)] if isinstance(classes, list) else []
     # The first configs had no model_type.
@@ -100,6 +101,21 @@ def check(values: Mapping[str, object], path: str) -> None:
                 f"{path}: {name} must be {want!r:.60}, as in BERT; got "
                 f"{values[name]!r:.60}."
             )
+
+
+def check_no_preset(values: Mapping[str, object], path: str) -> None:
+    """Checks that a config is not that of a preset of keras-hub.
+
+    Raises:
+        ValueError: it is; the message says what to do.
+    """
+    name = str(values.get("registered_name"))
+    if name.startswith("keras_hub>"):
+        raise ValueError(
+            f"{path} is of a preset of keras-hub ({name:.60}), whose files are "
+            "not read. docs/keras.md shows how to copy its weights into a "
+            "model of this project, and where those of released models are."
+        )
 
 
 def is_marked(values: Mapping[str, object]) -> bool:

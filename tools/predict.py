@@ -50,7 +50,8 @@ class Options(training_options.RunOptions):
 
     model: flags.Path = flags.Group.FILES.required(
         "Folder of the model: the --output_dir of a run, that of one of its "
-        "trials, or of a released or Hugging Face model."
+        "trials, or of a released or Hugging Face model; or "
+        "hf://ORGANISATION/NAME."
     )
     input_file: flags.Path | None = flags.Group.FILES.optional(
         "File with one example per line, or a table: .csv, .tsv, .jsonl or "

@@ -40,7 +40,7 @@ class Options:
 
     model: flags.Path = flags.Group.FILES.required(
         "Folder of the model: the --output_dir of a pre-training, or of a "
-        "released or Hugging Face model."
+        "released or Hugging Face model; or hf://ORGANISATION/NAME."
     )
     input_file: flags.Path | None = flags.Group.FILES.optional(
         "File with one text per line; - for standard input."

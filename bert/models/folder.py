@@ -239,6 +239,10 @@ def _describe(
     """
     values: dict[str, object] = {}
     sources: dict[str, str] = {}
+    config: json_text.Object = {}
+    if config_file := _first(folder, huggingface_config.CONFIG):
+        config = json_text.read_object(config_file)
+        huggingface_config.check_no_preset(config, config_file)
 
     def say(source: str, said: Mapping[str, object]) -> None:
         for name, value in said.items():
@@ -256,8 +260,7 @@ def _describe(
     if vocab_file is not None and "do_lower_case" not in values:
         shown = casing.from_entries(tokenization.read_entries(vocab_file))
         say(_VOCABULARY, dataclasses.asdict(shown))
-    if config_file := _first(folder, huggingface_config.CONFIG):
-        config = json_text.read_object(config_file)
+    if config_file:
         say(huggingface_config.CONFIG, _said_by_config(config, config_file))
         # Their programs cut texts at the limit of the network.
         positions = config.get("max_position_embeddings")

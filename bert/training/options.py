@@ -104,7 +104,7 @@ class ModelOptions(TokenizerOptions):
     )
     init_checkpoint: flags.Path = flags.Group.MODEL.required(
         "Checkpoint: folder, prefix or file of weights, of the original "
-        "program, Hugging Face or the Model Garden."
+        "program, Hugging Face or the Model Garden; or hf://ORGANISATION/NAME."
     )
 
 
@@ -123,9 +123,9 @@ class TrainingOptions(TpuOptions):
     )
     init_checkpoint: flags.Path | None = flags.Group.MODEL.optional(
         "Checkpoint to start from: folder, prefix or file of weights, of the "
-        "original (google-research/bert), Hugging Face or the Model Garden. "
-        "Only its weights are used. A checkpoint in --output_dir takes "
-        "precedence."
+        "original (google-research/bert), Hugging Face or the Model Garden; or "
+        "hf://ORGANISATION/NAME, which is downloaded. Only its weights are "
+        "used. A checkpoint in --output_dir takes precedence."
     )
     train_batch_size: int = flags.Group.TRAINING.count(
         32,

@@ -86,7 +86,7 @@ class Reporter(contextlib.AbstractContextManager):
         # of the process, which includes compilation, is left out.
         self._seconds = 0.0
         self._waits: list[tf.Tensor] = []
-        self._is_compiled = False
+        self._num_steps = 0  # Of this process.
         self._started = self._lapped = time.monotonic()
         self._is_first_line_due = True
         self._bar = progress.bar(
@@ -126,13 +126,18 @@ class Reporter(contextlib.AbstractContextManager):
         """
         self._results.append(result)
         seconds = self._lap()
-        if self._is_compiled:
+        if self._num_steps:
             self._waits.append(result.input_seconds)
             self._seconds += seconds
-        self._is_compiled = True
+        self._num_steps += 1
         self._bar.update()
         late = time.monotonic() - self._started > _FIRST_LINE_SECONDS
-        if self._is_first_line_due and late:
+        if progress.in_terminal():
+            # A bar shows the loss of steps 1, 2, 4, 8 and so on: few waits.
+            is_shown = self._num_steps.bit_count() == 1
+        else:
+            is_shown = self._is_first_line_due and late
+        if is_shown:
             self._show(step, *self._values(step))
         every = self._log_every_steps
         if every and self._length.is_due(step, every):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from bert.models import folder as folder_lib
+from modeling import config as config_lib
 from tests.bert.models import toy_folders
 from tests.support import locations
 from vocab import tokenization
@@ -330,6 +331,18 @@ def test_an_adapter_is_no_model_with_or_without_weights(tmp_path):
         (tmp_path / name).touch()
         with pytest.raises(ValueError, match=r"adapter .*'bert-base-uncased'"):
             _open(str(tmp_path))
+
+
+def test_a_preset_of_keras_hub_is_named_and_not_read(tmp_path):
+    config = {"module": "m", "registered_name": "keras_hub>BertBackbone"}
+    toy_folders.put(tmp_path, "config.json", config)
+    toy_folders.put(tmp_path, "tokenizer.json", {"class_name": "x"})
+    (tmp_path / "model.weights.h5").touch()
+    message = r"keras-hub \(keras_hub>BertBackbone\).*docs/keras\.md"
+    with pytest.raises(ValueError, match=message):
+        _open(str(tmp_path))
+    with pytest.raises(ValueError, match=message):
+        config_lib.BertConfig.from_checkpoint(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,14 @@
 import json
+import os
+import pty
+import re
+import sys
+import termios
 import types
 
 import pytest
 import tensorflow as tf
+from absl import logging
 from tensorboard.backend.event_processing import (
     plugin_event_accumulator as event_accumulator,
 )
@@ -95,6 +101,25 @@ def test_the_speed_and_the_time_left_are_those_since_the_last_report(
     # The rate is that of the last step; six steps of four seconds are left.
     assert second["learning_rate"] == 0.004
     assert caplog.messages[-1].endswith("  2.0 examples/s  00:24 left")
+
+
+def test_a_bar_shows_the_loss_of_the_first_steps(tmp_path, monkeypatch):
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, 120))
+    monkeypatch.setenv("TERM", "xterm")
+    logging.set_verbosity(logging.INFO)
+    with open(its, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        reporter = _reporter(tmp_path)
+        for step in range(1, 6):
+            reporter.add(step, _result(loss=float(step)))
+        reporter.report_training(5)
+        reporter.__exit__()
+    shown = os.read(ours, 100_000).decode()
+    # The means of steps 1, 1 to 2, 1 to 4, and of the report.
+    losses = re.findall(r"loss ([\d.]+), rate", shown)
+    assert list(dict.fromkeys(losses)) == ["1", "1.5", "2.5", "3"]
+    assert [line["loss"] for line in _lines(tmp_path)] == [3.0]
 
 
 def test_the_mean_gradient_norm_is_that_of_the_steps_that_were_made(tmp_path):
