@@ -115,7 +115,7 @@ def of_release(ids: Signature, *, takes_label: bool) -> Signature:
     """
     specs = list(ids.input_signature)
 
-    def run(*values: tf.Tensor) -> Tensors:
+    def run(*values: tf.Tensor) -> asking.Tensors:
         outputs = ids(*values[: len(specs)])
         return {k: v for k, v in outputs.items() if v.dtype != tf.string}
 
