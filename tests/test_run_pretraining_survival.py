@@ -22,6 +22,8 @@ def _check_no_file_is_partial(out):
         if path.name.endswith(".index"):
             # Checks every byte.
             checkpoints.read(str(path))
+            # A run that resumes from it is compared with this.
+            assert path.with_suffix(".state.json").exists()
         if path.name == "checkpoint":
             latest = os.path.basename(checkpoints.find(str(out)))
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
