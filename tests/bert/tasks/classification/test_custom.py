@@ -75,6 +75,23 @@ def test_columns_by_number_need_no_header(tmp_path):
     assert [example.text_a for example in examples] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"text_a_column": "0", "label_column": "label"},
+        {"text_a_column": "text", "label_column": "1"},
+    ],
+)
+def test_one_column_by_name_needs_a_header(tmp_path, columns):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tpos\nb\tneg\n")
+    data = _data(tmp_path, **columns)
+    examples = _read(data, _found(data), "train")
+    assert [(e.text_a, e.label) for e in examples] == [
+        ("a", "pos"),
+        ("b", "neg"),
+    ]
+
+
 def test_scores_need_no_labels_and_several_have_a_cell_or_a_list(tmp_path):
     _write(tmp_path, "train.csv", "text,label\na,0.5\nb,-2\n")
     data = _data(tmp_path, problem_type="regression")
