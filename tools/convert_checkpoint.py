@@ -208,6 +208,12 @@ def _describe(
         if by_files.do_lower_case is None:
             # The vocabulary of a flag shows its casing as that of a folder.
             shown = casing.from_entries(entries)
+            if shown.do_lower_case is not None:
+                logging.info(
+                    "do_lower_case is %s, as the entries of the vocabulary "
+                    "show; --do_lower_case states it.",
+                    shown.do_lower_case,
+                )
             by_files = dataclasses.replace(
                 by_files,
                 do_lower_case=shown.do_lower_case,

@@ -15,7 +15,6 @@ import csv
 import dataclasses
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 from absl import logging
@@ -141,10 +140,7 @@ def run(options: Options) -> None:
         ValueError: a row is invalid, or a file would have no rows.
     """
     path, problem_type = options.input_file, options.problem_type
-    is_number = re.fullmatch(r"-?[0-9]+", options.label_column)
-    column: row_files.Column = options.label_column
-    if is_number:
-        column = int(column)
+    column = row_files.column_of(options.label_column)
     file_format = row_files.format_of(path)
     names = [
         name
@@ -165,7 +161,7 @@ def run(options: Options) -> None:
             path,
             # All columns of Parquet are read.
             () if file_format == row_files.PARQUET else (column,),
-            has_header=not is_number,
+            has_header=isinstance(column, str),
             same_width=True,
         )
     )

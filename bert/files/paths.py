@@ -27,8 +27,16 @@ def from_flag(text: str) -> str:
 
     Raises:
         ValueError: a name would be replaced by a shell only, or a remote
-            address has one slash; as a path it would be a folder of that name.
+            address has one slash; as a path it would be a folder of that name;
+            or the locale lacks a letter of a name.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            "Python cannot read the letters of this path in the locale of the "
+            "terminal; set PYTHONUTF8=1"
+        ) from None
     parts = [_with_home(part) for part in text.split(",")]
     value = ",".join(parts)
     if os.path.lexists(value):

@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -106,6 +107,15 @@ class Row:
             raise ColumnError(
                 f"{self.place}, column {column!r}: {error}"
             ) from error
+
+
+def column_of(flag: str) -> Column:
+    """Returns the column that a flag gives: a number from 0, or a name.
+
+    >>> column_of("-1"), column_of("label")
+    (-1, 'label')
+    """
+    return int(flag) if re.fullmatch(r"-?[0-9]+", flag) else flag
 
 
 def text(value: object) -> str:

@@ -1,6 +1,5 @@
 """Tables of texts: their columns are the fields of examples."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from bert.files import row_files
@@ -37,8 +36,10 @@ def read(
         OSError: the file cannot be opened.
         ValueError: it lacks a column, or a row is invalid.
     """
-    keys = {field: _column(column) for field, column in columns.items()}
-    others = {field: _column(column) for field, column in optional.items()}
+    keys, others = (
+        {field: row_files.column_of(flag) for field, flag in flags.items()}
+        for flags in (columns, optional)
+    )
     try:
         for row in row_files.read_rows(
             path,
@@ -67,7 +68,3 @@ def _advised(error: ValueError) -> ValueError:
         "Pass --text_a_column, and --text_b_column for a second text, with "
         f"the names of the columns. {error}"
     )
-
-
-def _column(text: str) -> row_files.Column:
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import math
 import re
 import unicodedata
@@ -29,10 +28,11 @@ MISSING = ("-", "?", "nan", "null", "n/a", "#n/a", "<na>")
 _WITHOUT_WIDTH = dict.fromkeys(
     (0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
 )
-# Lists as other programs write them in a text.
-_BRACKETED = re.compile(r"\[(.*)\]|\{(.*)\}|\((.*,.*)\)", re.DOTALL)
-_SEPARATORS = re.compile(r"[,;|]")
-_NUMBERS = re.compile(r"[\d.]+(?:[\s,;|]+[\d.]+)+")
+# Several labels of a text in brackets, separated by ; or |, or as numbers with
+# blanks between them.
+_OTHER_LIST = re.compile(
+    r"\[.*\]|\{.*\}|\(.*,.*\)|.*[;|].*|[\d.]+(\s+[\d.]+)+", re.DOTALL
+)
 BALANCED_WEIGHTS = ("balanced",)  # Value of --class_weights.
 
 
@@ -186,10 +186,9 @@ def class_names(value: object, problem_type: str) -> list[str]:
         return [_class_name(value)]
     if isinstance(value, list):
         if not all(isinstance(name, str) for name in value):
-            right = _names_of_vector(value) or ["film", "good"]
             raise ValueError(
                 "a list of labels has their names as text, not a number for "
-                f"each label, such as {json.dumps(right)}; got "
+                'each label, such as ["film", "good"]; got '
                 f"{messages.short(value)}. docs/own_data.md converts vectors."
             )
         return [_class_name(name) for name in value]
@@ -218,47 +217,21 @@ def check_form(value: object, problem_type: str) -> None:
                 "is a name, list all labels with --label_names."
             )
         return
-    brackets = _BRACKETED.fullmatch(text)
-    inside = next(filter(None, brackets.groups()), "") if brackets else text
-    is_numbers = _NUMBERS.fullmatch(inside)
-    separators = set(_SEPARATORS.findall(inside))
-    if not brackets and not (
-        separators - {","} or (is_numbers and not separators)
-    ):
-        return
-    names = (
-        inside.replace(",", " ").split()
-        if is_numbers and not separators - {","}
-        else _SEPARATORS.split(inside)
-    )
-    names = [name.strip(" '\"\n\t") for name in names]
-    names = _names_of_vector(names) if is_numbers else names
-    raise ValueError(
-        "the labels in a text are separated by commas, such as "
-        f"{','.join(names)!r}; got {messages.short(text)}. If this is one "
-        "label, list all labels with --label_names."
-    )
-
-
-def _names_of_vector(values: Sequence[object]) -> list[str]:
-    """Names the labels of a list of numbers, by place if all are 0 or 1."""
-    if not all(re.fullmatch(r"[\d.]+", str(value)) for value in values):
-        return []
-    numbers = [str(value).removesuffix(".0") for value in values]
-    if {*numbers} <= {"0", "1"}:
-        return [str(i) for i, number in enumerate(numbers) if number == "1"]
-    return numbers
+    if _OTHER_LIST.fullmatch(text):
+        raise ValueError(
+            "the labels in a text are separated by commas, such as "
+            f"'film,good'; got {messages.short(text)}. If this is one label, "
+            "list all labels with --label_names. docs/own_data.md converts "
+            "vectors."
+        )
 
 
 def _class_name(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int):
-        right = ""
-        if isinstance(value, list) and len(value) == 1:
-            right = f", such as {json.dumps(str(value[0]), ensure_ascii=False)}"
         raise ValueError(
-            f"a label must be text{right}; got {messages.short(value)}. "
+            f"a label must be text; got {messages.short(value)}. "
             + (
                 "For several labels, use --problem_type=multi_label."
                 if isinstance(value, list)

@@ -1,9 +1,9 @@
 """Options of sentence classification: the data set, its files, long texts."""
 
 import dataclasses
-import re
 
 from bert.commands import flags
+from bert.files import row_files
 from bert.tasks import sentence_pairs, task
 from bert.tasks.classification import (
     class_labels,
@@ -104,8 +104,8 @@ class SentenceOptions:
             ValueError: there is no text column.
         """
         text_a, text_b, label = (
-            int(text) if re.fullmatch(r"-?[0-9]+", text) else text or None
-            for text in (
+            row_files.column_of(flag) if flag else None
+            for flag in (
                 self.text_a_column,
                 self.text_b_column,
                 self.label_column,

@@ -223,6 +223,8 @@ def test_a_tilde_is_the_home_folder_in_a_flag_file(home, tmp_path):
     ("path", "message"),
     [
         ("$OUT", r"\$OUT stays as it is written"),
+        # As Python reads the name of a folder in a locale without its letters.
+        ("m\udce6\udca8", "locale of the terminal; set PYTHONUTF8=1"),
         ("runs/${NAME}-1/x", r"\$\{NAME\}-1 stays"),
         ("a.txt,$HOME/b.txt", r"\$HOME stays"),
         ("$(date)", r"\$\(date\) stays"),
