@@ -29,6 +29,7 @@ from bert.files import (
     tensorflow_start,
     writing,
 )
+from bert.models import folder as folder_lib
 from bert.models import prepare
 from bert.tasks import sentence_pairs, text_tables
 from bert.tasks.embedding import text_vectors
@@ -123,15 +124,16 @@ def run(options: Options) -> None:
             "needs --text_a_column, and a file of lines has no columns; name "
             "a file of lines .txt."
         )
-    prepared = prepare.prepare(options, flags.given())
+    prepared = prepare.open_model(options, flags.given())
     options, config = prepared.options, prepared.config
+    config.check_length(options.max_seq_length)
     writing.check_files(
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
     )
     tokenizer = prepared.read_tokenizer()
     text_vectors.check_layers(options.layer_numbers, config.num_hidden_layers)
-    hidden_layers = _load_model(options, config, prepared.run.find_checkpoint())
+    hidden_layers = _load_model(options, config, prepared.run)
     num_numbers = len(options.layer_numbers) * config.hidden_size
     if options.pooling in ("none", "word"):
         num_numbers *= options.max_seq_length
@@ -225,17 +227,19 @@ def _texts(options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _load_model(
-    options: Options, config: config_lib.BertConfig, checkpoint: str
+    options: Options,
+    config: config_lib.BertConfig,
+    folder: folder_lib.ModelFolder,
 ) -> "prediction.HiddenLayers":
     tensorflow_start.load()
     from bert.training import devices, prediction, warm_start
     from modeling import bert
 
     strategy = devices.prepare(options)
-    with strategy.scope():
+    with strategy.scope(), folder.open_weights() as source:
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
-        warm_start.load_for_evaluation(model, checkpoint)
+        warm_start.load_for_evaluation(model, source)
     return prediction.HiddenLayers(
         strategy,
         model,

@@ -38,29 +38,6 @@ def run(options: Options) -> None:
     """
     prepared = prepare.prepare(options, flags.given(), only_text=True)
     options, config = prepared.options, prepared.config
-    check(options)
-    # Imported after the checks, because TensorFlow takes seconds.
-    tensorflow_start.load()
-    from bert.training import pretraining
-    from bert.training import run as run_lib
-
-    sources = record_sources.open_records(options, config)
-    setup = pretraining.setup(options, config, *sources, prepared.start)
-    prepared.check(setup.planned)
-    resuming.check(prepared.run, options, setup.data_identity)
-    run_record.write_start(options)
-    if options.do_train:
-        pretraining.log_baselines(setup.needed_records)
-    run_lib.run(setup, options, prepared.run)
-
-
-def check(options: Options) -> None:
-    """Checks the files of a run.
-
-    Raises:
-        OSError: the output folder cannot be written.
-        ValueError: no file matches.
-    """
     trained_on = paths.expand(options.input_file)
     held_out = paths.expand(options.eval_input_file or options.input_file)
     # As released: without --eval_input_file the training data are evaluated.
@@ -75,6 +52,22 @@ def check(options: Options) -> None:
                 ", ".join(sorted(both)),
             )
     writing.check_folder(options.output_dir)
+    # Imported after the checks, because TensorFlow takes seconds.
+    tensorflow_start.load()
+    from bert.training import pretraining
+    from bert.training import run as run_lib
+
+    records, held_out_records = record_sources.open_records(
+        trained_on, held_out, options, config
+    )
+    planned = pretraining.planned_model(options, config, records.origin)
+    prepared.check(planned)
+    resuming.check(prepared.run, options, records.identity)
+    run_record.write_start(options)
+    setup = pretraining.setup(options, planned, records, held_out_records)
+    if options.do_train:
+        pretraining.log_baselines(records)
+    run_lib.run(setup, options, prepared.run, prepared.start)
 
 
 def _real(path: str) -> str:

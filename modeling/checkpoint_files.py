@@ -13,6 +13,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from google.protobuf import text_encoding
 
@@ -30,6 +31,18 @@ _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-\d{5}$")
 _LATEST = re.compile(r'model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"')
 
 
+class TrainingCheckpoint(NamedTuple):
+    """A checkpoint of a training.
+
+    Attributes:
+        prefix: of its files.
+        step: the number in its name, 0 if there is none.
+    """
+
+    prefix: str
+    step: int
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Location:
     """A checkpoint that exists.
@@ -43,7 +56,7 @@ class Location:
     """
 
     path: str
-    training_checkpoints: tuple[str, ...] = ()
+    training_checkpoints: tuple[TrainingCheckpoint, ...] = ()
     is_ours: bool = False
 
 
@@ -107,12 +120,16 @@ def in_folder(folder: str) -> Location | None:
     if latest is None and steps:
         latest = prefix_of(folder, steps[-1])
     if latest is not None:
-        earlier = [step for step in steps if step < step_of(latest)]
+        number = step_of(latest)
+        earlier = [step for step in reversed(steps) if step < number]
         return Location(
             path=latest,
             training_checkpoints=(
-                latest,
-                *(prefix_of(folder, step) for step in earlier[::-1]),
+                TrainingCheckpoint(latest, number),
+                *(
+                    TrainingCheckpoint(prefix_of(folder, step), step)
+                    for step in earlier
+                ),
             ),
             is_ours=any(name.endswith(RUN_STATE_SUFFIX) for name in names),
         )

@@ -6,6 +6,8 @@ with a `Reader`.
 
 import contextlib
 import dataclasses
+import glob
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -128,14 +130,16 @@ def _check_format(path: str) -> None:
         OSError: a file cannot be opened.
         ValueError: it is not read, or a download left something in its place.
     """
-    files = release_format.files_of(path)
-    if checkpoint_files.is_huggingface(path):
-        files = [path]
-    for file in files:
-        foreign_files.check_fetched(file)
+    files = [path]
+    if os.path.exists(index := f"{path}.index"):
+        files = [index, *sorted(glob.glob(f"{glob.escape(path)}.data-*"))]
     # A file without an index may be of the release's older format, "V1".
-    if not files and (file_format := foreign_files.format_of(path)):
-        raise ValueError(f"{path!r} is {file_format}. {_SUPPORTED}")
+    is_known = path not in files or checkpoint_files.is_huggingface(path)
+    for file in files:
+        kind = foreign_files.format_of(file, is_checkpoint=is_known)
+        if kind is not None:
+            advice = "" if is_known else f" {_SUPPORTED}"
+            raise ValueError(f"{file!r} is {kind}.{advice}")
 
 
 @contextlib.contextmanager
@@ -149,7 +153,18 @@ def opened(path: str) -> Iterator[Source]:
         FileNotFoundError: the checkpoint or one of its files is missing.
         ValueError: a file is broken, or in no supported format.
     """
-    checkpoint = find(path)
+    with open_found(find(path)) as source:
+        yield source
+
+
+@contextlib.contextmanager
+def open_found(checkpoint: str) -> Iterator[Source]:
+    """Opens a checkpoint that `find` or `check_supported` returned.
+
+    Raises:
+        FileNotFoundError: one of its files is missing.
+        ValueError: a file is broken.
+    """
     with contextlib.ExitStack() as files:
         if checkpoint_files.is_huggingface(checkpoint):
             yield huggingface.Reader(checkpoint, files)
@@ -389,12 +404,12 @@ def _other_sizes(
     )
 
 
-def check_finite(model: "keras.Model", path: str) -> None:
+def check_finite(model: "keras.Model", origin: str) -> None:
     """Checks that the loaded weights of a model are finite.
 
     Args:
         model: after `load`.
-        path: of the checkpoint, for the message.
+        origin: the checkpoint, for the message.
 
     Raises:
         ValueError: a weight is infinite or not a number.
@@ -402,7 +417,7 @@ def check_finite(model: "keras.Model", path: str) -> None:
     for variable in model.weights:
         if not np.isfinite(np.asarray(variable)).all():
             raise ValueError(
-                f"Weights must be finite; those of {variable.path} in {path} "
+                f"Weights must be finite; those of {variable.path} in {origin} "
                 "are not. Did the training diverge? Use an earlier "
                 "checkpoint."
             )

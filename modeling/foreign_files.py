@@ -3,6 +3,7 @@
 import os
 import re
 import zipfile
+from typing import IO
 
 from bert.files import json_text, lines, paths
 
@@ -69,28 +70,34 @@ def check_fetched(path: str) -> None:
         OSError: the file cannot be opened.
         ValueError: it is a pointer of Git LFS, or a web page.
     """
-    with paths.open_to_read(path) as file:
-        head = file.read(_SIGNATURE_BYTES)
-    if kind := _match(_STAND_INS, head, re.IGNORECASE):
+    if kind := format_of(path, is_checkpoint=True):
         raise ValueError(f"{path!r} is {kind}.")
 
 
-def format_of(path: str) -> str | None:
-    """Names the format of a file that is not a checkpoint of the release.
+def format_of(path: str, *, is_checkpoint: bool) -> str | None:
+    """Names the format of a file that is not read as a checkpoint.
 
     Args:
-        path: a file, not of a Hugging Face folder.
+        path: the file.
+        is_checkpoint: whether its name, or the files beside it, are those of a
+            checkpoint, so that it can only be what a download left in its
+            place.
 
     Returns:
-        For example "a Keras file"; None if it may be a checkpoint ("V1").
+        For example "a Keras file"; None if it may be a checkpoint.
+
+    Raises:
+        OSError: the file cannot be opened.
     """
     with paths.open_to_read(path) as file:
         archive = lines.kind_of(file)
         head = file.read(_SIGNATURE_BYTES)
-    if kind := _match(_STAND_INS, head, re.IGNORECASE):
-        return kind
-    if archive == "zip":
-        return _zip_format(path)
+        if kind := _match(_STAND_INS, head, re.IGNORECASE):
+            return kind
+        if is_checkpoint:
+            return None
+        if archive == "zip":
+            return _zip_format(file)
     if archive:
         return f"a {archive} file; if a model is in it, extract it"
     if kind := _match(_SIGNATURES, head, 0):
@@ -105,9 +112,9 @@ def _match(signatures: dict[str, bytes], head: bytes, flags: int) -> str | None:
     return None
 
 
-def _zip_format(path: str) -> str:
+def _zip_format(file: IO[bytes]) -> str:
     try:
-        with paths.open_to_read(path) as file, zipfile.ZipFile(file) as parts:
+        with zipfile.ZipFile(file) as parts:
             names = [f"/{name}" for name in parts.namelist()]
     except (OSError, zipfile.BadZipFile):
         names = []

@@ -5,7 +5,6 @@ file of the older "V1". The object-based checkpoints of the TensorFlow Model
 Garden have the same files.
 """
 
-import glob
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -141,10 +140,3 @@ def _publish(partial: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
         os.replace(partial + suffix, os.path.realpath(prefix + suffix))
     writing.sync(os.path.dirname(prefix))
-
-
-def files_of(prefix: str) -> list[str]:
-    """Lists the files of a local "V2" checkpoint."""
-    parts = glob.glob(f"{glob.escape(prefix)}.data-*")
-    index = f"{prefix}.index"
-    return [index, *sorted(parts)] if os.path.exists(index) else []

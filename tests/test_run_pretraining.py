@@ -14,7 +14,6 @@ import tensorflow as tf
 import run_pretraining
 from bert.records import sidecars
 from bert.training import (
-    checkpointing,
     failures,
     steps,
 )
@@ -116,7 +115,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     assert stopped.value.code == 128 + signal.SIGTERM
     # A signal is obeyed after the step or the evaluation in which it comes.
     saved = checkpoints.find(str(tmp_path / "out"))
-    assert checkpointing.load_step(saved) == step
+    assert checkpoints.read(saved)["global_step"] == step
     toy.resume(step, tmp_path, **_FLAGS)
     toy.check_same_run(tmp_path, unbroken, 13)
 
@@ -342,7 +341,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
     assert f"{tmp_path / 'records'} record " in message
     last = checkpoints.find(str(tmp_path / "out"))
-    assert checkpointing.load_step(last) <= step
+    assert checkpoints.read(last)["global_step"] <= step
     for name, value in checkpoints.read(last).items():
         assert np.isfinite(value).all(), name
 
@@ -452,9 +451,13 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
     toy.write_records(tmp_path / "other", toy.random_examples(seed=2))
 
     def check(**changes):
+        """Runs up to the check of the records, which are shorter."""
         caplog.clear()
-        options = toy.parse(toy.flags_of(tmp_path, **changes))
-        run_pretraining.check(options)
+        options = toy.parse(
+            toy.flags_of(tmp_path, max_seq_length=11, **changes)
+        )
+        with pytest.raises(ValueError, match="--max_seq_length"):
+            run_pretraining.run(options)
         return [m for m in caplog.messages if "use training data" in m]
 
     records = str(tmp_path / "records")
@@ -465,10 +468,14 @@ def test_held_out_records_are_checked_before_training(tmp_path, caplog):
     # Without held-out records they are those of the training.
     assert len(check(eval_every_steps=2, early_stopping_patience=1)) == 1
     # An evaluation alone may be of any records.
-    evaluating = {"do_train": False, "do_eval": True}
+    evaluating = {
+        "do_train": False,
+        "do_eval": True,
+        "init_checkpoint": str(toy.CHECKPOINT),
+    }
     assert check(eval_input_file=records, **evaluating) == []
     with pytest.raises(ValueError, match=r"No file matches .*missing"):
-        check(eval_input_file=str(tmp_path / "missing"))
+        toy.run(tmp_path, eval_input_file=str(tmp_path / "missing"))
 
 
 @pytest.mark.integration

@@ -87,7 +87,7 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint is
             invalid, or they do not fit together.
     """
-    prepared = prepare.prepare(options, flags.given())
+    prepared = prepare.open_model(options, flags.given())
     options, config = prepared.options, prepared.config
     inputs = [options.vocab_file, options.bert_config_file]
     writing.check_files([options.output_file], inputs)
@@ -102,7 +102,8 @@ def run(options: Options) -> None:
     from modeling import bert
 
     model = bert.BertModel(config)
-    warm_start.load_for_evaluation(model, prepared.run.find_checkpoint())
+    with prepared.run.open_weights() as source:
+        warm_start.load_for_evaluation(model, source)
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

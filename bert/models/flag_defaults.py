@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from absl import logging
 
+from bert.commands import flags
 from bert.files import paths, run_files
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
@@ -27,10 +28,10 @@ _TEXT = ("do_lower_case", "strip_accents")
 
 
 class _Taken(NamedTuple):
-    """The value of a flag, and the file that states it."""
+    """The value of a flag, and the file in the folder that states it."""
 
     value: object
-    source: str
+    file: str
 
 
 def fill(
@@ -64,16 +65,20 @@ def fill(
     taken: dict[str, _Taken] = {}
     if model is not None:
         taken.update(_files(options, model))
-        taken.update(_entries(options, model, given, only_text=only_text))
+        entries = dict(_entries(options, model, given, only_text=only_text))
         if only_text and "max_seq_length" not in given:
-            taken.update(_limit(options, model))
+            entries |= dict(_limit(options, model))
+        for name, (value, file) in entries.items():
+            source = os.path.join(model.path, file)
+            flags.check_value(type(options), name, value, source)
+        taken.update(entries)
     if model is not None and taken:
         logging.info(
             "Flags not given, from %s: %s",
             model.path,
             ", ".join(
-                f"--{name}={value} ({source})"
-                for name, (value, source) in taken.items()
+                f"--{name}={value} ({file})"
+                for name, (value, file) in taken.items()
             ),
         )
     values = {name: value for name, (value, _) in taken.items()}
@@ -153,7 +158,6 @@ def _entries(
         if name in given or flag != field.default:
             _warn_of_contradiction(model, name, flag, value)
         elif _fits_casing(options, model, name, given):
-            model.check_flag(type(options), name, value)
             yield name, _Taken(value, model.sources[name])
 
 

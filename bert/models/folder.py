@@ -6,6 +6,7 @@ of Hugging Face and of the TensorFlow Model Garden are read as far as their
 files say something.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -59,7 +60,7 @@ class ModelFolder:
     path: str
     name: str
     checkpoint: str | None
-    training_checkpoints: tuple[str, ...]
+    training_checkpoints: tuple[checkpoint_files.TrainingCheckpoint, ...]
     is_ours: bool
     config_file: str | None
     vocab_file: str | None
@@ -157,6 +158,16 @@ class ModelFolder:
         """
         named = self.path if hub.is_address(self.name) else self.name
         return checkpoints.check_supported(self.checkpoint, named)
+
+    def open_weights(
+        self,
+    ) -> contextlib.AbstractContextManager[checkpoints.Source]:
+        """Opens the checkpoint for reading.
+
+        Raises:
+            FileNotFoundError, ValueError: as `find_checkpoint`.
+        """
+        return checkpoints.open_found(self.find_checkpoint())
 
     @property
     def is_release(self) -> bool | None:

@@ -7,7 +7,6 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from absl import logging
 
-from bert.commands import flags
 from bert.models import comparison, flag_defaults
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
@@ -15,18 +14,43 @@ from modeling import config as config_lib
 from vocab import tokenization
 
 
-class _CommandOptions(Protocol):
-    """The options of a command that reads a model."""
+class _ModelOptions(Protocol):
+    """The options of a program that applies a model to text."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
 
     @property
+    def init_checkpoint(self) -> str: ...
+    @property
+    def bert_config_file(self) -> str: ...
+    @property
+    def vocab_file(self) -> str: ...
+    @property
+    def do_lower_case(self) -> bool: ...
+    @property
+    def strips_accents(self) -> bool: ...
+
+
+class _RunOptions(Protocol):
+    """The options of a run, which trains or uses a model."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    @property
+    def output_dir(self) -> str: ...
+    @property
+    def do_train(self) -> bool: ...
+    @property
     def init_checkpoint(self) -> str | None: ...
     @property
     def bert_config_file(self) -> str: ...
+    @property
+    def max_seq_length(self) -> int: ...
 
 
-_Options = TypeVar("_Options", bound=_CommandOptions)
+_Options = TypeVar("_Options", bound=_ModelOptions | _RunOptions)
+_OfModel = TypeVar("_OfModel", bound=_ModelOptions)
+_OfRun = TypeVar("_OfRun", bound=_RunOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +62,7 @@ class Prepared(Generic[_Options]):
             not given.
         config: the network.
         run: the folder of `--output_dir`, which need not exist yet, or of the
-            best trial in it. Without such a flag, that of the model.
+            best trial in it. For a program that applies a model, the model's.
         trials: the folders of several runs in it.
         start: the model of `--init_checkpoint`, if it is given.
         predicts_with: the model of a command that does not train: the best or
@@ -87,22 +111,55 @@ class Prepared(Generic[_Options]):
             comparison.check_run(folder, planned)
 
 
+def open_model(options: _OfModel, given: Collection[str]) -> Prepared[_OfModel]:
+    """Opens the model that a program applies, and completes its options.
+
+    Args:
+        options: of the program.
+        given: the names of the flags on the command line.
+
+    Raises:
+        OSError: a file cannot be read, or the hub's model is not there.
+        ValueError: the folder is not that of one model, its files are broken,
+            or its checkpoint is not of a supported format; or the program
+            would read text in another way than the model.
+    """
+    model = folder_lib.ModelFolder.open(options.init_checkpoint)
+    model.find_checkpoint()
+    options = flag_defaults.fill(options, model, given)
+    config = model.read_config(options.bert_config_file)
+    description = description_lib.Description(
+        attention="bidirectional",
+        do_lower_case=options.do_lower_case,
+        strip_accents=options.strips_accents,
+    )
+    comparison.check_start(model, description, options.vocab_file)
+    return Prepared(
+        options=options,
+        config=config,
+        run=model,
+        trials=(),
+        start=model,
+        predicts_with=model,
+        is_training=False,
+    )
+
+
 def prepare(
-    options: _Options,
+    options: _OfRun,
     given: Collection[str],
     *,
     task: str | None = None,
     trial_folders: Sequence[str] = (),
     best_trial: str | None = None,
     only_text: bool = False,
-) -> Prepared[_Options]:
-    """Opens the models that a command names, and completes its options.
+) -> Prepared[_OfRun]:
+    """Opens the models that a run names, and completes its options.
 
     Args:
-        options: of the command: `init_checkpoint`, `bert_config_file`, and
-            `output_dir` if it is a run.
+        options: of the run.
         given: the names of the flags on the command line.
-        task: of the command. A model of another task has only text in common.
+        task: of the run. A model of another task has only text in common.
         trial_folders: of the runs of a grid, if there are several.
         best_trial: the folder that is read if `--output_dir` has no checkpoint
             itself.
@@ -114,34 +171,45 @@ def prepare(
             a checkpoint is not of a supported format; there is nothing to
             evaluate; or a training would replace the model it starts from.
     """
-    output_dir = getattr(options, "output_dir", None)
-    is_training = getattr(options, "do_train", False)
+    is_training = options.do_train
+    run = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
+    if best_trial is not None and not run.has_training_state:
+        logging.info("Using %s, the best trial.", best_trial)
+        run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
+    options = dataclasses.replace(options, output_dir=run.path)
+    if is_training and ("[" in run.path or "\\" in run.path):
+        raise ValueError(
+            "--output_dir must not contain [ or a backslash: TensorFlow takes "
+            f"them for a pattern when it reads checkpoints. Got {run.path}."
+        )
+    trials = [
+        folder_lib.ModelFolder.open(folder, is_folder=True)
+        for folder in trial_folders
+    ]
     start = None
     if options.init_checkpoint:
         start = folder_lib.ModelFolder.open(options.init_checkpoint)
-    trials: list[folder_lib.ModelFolder] = []
-    predicts_with: folder_lib.ModelFolder | None
-    if output_dir is None:
-        run = predicts_with = flags.needed(start, "init_checkpoint")
-        run.find_checkpoint()
-    else:
-        run = folder_lib.ModelFolder.open(output_dir, is_folder=True)
-        if best_trial is not None and not run.has_training_state:
-            logging.info("Using %s, the best trial.", best_trial)
-            run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
-        options = dataclasses.replace(options, output_dir=run.path)
-        trials = [
-            folder_lib.ModelFolder.open(folder, is_folder=True)
-            for folder in trial_folders
-        ]
-        trained = trials or [run]
-        if getattr(options, "use_best_checkpoint", False):
-            trained = [folder.open_best() for folder in trained]
-        # The models of a grid differ in their weights alone.
-        predicts_with = next(
-            (m for m in trained if m.has_training_state), start
+        if is_training and (
+            os.path.realpath(run.path) == os.path.realpath(start.path)
+        ):
+            raise ValueError(
+                f"--output_dir is the folder of --init_checkpoint, {run.path}: "
+                "the trained model would take the place of the one that it "
+                "starts from. Choose another --output_dir. To resume a "
+                "training in its folder, leave out --init_checkpoint."
+            )
+        if not run.has_training_state:
+            start.find_checkpoint()
+    trained = trials or [run]
+    if getattr(options, "use_best_checkpoint", False):
+        trained = [folder.open_best() for folder in trained]
+    # The models of a grid differ in their weights alone.
+    predicts_with = next((m for m in trained if m.has_training_state), start)
+    if not is_training and not run.has_training_state and not predicts_with:
+        raise ValueError(
+            f"There is nothing to evaluate: {run.path} holds no checkpoint "
+            "and --init_checkpoint is not given."
         )
-        _check_weights(run, start, predicts_with, is_training=is_training)
     continued = run if run.has_training_state else start
     model = continued if is_training or only_text else predicts_with
     options = flag_defaults.fill(
@@ -153,10 +221,7 @@ def prepare(
         or (model is not None and not model.is_of_task(task)),
     )
     config = (start or run).read_config(options.bert_config_file)
-    if (length := getattr(options, "max_seq_length", None)) is not None:
-        config.check_length(length)
-    if output_dir is None:
-        _check_text(run, options)
+    config.check_length(options.max_seq_length)
     return Prepared(
         options=options,
         config=config,
@@ -166,47 +231,3 @@ def prepare(
         predicts_with=predicts_with,
         is_training=is_training,
     )
-
-
-def _check_weights(
-    run: folder_lib.ModelFolder,
-    start: folder_lib.ModelFolder | None,
-    predicts_with: folder_lib.ModelFolder | None,
-    *,
-    is_training: bool,
-) -> None:
-    """Checks that the weights of a run exist, and are not replaced by it."""
-    if is_training and ("[" in run.path or "\\" in run.path):
-        raise ValueError(
-            "--output_dir must not contain [ or a backslash: TensorFlow takes "
-            f"them for a pattern when it reads checkpoints. Got {run.path}."
-        )
-    if is_training and start is not None:
-        one, other = (os.path.realpath(m.path) for m in (run, start))
-        if one == other:
-            raise ValueError(
-                f"--output_dir is the folder of --init_checkpoint, {run.path}: "
-                "the trained model would take the place of the one that it "
-                "starts from. Choose another --output_dir. To resume a "
-                "training in its folder, leave out --init_checkpoint."
-            )
-    if run.has_training_state:
-        return
-    if start is not None:
-        start.find_checkpoint()
-    if not is_training and predicts_with is None:
-        raise ValueError(
-            f"There is nothing to evaluate: {run.path} holds no checkpoint "
-            "and --init_checkpoint is not given."
-        )
-
-
-def _check_text(model: folder_lib.ModelFolder, options: object) -> None:
-    """Checks that a program which applies a model reads text as it does."""
-    description = description_lib.Description(
-        attention="bidirectional",
-        do_lower_case=getattr(options, "do_lower_case", None),
-        strip_accents=getattr(options, "strips_accents", None),
-    )
-    vocab_file = getattr(options, "vocab_file", None)
-    comparison.check_start(model, description, vocab_file)

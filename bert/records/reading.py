@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bert.records import checks, encoding, schema, tfrecords
+from bert.records import checks, encoding, schema, sidecars, tfrecords
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -50,6 +50,7 @@ class RecordSource:
         vocab_size: token ids must be below it.
         type_vocab_size: segment ids must be below it; None: not checked.
         masking: masks unmasked records when they are read.
+        origin: the sidecar of the first file, if it has one.
     """
 
     files: tfrecords.RecordFiles
@@ -57,6 +58,15 @@ class RecordSource:
     vocab_size: int
     type_vocab_size: int | None = None
     masking: Masking | None = None
+    origin: sidecars.Metadata | None = None
+
+    def identity(self) -> dict[str, object]:
+        """Identifies the records of a run, as JSON."""
+        return {
+            "num_records": len(self.files),
+            "records_fingerprint": self.files.fingerprint(),
+            "masking": self.masking.identity() if self.masking else None,
+        }
 
     def read(
         self, indices: Sequence[int] | np.ndarray
@@ -68,12 +78,13 @@ class RecordSource:
         """
         import tensorflow as tf
 
+        seeds = evaluation_seeds(np.asarray(indices))
         # Otherwise a GPU would receive each feature and send it back.
         with errors(), tf.device("CPU:0"):
             batch = self.parse(
                 tf.constant(self.files.read(indices)),
                 tf.constant(self.files.names(indices)),
-                tf.constant(evaluation_seeds(np.asarray(indices))),
+                tf.constant(seeds),
             )
             return {name: value.numpy() for name, value in batch.items()}
 

@@ -6,21 +6,21 @@ moments and step; for each, the state for an exact resume in
 """
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert.files import json_text, messages, paths, run_files, writing
+from bert.files import messages, paths, run_files, writing
 from bert.models import folder as folder_lib
 from bert.training import length as length_lib
 from bert.training import options as training_options
-from bert.training import resuming
+from bert.training import resuming, workers
 from bert.training import steps as steps_lib
 from modeling import checkpoint_files, checkpoints, release_format
 from modeling import config as config_lib
@@ -100,35 +100,22 @@ def weights(model: keras.Model) -> dict[str, tf.Variable]:
     }
 
 
-def load_step(prefix: str) -> int:
-    """Reads the number of completed steps from the checkpoint."""
-    step = checkpoints.step_of(release_format.Reader(prefix))
-    return checkpoint_files.step_of(prefix) if step is None else step
+def step_of(
+    source: checkpoints.Source, checkpoint: checkpoint_files.TrainingCheckpoint
+) -> int:
+    """Returns the number of completed steps of an open checkpoint."""
+    step = checkpoints.step_of(source)
+    return checkpoint.step if step is None else step
 
 
 # ------------------------------------------------------------------- Resuming
-
-
-class Resumed(NamedTuple):
-    """The checkpoint from which a run resumes.
-
-    Attributes:
-        prefix: its path.
-        step: the number of completed steps.
-        state: the content of its state file; None if it has none, as one of
-            the original program.
-    """
-
-    prefix: str
-    step: int
-    state: json_text.Object | None
 
 
 def resume(
     run: folder_lib.ModelFolder,
     model: keras.Model,
     slots: Mapping[str, tf.Variable],
-) -> Resumed | None:
+) -> resuming.Resumed | None:
     """Loads the latest checkpoint of a run; if damaged, the one before.
 
     Args:
@@ -143,21 +130,20 @@ def resume(
         OSError, ValueError: none of the checkpoints can be read.
     """
     faults = []
-    for prefix in run.training_checkpoints:
+    for checkpoint in run.training_checkpoints:
+        prefix = checkpoint.prefix
         try:
             state = resuming.load_state(prefix)
             source = release_format.Reader(prefix)
-            report = checkpoints.load_from(model, source)
+            checkpoints.load_from(model, source)
             load_slots(source, slots)
+            step = step_of(source, checkpoint)
         except (OSError, ValueError) as error:
             logging.warning("%s cannot be read: %s", prefix, error)
             faults.append(error)
             continue
-        step = report.step
-        if step is None:
-            step = checkpoint_files.step_of(prefix)
         logging.info("Resumed from %s at step %d.", prefix, step)
-        return Resumed(prefix, step, state)
+        return resuming.Resumed(prefix, step, state)
     if faults:
         raise faults[0]
     return None
@@ -201,6 +187,7 @@ class Saver:
         folder: of the run.
         planned: described in it with the first checkpoint.
         trainer: the weights, moments and loss scale.
+        communicator: connects the workers, of which the chief writes.
         state: of the run; the loss scale is that of the trainer.
         length: the steps of the run.
         options: the intervals.
@@ -209,6 +196,7 @@ class Saver:
     folder: folder_lib.ModelFolder
     planned: folder_lib.PlannedModel
     trainer: steps_lib.Trainer
+    communicator: workers.Communicator
     state: resuming.RunState
     length: length_lib.Length
     options: training_options.TrainingOptions
@@ -229,6 +217,9 @@ class Saver:
 
     def save(self, step: int) -> None:
         """Writes the checkpoint of a step; the first call describes it."""
+        self.communicator.chief_first(functools.partial(self._write, step))
+
+    def _write(self, step: int) -> None:
         if not self._is_described:
             self.planned.write(self.folder)
             self._is_described = True

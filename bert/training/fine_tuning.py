@@ -101,9 +101,9 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     from bert.training import task_setup
 
     # The trials share the records and the compiled network.
-    setup = task_setup.setup(task, planned_model, prepared.start)
+    setup = task_setup.setup(task, planned_model)
     if not planned:
-        run_lib.run(setup, options, prepared.run)
+        run_lib.run(setup, options, prepared.run, prepared.start)
         _show_next(options, options.output_dir)
         return
     # With test labels every trial is scored; without them only the best trial
@@ -116,7 +116,9 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     results: dict[str, Mapping[str, float]] = {}
     for name, (trial, folder) in runs.items():
         try:
-            results[name] = run_lib.run(of_trials, trial, folder)
+            results[name] = run_lib.run(
+                of_trials, trial, folder, prepared.start
+            )
         except failures.FailedRunError as error:
             if not results and name == [*runs][-1]:
                 raise
@@ -126,7 +128,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     if only_best_predicts:
         folder = folder_lib.ModelFolder.open(path, is_folder=True)
         predicting = dataclasses.replace(setup, splits=(task_lib.PREDICT,))
-        run_lib.evaluate(predicting, folder)
+        run_lib.evaluate(predicting, folder, init=None)
     _show_next(options, path)
 
 

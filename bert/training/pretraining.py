@@ -37,19 +37,17 @@ _RECORDS_PER_BLOCK = 256
 
 def setup(
     options: _Options,
-    config: config_lib.BertConfig,
+    planned: folder_lib.PlannedModel,
     records: reading.RecordSource,
     held_out: reading.RecordSource,
-    init: folder_lib.ModelFolder | None = None,
 ) -> setup_lib.Setup[pretraining_objective.Pretraining]:
     """Sets up the training of a masked language model.
 
     Args:
         options: the flags of the run.
-        config: the configuration of the model.
-        records: to train on; the first file describes the model.
+        planned: the description and the sizes of the model.
+        records: to train on.
         held_out: to evaluate on.
-        init: the model of `--init_checkpoint`, if it is given.
 
     Raises:
         ValueError: the batch size does not suit the number of devices.
@@ -58,7 +56,9 @@ def setup(
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
 
     def make_objective() -> pretraining_objective.Pretraining:
-        model = heads.BertForPreTraining(config, objective=options.objective)
+        model = heads.BertForPreTraining(
+            planned.config, objective=options.objective
+        )
         return pretraining_objective.Pretraining(model, options.objective)
 
     metric = None
@@ -73,8 +73,7 @@ def setup(
             },
         )
     return setup_lib.Setup(
-        planned=planned_model(options, config, records.files.paths[0]),
-        init=init,
+        planned=planned,
         # Many published encoders lack the heads.
         new_variables=("cls/predictions/.*", "cls/seq_relationship/.*"),
         is_pretrained=False,
@@ -144,14 +143,14 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
 def planned_model(
     options: _Options,
     config: config_lib.BertConfig,
-    record_file: str,
+    origin: sidecars.Metadata | None,
 ) -> folder_lib.PlannedModel:
     """Plans the model of a run.
 
     Args:
         options: the flags of the run.
         config: of the model.
-        record_file: its sidecar has the vocabulary and the casing.
+        origin: of the records: their vocabulary and casing.
     """
     description = description_lib.Description(
         task=description_lib.PRETRAINING,
@@ -160,16 +159,15 @@ def planned_model(
         max_seq_length=options.max_seq_length,
         flags={"max_predictions_per_seq": options.max_predictions_per_seq},
     )
-    made_with = sidecars.read_metadata(record_file)
-    if made_with is not None:
-        sha256, do_lower_case, strip_accents = made_with.text_options
+    if origin is not None:
+        sha256, do_lower_case, strip_accents = origin.text_options
         description = dataclasses.replace(
             description,
             vocab_sha256=sha256,
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,
         )
-    vocab_file, problem = _vocab_file(made_with)
+    vocab_file, problem = _vocab_file(origin)
     return folder_lib.PlannedModel(
         config=config,
         description=description,
@@ -178,14 +176,14 @@ def planned_model(
     )
 
 
-def _vocab_file(made_with: sidecars.Metadata | None) -> tuple[str | None, str]:
+def _vocab_file(origin: sidecars.Metadata | None) -> tuple[str | None, str]:
     """Returns the vocabulary of records; or None and the reason."""
-    path = made_with.flags.get("vocab_file") if made_with else None
-    if made_with is None or path is None:
+    path = origin.flags.get("vocab_file") if origin else None
+    if origin is None or path is None:
         return None, "no .meta.json file of the records names it"
     if not paths.exists(path):
         return None, f"that of the records, {path}, does not exist"
-    if folder_lib.vocab_sha256(path) != made_with.vocab_sha256:
+    if folder_lib.vocab_sha256(path) != origin.vocab_sha256:
         return None, f"{path} is no longer that of the records"
     return path, ""
 

@@ -11,12 +11,14 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from absl import logging
 
 from bert.commands import flags
 from bert.files import json_text, messages, paths, run_files
 from bert.models import folder as folder_lib
+from bert.training import length as length_lib
 from bert.training import options as training_options
 from modeling import checkpoint_files
 
@@ -92,6 +94,21 @@ class HeldOutMetric:
             {"metric": record.metric, **(record.held_out or {})},
             {"metric": self.name, **_as_json(self.held_out)},
         )
+
+
+class Resumed(NamedTuple):
+    """The checkpoint from which a run resumes.
+
+    Attributes:
+        prefix: its path.
+        step: the number of completed steps.
+        state: the content of its state file; None if it has none, as one of
+            the original program.
+    """
+
+    prefix: str
+    step: int
+    state: json_text.Object | None
 
 
 def load_state(prefix: str) -> json_text.Object | None:
@@ -207,15 +224,14 @@ def _latest_state(
     The state is empty if another program wrote the checkpoint, or if the file
     is damaged, which `checkpointing.resume` reports.
     """
-    for prefix in run.training_checkpoints[:1]:
+    for prefix, step in run.training_checkpoints[:1]:
         with contextlib.suppress(ValueError):
-            state = load_state(prefix)
-            return checkpoint_files.step_of(prefix), state or {}
+            return step, load_state(prefix) or {}
     return 0, {}
 
 
 def check_same_run(
-    prefix: str, saved: json_text.Object | None, now: RunState, *, is_over: bool
+    resumed: Resumed, now: RunState, length: length_lib.Length
 ) -> Mapping[str, float]:
     """Compares the run that saved a checkpoint with the one that resumes it.
 
@@ -223,10 +239,9 @@ def check_same_run(
     one warning.
 
     Args:
-        prefix: the checkpoint.
-        saved: its state; None if it has none, as one of the original program.
+        resumed: the checkpoint.
         now: the state of this run.
-        is_over: whether nothing is left to train.
+        length: the steps of this run.
 
     Returns:
         The loss scale that was saved, in the form of `RunState`.
@@ -234,21 +249,31 @@ def check_same_run(
     Raises:
         ValueError: the checkpoint has weights only.
     """
+    if resumed.step > length.num_train_steps:
+        logging.warning(
+            "The results are those of step %d, which an earlier run in this "
+            "folder made, although this command is for %d steps. For a shorter "
+            "run choose another --output_dir.",
+            resumed.step,
+            length.num_train_steps,
+        )
+    saved = resumed.state
     if saved is None:
         return {}
     if "loss_scale" not in saved:
         raise ValueError(
-            f"{prefix} cannot be resumed: it has weights only, like the best "
-            "checkpoint of a run. To resume that run, pass its --output_dir. "
-            "To start from these weights, pass them as --init_checkpoint with "
-            "another --output_dir."
+            f"{resumed.prefix} cannot be resumed: it has weights only, like "
+            "the best checkpoint of a run. To resume that run, pass its "
+            "--output_dir. To start from these weights, pass them as "
+            "--init_checkpoint with another --output_dir."
         )
-    differing = messages.changes(_compared(saved), _compared(now.as_json()))
-    if differing and not is_over:
+    before, after = _compared(saved), _compared(now.as_json())
+    differing = messages.changes(before, after)
+    if differing and resumed.step < length.end:
         logging.warning(
             "Resuming from %s with other settings: %s. The result will not be "
             "that of an uninterrupted run.",
-            prefix,
+            resumed.prefix,
             ", ".join(differing.values()),
         )
     return saved["loss_scale"]

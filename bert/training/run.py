@@ -1,7 +1,7 @@
 """A run of pre-training or fine-tuning, from the data to the results."""
 
 import contextlib
-import functools
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ from absl import logging
 from bert.commands import flags
 from bert.models import folder as folder_lib
 from bert.records import reading
+from bert.tasks import objectives
 from bert.training import (
     checkpointing,
     devices,
@@ -33,6 +34,11 @@ _Options = training_options.TrainingOptions
 _Setup: TypeAlias = setup_lib.Setup[Any]
 # Raised when host or device memory runs out.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
+_LESS_MEMORY = (
+    "The same update needs less with --num_accumulation_steps={}, if it "
+    "divides the examples of a device, or with --recompute. Run the command "
+    "again with one of them: training resumes from the last checkpoint."
+)
 _EVALUATION = (
     "an evaluation",
     "Pass a smaller --eval_batch_size or --predict_batch_size.",
@@ -41,7 +47,10 @@ _EVALUATION = (
 
 @reading.errors()
 def run(
-    setup: _Setup, options: _Options, folder: folder_lib.ModelFolder
+    setup: _Setup,
+    options: _Options,
+    folder: folder_lib.ModelFolder,
+    init: folder_lib.ModelFolder | None,
 ) -> Mapping[str, float]:
     """Trains and evaluates a model.
 
@@ -49,6 +58,7 @@ def run(
         setup: the model, its data and its evaluation.
         options: the flags of the run.
         folder: their `output_dir`.
+        init: the model of `--init_checkpoint`, if it is given.
 
     Returns:
         The contents of the result files; empty without an evaluation.
@@ -60,22 +70,25 @@ def run(
     """
     setup.network.reset_weights(options.random_seed)
     if options.do_train:
-        step, metrics = train(setup, options, folder)
+        step, metrics = train(setup, options, folder, init)
         # The current weights are those of the last step.
         if setup.splits and not setup.uses_best:
             return _write_results(setup, folder.path, step, metrics)
-    return evaluate(setup, folder) if setup.splits else {}
+    return evaluate(setup, folder, init) if setup.splits else {}
 
 
 @reading.errors()
 def evaluate(
-    setup: _Setup, folder: folder_lib.ModelFolder
+    setup: _Setup,
+    folder: folder_lib.ModelFolder,
+    init: folder_lib.ModelFolder | None,
 ) -> Mapping[str, float]:
     """Evaluates the best or latest checkpoint, or else `--init_checkpoint`.
 
     Args:
         setup: the model and its evaluation; a run has started.
         folder: of the run, opened after its training.
+        init: the model of `--init_checkpoint`, if it is given.
 
     Returns:
         The contents of the result files.
@@ -91,18 +104,17 @@ def evaluate(
                 f"{folder.path} has no best checkpoint. Training keeps one if "
                 "it evaluates (--eval_every_epoch, --eval_every_steps)."
             )
-    prefix = trained.checkpoint if trained.has_training_state else None
-    if prefix is None:
-        path = flags.needed(setup.init, "init_checkpoint").find_checkpoint()
-    else:
-        path = prefix
+    if not trained.has_training_state:
+        trained = flags.needed(init, "init_checkpoint")
     network = setup.network
-    with network.strategy.scope():
-        warm_start.load_for_evaluation(network.objective.model, path)
+    step = 0  # As released, for `--init_checkpoint`.
+    with network.strategy.scope(), trained.open_weights() as source:
+        warm_start.load_for_evaluation(network.objective.model, source)
+        if trained is not init:
+            latest = trained.training_checkpoints[0]
+            step = checkpointing.step_of(source, latest)
     if workers.is_chief() and folder.has_training_state and not folder.is_ours:
         setup.planned.write(folder)
-    # As released: 0 for `--init_checkpoint`.
-    step = checkpointing.load_step(prefix) if prefix else 0
     return _write_results(setup, folder.path, step, None)
 
 
@@ -123,7 +135,10 @@ def _write_results(
 
 
 def train(
-    setup: _Setup, options: _Options, folder: folder_lib.ModelFolder
+    setup: _Setup,
+    options: _Options,
+    folder: folder_lib.ModelFolder,
+    init: folder_lib.ModelFolder | None,
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains to the end of the run, or until the metric stops improving.
 
@@ -134,6 +149,8 @@ def train(
         setup: the model, with new weights, its data and its evaluation.
         options: the flags of the run.
         folder: their `output_dir`.
+        init: the model of `--init_checkpoint`, if it is given. A checkpoint in
+            the folder takes precedence.
 
     Returns:
         The number of completed steps; the held-out metrics after the last one,
@@ -179,9 +196,9 @@ def train(
         num_examples=setup.num_examples,
         execution=devices.saved_execution(strategy, mode),
     )
-    step = _restore(trainer, setup, folder, state, length)
+    step = _restore(trainer, setup, folder, init, state, length)
     saver = checkpointing.Saver(
-        folder, setup.planned, trainer, state, length, options
+        folder, setup.planned, trainer, communicator, state, length, options
     )
     best = None
     if workers.is_chief() and length.has_evaluations and setup.metric:
@@ -198,6 +215,7 @@ def train(
     )
 
     # ------------------------------------------------------------------- Loop
+    less_memory = _LESS_MEMORY.format(2 * options.num_accumulation_steps)
     with (
         reporting.Reporter(
             folder.path if workers.is_chief() else None,
@@ -212,19 +230,22 @@ def train(
         ) as profile,
         interruption.Interruption() as stop,
     ):
+        held_out = _HeldOut(
+            setup.evaluation, trainer.objective, communicator, report, best
+        )
         if saver.keeps_start and not folder.has_training_state:
-            _save(setup, saver, report, step)
-        metrics = None
+            with report.pause():
+                saver.save(step)
         if lacks_evaluation:
-            metrics = _evaluate(setup, report, best, step)
-        is_over = _is_over(setup, best)
+            held_out.evaluate(step)
+        is_over = held_out.is_over()
         stopped_by = communicator.all_reduce_max(stop.requested)
         if step >= length.end or is_over:
             logging.info("Training is already complete: step %d.", step)
         iterator = batches.iterator(strategy, step, length.end)
         while step < length.end and not (is_over or stopped_by):
             with (
-                _memory_advice("a step", _less_memory(options)),
+                _memory_advice("a step", less_memory),
                 profile.of(step + 1),
             ):
                 result = trainer.run(
@@ -240,10 +261,12 @@ def train(
                 stopped_by = communicator.all_reduce_max(stop.requested)
             # An evaluation may take long, so the checkpoint comes first.
             if saver.is_due(step) or stopped_by:
-                _save(setup, saver, report, step)
+                report.check_losses()
+                with report.pause():
+                    saver.save(step)
             if length.evaluates_at(step) and not stopped_by:
-                metrics = _evaluate(setup, report, best, step)
-                is_over = _is_over(setup, best)
+                held_out.evaluate(step)
+                is_over = held_out.is_over()
                 stopped_by = communicator.all_reduce_max(stop.requested)
         # A signal may come in the last save.
         stopped_by = stopped_by or communicator.all_reduce_max(stop.requested)
@@ -251,50 +274,53 @@ def train(
     communicator.barrier()
     if stopped_by:
         interruption.exit_by(stopped_by, step)
-    return step, metrics
+    return step, held_out.metrics
 
 
-def _save(
-    setup: _Setup,
-    saver: checkpointing.Saver,
-    report: reporting.Reporter,
-    step: int,
-) -> None:
-    report.check_losses()
-    with report.pause():
-        setup.network.communicator.chief_first(
-            functools.partial(saver.save, step)
-        )
+@dataclasses.dataclass(eq=False)
+class _HeldOut:
+    """The evaluations of a run while it trains.
 
+    Attributes:
+        evaluation: of the current weights.
+        objective: the model.
+        communicator: connects the workers.
+        report: of the run.
+        best: keeps the best weights; None on other workers than the chief, or
+            without a metric.
+        metrics: of the last evaluation, None before it.
+    """
 
-def _evaluate(
-    setup: _Setup,
-    report: reporting.Reporter,
-    best: checkpointing.BestCheckpoint | None,
-    step: int,
-) -> Mapping[str, float]:
-    objective = setup.network.objective
-    with report.pause(), _memory_advice(*_EVALUATION):
-        metrics = setup.evaluation.evaluate(objective)
-        report.report_evaluation(step, metrics)
-        # Must be last: a run that is killed before this line repeats the
-        # evaluation when it resumes.
-        if best:
-            weights = checkpointing.weights(objective.model)
-            best.offer(step, metrics, weights)
-    return metrics
+    evaluation: setup_lib.Evaluation[Any]
+    objective: objectives.Objective
+    communicator: workers.Communicator
+    report: reporting.Reporter
+    best: checkpointing.BestCheckpoint | None
+    metrics: Mapping[str, float] | None = None
 
+    def evaluate(self, step: int) -> None:
+        """Evaluates the weights of a step, reports and offers them."""
+        with self.report.pause(), _memory_advice(*_EVALUATION):
+            self.metrics = self.evaluation.evaluate(self.objective)
+            self.report.report_evaluation(step, self.metrics)
+            # Must be last: a run that is killed before this line repeats the
+            # evaluation when it resumes.
+            if self.best:
+                weights = checkpointing.weights(self.objective.model)
+                self.best.offer(step, self.metrics, weights)
 
-def _is_over(setup: _Setup, best: checkpointing.BestCheckpoint | None) -> bool:
-    # Only the chief knows the best metric.
-    is_over = best is not None and best.is_over
-    return bool(setup.network.communicator.all_reduce_max(int(is_over)))
+    def is_over(self) -> bool:
+        """Returns whether the metric has stopped improving."""
+        # Only the chief knows the best metric.
+        is_over = self.best is not None and self.best.is_over
+        return bool(self.communicator.all_reduce_max(int(is_over)))
 
 
 def _restore(
     trainer: steps.Trainer,
     setup: _Setup,
     folder: folder_lib.ModelFolder,
+    init: folder_lib.ModelFolder | None,
     state: resuming.RunState,
     length: length_lib.Length,
 ) -> int:
@@ -306,51 +332,43 @@ def _restore(
         trainer: its model has new weights.
         setup: names the variables that other weights may lack.
         folder: of the run.
+        init: the model of `--init_checkpoint`, if it is given.
         state: of this run, to compare with that of the checkpoint.
         length: of the run.
 
     Returns:
         The number of completed steps.
     """
-    model, init = trainer.objective.model, setup.init
+    model = trainer.objective.model
     with trainer.strategy.scope():
         resumed = checkpointing.resume(folder, model, trainer.optimizer.slots())
-        if resumed is None and init:
-            warm_start.load(
-                model,
-                init.find_checkpoint(),
-                new=setup.new_variables,
-                origin=init.description,
-                target=setup.planned.description,
-            )
-    if resumed is None:
-        if not init and setup.is_pretrained:
-            logging.warning(
-                "No --init_checkpoint is given: the whole model starts from "
-                "random weights. Fine-tuning needs a pre-trained checkpoint "
-                "for good results."
-            )
-        elif not init:
-            logging.info(
-                "Fresh run: the weights are random, nothing is loaded."
-            )
-        return 0
-    step = resumed.step
-    loss_scale = resuming.check_same_run(
-        resumed.prefix, resumed.state, state, is_over=step >= length.end
-    )
-    trainer.loss_scale.restore(loss_scale)
-    if init:
-        logging.info("--init_checkpoint is not read when a run resumes.")
-    if step > length.num_train_steps:
+        if resumed:
+            loss_scale = resuming.check_same_run(resumed, state, length)
+            trainer.loss_scale.restore(loss_scale)
+            if init:
+                logging.info(
+                    "--init_checkpoint is not read when a run resumes."
+                )
+            return resumed.step
+        if init:
+            with init.open_weights() as source:
+                warm_start.load(
+                    model,
+                    source,
+                    new=setup.new_variables,
+                    origin=init.description,
+                    target=setup.planned.description,
+                )
+            return 0
+    if setup.is_pretrained:
         logging.warning(
-            "The results are those of step %d, which an earlier run in this "
-            "folder made, although this command is for %d steps. For a shorter "
-            "run choose another --output_dir.",
-            step,
-            length.num_train_steps,
+            "No --init_checkpoint is given: the whole model starts from random "
+            "weights. Fine-tuning needs a pre-trained checkpoint for good "
+            "results."
         )
-    return step
+    else:
+        logging.info("Fresh run: the weights are random, nothing is loaded.")
+    return 0
 
 
 @contextlib.contextmanager
@@ -362,13 +380,3 @@ def _memory_advice(action: str, advice: str) -> Iterator[None]:
         raise failures.OutOfMemoryError(
             f"There is not enough memory for {action}. {advice}"
         ) from error
-
-
-def _less_memory(options: _Options) -> str:
-    more = 2 * options.num_accumulation_steps
-    return (
-        f"The same update needs less with --num_accumulation_steps={more}, if "
-        "it divides the examples of a device, or with --recompute. Run the "
-        "command again with one of them: training resumes from the last "
-        "checkpoint."
-    )

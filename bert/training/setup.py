@@ -51,9 +51,8 @@ class Setup(Generic[Objective]):
 
     Attributes:
         planned: the description and the sizes of the model.
-        init: the model of `--init_checkpoint`, if it is given.
-        new_variables: patterns of the variables that it may lack, such as the
-            output layer.
+        new_variables: patterns of the variables that `--init_checkpoint` may
+            lack, such as the output layer.
         is_pretrained: whether a run is expected to start from one.
         network: shared by the runs of a grid.
         records: the training data, if there is a run that trains.
@@ -69,7 +68,6 @@ class Setup(Generic[Objective]):
     """
 
     planned: folder_lib.PlannedModel
-    init: folder_lib.ModelFolder | None
     new_variables: Sequence[str]
     is_pretrained: bool
     network: network_lib.Network[Objective]
@@ -94,10 +92,4 @@ class Setup(Generic[Objective]):
 
     def data_identity(self) -> dict[str, object]:
         """Identifies the training data, as JSON."""
-        records = self.needed_records
-        return {
-            **self.training_data,
-            "num_records": len(records.files),
-            "records_fingerprint": records.files.fingerprint(),
-            "masking": records.masking.identity() if records.masking else None,
-        }
+        return {**self.training_data, **self.needed_records.identity()}

@@ -28,16 +28,13 @@ _Options = training_options.FineTuningOptions
 
 
 def setup(
-    task: task_lib.Task,
-    planned: folder_lib.PlannedModel,
-    init: folder_lib.ModelFolder | None = None,
+    task: task_lib.Task, planned: folder_lib.PlannedModel
 ) -> setup_lib.Setup[objectives.FineTuning]:
     """Sets up the fine-tuning of a task; the chief makes the records.
 
     Args:
         task: its options are those that the runs of a grid share.
         planned: the description and the sizes of the model.
-        init: the model of `--init_checkpoint`, if it is given.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -88,7 +85,6 @@ def setup(
     }
     return setup_lib.Setup(
         planned=planned,
-        init=init,
         new_variables=("(?!bert/).*",),  # The output layer.
         is_pretrained=True,
         network=shared,

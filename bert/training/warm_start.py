@@ -73,7 +73,7 @@ def allowed_missing(
 
 def load(
     model: keras.Model,
-    path: str,
+    source: checkpoints.Source,
     *,
     new: Sequence[str] = (),
     origin: description_lib.Description,
@@ -82,23 +82,20 @@ def load(
     """Loads the weights of a checkpoint; logs the variables not loaded.
 
     Args:
-        model, new, origin, target: as for `allowed_missing`.
-        path: the checkpoint.
+        model, source, new, origin, target: as for `allowed_missing`.
 
     Raises:
-        FileNotFoundError: there is no checkpoint.
-        ValueError: it lacks other variables, or does not fit the model.
+        ValueError: the checkpoint lacks other variables, or does not fit the
+            model.
     """
-    with checkpoints.opened(path) as source:
-        missing = allowed_missing(model, source, new, origin, target)
-        names = {*source.variables}
-        report = checkpoints.load_from(
-            model.bert if missing.has_other_outputs else model,
-            source,
-            new=missing.patterns,
-        )
+    missing = allowed_missing(model, source, new, origin, target)
+    report = checkpoints.load_from(
+        model.bert if missing.has_other_outputs else model,
+        source,
+        new=missing.patterns,
+    )
     if not missing.has_other_outputs:
-        logging.info("Initialized from %s: %s", path, report)
+        logging.info("Initialized from %s: %s", source.origin, report)
         return
     head = [
         name
@@ -107,12 +104,12 @@ def load(
     ]
     logging.info(
         "Initialized the encoder from %s: %s. The output layer is new: %s.",
-        path,
+        source.origin,
         report,
         ", ".join(head),
     )
-    if not names.isdisjoint(head):
-        logging.warning("%s", _lost_outputs(path, origin, target))
+    if not source.variables.keys().isdisjoint(head):
+        logging.warning("%s", _lost_outputs(source.origin, origin, target))
 
 
 def _lost_outputs(
@@ -143,20 +140,19 @@ def _lost_outputs(
     return message
 
 
-def load_for_evaluation(model: keras.Model, path: str) -> None:
+def load_for_evaluation(model: keras.Model, source: checkpoints.Source) -> None:
     """Loads all weights of a model that is not trained.
 
     Args:
         model: receives the weights.
-        path: the checkpoint.
+        source: the open checkpoint.
 
     Raises:
-        FileNotFoundError: there is no checkpoint.
         ValueError: it lacks a weight, or a weight is not finite.
     """
     nothing = description_lib.Description()
-    load(model, path, origin=nothing, target=nothing)
-    checkpoints.check_finite(model, path)
+    load(model, source, origin=nothing, target=nothing)
+    checkpoints.check_finite(model, source.origin)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

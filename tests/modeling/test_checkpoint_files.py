@@ -19,9 +19,14 @@ def _put(folder, *names, latest=None):
 
 def _named(folder, *names, **attributes):
     """Returns the location of the first name, with earlier ones."""
-    paths = tuple(f"{folder}/{name}" for name in names)
+    found = tuple(
+        checkpoint_files.TrainingCheckpoint(
+            f"{folder}/{name}", checkpoint_files.step_of(name)
+        )
+        for name in names
+    )
     return checkpoint_files.Location(
-        path=paths[0], training_checkpoints=paths, **attributes
+        path=found[0].prefix, training_checkpoints=found, **attributes
     )
 
 

@@ -1,12 +1,11 @@
 """Records of a pre-training run, checked against its flags and its model."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from absl import logging
 
-from bert.files import paths
 from bert.records import checks, reading, schema, sidecars, tfrecords
 from bert.tasks.pretraining import dynamic_masking
 from modeling import config as config_lib
@@ -16,10 +15,6 @@ class Options(Protocol):
     """The flags of a run that its records must fit."""
 
     @property
-    def input_file(self) -> str: ...
-    @property
-    def eval_input_file(self) -> str | None: ...
-    @property
     def max_seq_length(self) -> int: ...
     @property
     def max_predictions_per_seq(self) -> int: ...
@@ -28,15 +23,22 @@ class Options(Protocol):
 
 
 def open_records(
-    options: Options, config: config_lib.BertConfig
+    training: Sequence[str],
+    held_out: Sequence[str],
+    options: Options,
+    config: config_lib.BertConfig,
 ) -> tuple[reading.RecordSource, reading.RecordSource]:
     """Opens the records of training and evaluation, and checks the first ones.
 
     The others are checked when they are read.
 
+    Args:
+        training, held_out: the record files, which may be the same.
+        options: the flags of the run.
+        config: of the model.
+
     Returns:
-        The training records and the held-out records; without
-        `--eval_input_file` they are the same.
+        The training records and the held-out records.
 
     Raises:
         OSError: a file cannot be opened.
@@ -44,8 +46,8 @@ def open_records(
     """
     sources = []
     texts: dict[tuple[object, ...], str] = {}
-    for patterns in filter(None, (options.input_file, options.eval_input_file)):
-        files = tfrecords.RecordFiles(paths.expand(patterns))
+    for names in [training] if held_out == training else [training, held_out]:
+        files = tfrecords.RecordFiles(names)
         logging.info(
             "%s records in %d file(s)", f"{len(files):,}", len(files.paths)
         )
@@ -123,6 +125,7 @@ def _source(
         vocab_size=config.vocab_size,
         type_vocab_size=config.type_vocab_size,
         masking=masking,
+        origin=metadata_of_files[files.paths[0]],
     )
     stored = checks.check_files(files, source.features, source.limits())
     return dataclasses.replace(source, features=stored)

@@ -225,7 +225,7 @@ def test_a_program_that_applies_a_model_reads_text_as_the_model_does(tmp_path):
     toy_folders.trained(tmp_path)
 
     def read(*given, **values):
-        return prepare.prepare(
+        return prepare.open_model(
             _Options(init_checkpoint=str(tmp_path), **values), given
         )
 

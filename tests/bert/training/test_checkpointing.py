@@ -31,7 +31,11 @@ def _open(folder):
 
 
 def _latest(folder):
-    return next(iter(_open(folder).training_checkpoints), None)
+    return _open(folder).checkpoint
+
+
+def _stored_step(prefix):
+    return checkpoints.read(prefix)["global_step"]
 
 
 def _steps(folder):
@@ -47,7 +51,7 @@ def test_what_is_saved_is_found_again(tmp_path):
     assert prefix == str(tmp_path / "model.ckpt-7")
     assert _latest(tmp_path) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
-    assert checkpointing.load_step(prefix) == 7
+    assert _stored_step(prefix) == 7
     assert resuming.load_state(prefix) == {"identity": {"a": 7}}
     values = checkpoints.read(prefix)
     assert set(values) == {"w", "w/adam_m", "global_step"}
@@ -151,7 +155,7 @@ def test_a_folder_may_have_any_name(tmp_path, name):
         prefix = _save(folder, step, keep=2)
     assert _steps(folder) == [2, 3]
     assert _latest(folder) == prefix
-    assert checkpointing.load_step(prefix) == 3
+    assert _stored_step(prefix) == 3
 
 
 @pytest.mark.parametrize("step", [5, 6])
@@ -168,7 +172,7 @@ def test_a_failed_save_leaves_the_earlier_checkpoint(
     with pytest.raises(OSError, match="disk full"):
         _save(tmp_path, step, value=9.0)
     prefix = _latest(tmp_path)
-    assert checkpointing.load_step(prefix) == 5
+    assert _stored_step(prefix) == 5
     np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
     # Of a step that was never saved nothing is left.
     assert not [*tmp_path.glob("model.ckpt-6*")]
@@ -177,7 +181,9 @@ def test_a_failed_save_leaves_the_earlier_checkpoint(
 def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
     prefix = str(tmp_path / "model.ckpt-12")
     checkpoints.save(prefix, {"w": np.zeros(2, np.float32)})
-    assert checkpointing.load_step(prefix) == 12
+    (checkpoint,) = _open(tmp_path).training_checkpoints
+    with _open(tmp_path).open_weights() as source:
+        assert checkpointing.step_of(source, checkpoint) == 12
     assert resuming.load_state(prefix) is None
     assert checkpoint_files.step_of("model.ckpt") == 0
 
@@ -311,9 +317,8 @@ def test_a_run_resumes_at_the_step_in_the_name_if_none_is_stored(
 
 
 def _check_same_run(resumed, now, *, is_over=False):
-    return resuming.check_same_run(
-        resumed.prefix, resumed.state, now, is_over=is_over
-    )
+    length = length_lib.Length(num_train_steps=resumed.step + (not is_over))
+    return resuming.check_same_run(resumed, now, length)
 
 
 def test_other_flags_and_data_are_one_warning(tmp_path, model, caplog):

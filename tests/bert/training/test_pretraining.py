@@ -39,7 +39,9 @@ def _describe(folder, vocab_file=None, do_train=True, **metadata):
     )
     model = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
     planned = pretraining.planned_model(
-        options, config.BertConfig(vocab_size=3), str(folder / "records")
+        options,
+        config.BertConfig(vocab_size=3),
+        sidecars.read_metadata(str(folder / "records")),
     )
     comparison.check_run(model, planned)
     if do_train:

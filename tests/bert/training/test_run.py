@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
+from bert.records import reading
 from bert.training import (
     checkpointing,
     failures,
@@ -113,7 +114,7 @@ class _Made(setup_lib.Evaluation):
         metrics: those with which results were written.
     """
 
-    def __init__(self, *, losses=None, bad_step=0, error=None, init=None):
+    def __init__(self, *, losses=None, bad_step=0, error=None):
         self.events = []
         self.bad_step, self.error = bad_step, error
         self._losses = losses or {}
@@ -122,11 +123,12 @@ class _Made(setup_lib.Evaluation):
                 config=config_lib.BertConfig(vocab_size=3),
                 description=description_lib.Description(),
             ),
-            init=init,
             new_variables=(),
             is_pretrained=False,
             network=_Network(self),
-            records=types.SimpleNamespace(files=_Files(), masking=None),
+            records=reading.RecordSource(
+                files=_Files(), features=(), vocab_size=3
+            ),
             evaluation=self,
             metric=resuming.HeldOutMetric(
                 name="loss", higher_is_better=False, held_out={}
@@ -187,7 +189,7 @@ class _Current:
     events: ClassVar[list[str]] = []
 
 
-def _run(folder, options=None, *, every=0, end=4, **changes):
+def _run(folder, options=None, *, every=0, end=4, init=None, **changes):
     """Runs an experiment in a folder; returns it."""
     made = _Made(**changes)
     _Current.events = made.events
@@ -209,6 +211,7 @@ def _run(folder, options=None, *, every=0, end=4, **changes):
         made.setup,
         training_options.PretrainingOptions(**values),
         folder_lib.ModelFolder.open(str(folder), is_folder=True),
+        init,
     )
     return made
 
@@ -298,7 +301,7 @@ def test_a_record_that_cannot_be_read_ends_a_run_by_its_name(
     monkeypatch.setattr(warm_start, "load_for_evaluation", lambda *_: None)
     folder = folder_lib.ModelFolder.open(str(tmp_path))
     with pytest.raises(ValueError, match=message):
-        run.evaluate(made.setup, folder)
+        run.evaluate(made.setup, folder, init=None)
 
 
 def test_an_evaluation_without_weights_asks_for_them(tmp_path):

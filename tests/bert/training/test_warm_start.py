@@ -50,7 +50,8 @@ def _load(model, path, new=(), target=None):
     """Loads a checkpoint as a run whose model has the description `target`."""
     origin = folder_lib.ModelFolder.open(str(path)).description
     target = description_lib.Description.from_json(target or {})
-    warm_start.load(model, str(path), new=new, origin=origin, target=target)
+    with checkpoints.opened(str(path)) as source:
+        warm_start.load(model, source, new=new, origin=origin, target=target)
 
 
 def _words(text):

@@ -12,11 +12,10 @@ from tests.support import toy_pretraining
 
 def _open(paths, held_out=None, vocab_size=31, **changes):
     options = training_options.PretrainingOptions(
+        input_file="",
         output_dir="out",
         bert_config_file="",
         do_train=True,
-        input_file=",".join(map(str, paths)),
-        eval_input_file=held_out and str(held_out),
         **{
             "max_seq_length": 10,
             "max_predictions_per_seq": 2,
@@ -25,7 +24,13 @@ def _open(paths, held_out=None, vocab_size=31, **changes):
         | changes,
     )
     sizes = config.BertConfig(vocab_size=vocab_size, type_vocab_size=2)
-    return record_sources.open_records(options, sizes)
+    training = [*map(str, paths)]
+    return record_sources.open_records(
+        training,
+        str(held_out).split(",") if held_out else training,
+        options,
+        sizes,
+    )
 
 
 def _write_metadata(path, **changes):
