@@ -75,11 +75,18 @@ _NOT_RUN = {
 # Run all the same, although words of theirs stand above.
 _RUN = ("paper.reproduce --dry_run",)
 # What a page names by the flags above, and how it is called with them.
-_RENAMED = {"-bs32-ep3-": "-bs4-ep1-"}
+_RENAMED = {
+    "-bs32-ep3-": "-bs4-ep1-",
+    # A model of the hub, which needs the network.
+    "hf://dccuchile/bert-base-spanish-wwm-cased": "bert",
+}
 # Commands that a page relies on: their page, and an argument of theirs.
 _BEFORE = {
     "docs/inspection.md": (("docs/pretraining.md", "--output_dir=model"),),
-    "docs/serving.md": (("README.md", "--output_dir=mrpc"),),
+    "docs/serving.md": (
+        ("README.md", "--output_dir=mrpc"),
+        ("docs/own_data.md", "--output_dir=reviews_model"),
+    ),
 }
 
 
@@ -205,10 +212,15 @@ def _write_tasks(folder):
         toy_tagging.write_file(folder / "conll2003" / name, 20, seed)
     (folder / "reviews").mkdir()
     for seed, name in enumerate(("train", "dev", "test")):
-        rows = [f"{text}\t{len(text) % 2}" for text in _sentences(40, seed)]
-        (folder / "reviews" / f"{name}.tsv").write_text(
-            "\n".join(["review\tstars", *rows]) + "\n"
-        )
+        _write_texts(folder / f"reviews/{name}.csv", "review,stars", 40, seed)
+    _write_texts(folder / "reviews.csv", "review,stars", 80, 3)
+    _write_texts(folder / "texts.csv", "text,label", 80, 4)
+    _write_texts(folder / "new.csv", "text,label", 5, 5)
+
+
+def _write_texts(path, names, count, seed):
+    rows = [f"{text},{len(text) % 2}" for text in _sentences(count, seed)]
+    path.write_text("\n".join([names, *rows]) + "\n")
 
 
 def _write_models(folder):
