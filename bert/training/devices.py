@@ -66,6 +66,9 @@ def prepare(options: object) -> tf.distribute.Strategy:
     chosen = flags.narrow(DeviceOptions, options)
     if chosen.deterministic:
         _make_deterministic()
+    # XLA multiplies with kernels of its own, which know only this switch.
+    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0":
+        tf.config.experimental.enable_tensor_float_32_execution(False)
     strategy = make_strategy(chosen)
     if kind_of(strategy) == GPU and chosen.jit_compile != "false":
         check_compiler()

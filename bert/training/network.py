@@ -124,6 +124,7 @@ class Network(Generic[Objective]):
                 scales_loss=devices.precision_in_use() == "mixed_float16",
                 clip_norm=options.max_grad_norm,
                 mode=mode,
+                times_input=not options.deterministic,
             )
 
 

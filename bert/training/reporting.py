@@ -209,8 +209,9 @@ class Reporter(contextlib.AbstractContextManager):
             return values, None
         self._seconds = seconds = max(self._seconds + self._lap(), 1e-9)
         values[_SPEED] = num_steps * self._length.batch_size / seconds
-        waited = sum(float(wait) for wait in self._waits)
-        values["input_wait"] = 100 * waited / seconds
+        waits = [float(wait) for wait in self._waits if wait is not None]
+        if waits:
+            values["input_wait"] = 100 * sum(waits) / seconds
         return values, (self._total - step) * seconds / num_steps
 
     def _show(

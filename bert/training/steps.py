@@ -40,7 +40,8 @@ class StepResult(NamedTuple):
             weight changed, else 0.
         first_bad_step: `[]` int64, the step if its loss was not finite, or,
             except in float16, its gradient; else -1.
-        input_seconds: `[]` float64, the time spent waiting for the batch.
+        input_seconds: `[]` float64, the time spent waiting for the batch; None
+            if it is not measured.
     """
 
     losses: dict[str, tf.Tensor]
@@ -49,7 +50,7 @@ class StepResult(NamedTuple):
     learning_rate: tf.Tensor
     skipped_steps: tf.Tensor
     first_bad_step: tf.Tensor
-    input_seconds: tf.Tensor
+    input_seconds: tf.Tensor | None
 
 
 class LossScale:
@@ -111,13 +112,15 @@ class Trainer:
         clip_norm: the norm to which gradients are clipped; 0 for no clipping.
             Source: run_pretraining.py and optimization.py of the release.
         mode: how the forward and backward pass is executed.
+        times_input: whether to measure the wait for each batch, which
+            TensorFlow's op determinism forbids.
 
     Attributes:
         strategy, objective, optimizer, mode: those given.
         loss_scale: for float16.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but three have defaults
         self,
         strategy: tf.distribute.Strategy,
         objective: objectives.Objective,
@@ -126,12 +129,13 @@ class Trainer:
         scales_loss: bool = False,
         clip_norm: float = 1.0,
         mode: compilation.ExecutionMode = compilation.ExecutionMode.FUSED,
+        times_input: bool = True,
     ):
         self.strategy = strategy
         self.objective, self.optimizer = objective, optimizer
         self.loss_scale = LossScale(active=scales_loss)
         self.mode = mode
-        self._clip_norm = clip_norm
+        self._clip_norm, self._times_input = clip_norm, times_input
         self._is_compiled = False
         # AutoGraph is switched off for the reason in `modeling.compilation`.
         self._compiled_step = tf.function(self._step, autograph=False)
@@ -192,13 +196,19 @@ class Trainer:
         seed: tf.Tensor,
         num_parts: int,
     ) -> StepResult:
-        batch, input_seconds = _timed_next(iterator)
+        batch, input_seconds = (
+            _timed_next(iterator)
+            if self._times_input
+            else (next(iterator), None)
+        )
         # The number is no argument: TPUStrategy converts those to tensors.
         replica_step = functools.partial(
             self._replica_step, num_parts=num_parts
         )
         # Otherwise, on one core, the step runs before the time is measured.
-        with tf.control_dependencies([input_seconds]):
+        with tf.control_dependencies(
+            [] if input_seconds is None else [input_seconds]
+        ):
             outcome, norm = _first_replica(
                 self.strategy,
                 self.strategy.run(

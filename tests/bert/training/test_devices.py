@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert.training import devices
 from modeling import compilation
+from tests.support import programs, toy_pretraining
 
 
 def _on(kind):
@@ -330,3 +331,25 @@ def test_a_gpu_that_xla_ends_the_process_on_is_named_first(monkeypatch):
     )
     with pytest.raises(ValueError, match=r"is 12\.0: .*--jit_compile=false"):
         devices.check_compiler()
+
+
+_DETERMINISTIC = """
+import runpy
+import sys
+
+import tensorflow as tf
+
+# As `--deterministic` does on a GPU.
+tf.config.experimental.enable_op_determinism()
+sys.argv[0] = "run_pretraining.py"
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_run_measures_nothing_that_op_determinism_forbids(tmp_path):
+    flags = toy_pretraining.flags_of(tmp_path, deterministic=True)
+    done = programs.invoke(
+        "-c", _DETERMINISTIC, *(f"--{k}={v}" for k, v in flags.items())
+    )
+    assert done.exit_code == 0, done.stderr[-3000:]
+    assert "input_wait" not in (tmp_path / "out/metrics.jsonl").read_text()
