@@ -3,6 +3,7 @@
 Needs an interpreter with keras-hub, named by BERT_PEER_PYTHON.
 """
 
+import re
 import shutil
 import subprocess
 
@@ -19,13 +20,28 @@ import sys
 import numpy as np
 import keras_hub
 folder, path = sys.argv[1:]
-outputs = keras_hub.models.BertBackbone.from_preset(folder)(
-    dict(np.load(path)))
+encoder = keras_hub.models.BertBackbone.from_preset(folder)
+encoder.save_to_preset("preset")
+outputs = encoder(dict(np.load(path)))
 np.savez(path + ".out.npz", **{k: np.array(v) for k, v in outputs.items()})
 """
 
 
-def test_keras_hub_computes_the_same(tmp_path):
+def _run(folder, *arguments):
+    """Runs a program of keras-hub, which may import this project."""
+    subprocess.run(
+        [peer.PYTHON, "-c", *arguments],
+        check=True,
+        cwd=folder,
+        env={
+            "KERAS_BACKEND": "tensorflow",
+            "PYTHONPATH": str(locations.ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+        },
+    )
+
+
+def test_keras_hub_computes_the_same_and_its_weights_come_back(tmp_path):
     release = tmp_path / "release"
     release.mkdir()
     for path in (locations.GOLDEN / "model").glob("tiny.ckpt.*"):
@@ -38,7 +54,7 @@ def test_keras_hub_computes_the_same(tmp_path):
         "tools.convert_checkpoint",
         [
             f"--input={release}",
-            f"--output={tmp_path / 'written'}",
+            f"--output={tmp_path / 'for_keras_hub'}",
             "--output_format=huggingface",
         ],
     )
@@ -51,11 +67,7 @@ def test_keras_hub_computes_the_same(tmp_path):
     segments = (np.arange(_LENGTH) > 4).astype(np.int32) * mask
     arrays = str(tmp_path / "inputs.npz")
     np.savez(arrays, token_ids=ids, padding_mask=mask, segment_ids=segments)
-    subprocess.run(
-        [peer.PYTHON, "-c", _READ, str(tmp_path / "written"), arrays],
-        check=True,
-        env={"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"},
-    )
+    _run(tmp_path, _READ, "for_keras_hub", arrays)
     theirs = np.load(f"{arrays}.out.npz")
     ours = encoder(ids, mask, segments)
     for name in ("sequence_output", "pooled_output"):
@@ -63,3 +75,11 @@ def test_keras_hub_computes_the_same(tmp_path):
         np.testing.assert_allclose(
             theirs[name][kept], ours[name].numpy()[kept], atol=1e-5
         )
+    page = (locations.ROOT / "docs/keras.md").read_text("utf-8")
+    _, back = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (tmp_path / "from_keras_hub").mkdir()
+    _run(tmp_path, back)
+    copied = bert.BertModel(encoder.config)
+    checkpoints.load(copied, str(tmp_path / "from_keras_hub"))
+    for first, second in zip(encoder.weights, copied.weights, strict=True):
+        np.testing.assert_array_equal(first, second)
