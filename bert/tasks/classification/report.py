@@ -45,7 +45,7 @@ def write(
         folder: output folder.
     """
     label_set = data.content.label_set
-    prefix = os.path.join(folder, task.RESULTS_PREFIX[data.split])
+    prefix = task.RESULTS_PREFIX[data.split]
     files: dict[str, Iterable[str]] = {
         f"{prefix}_highest_loss{data.suffix}.jsonl": _highest_losses(
             label_set, examples, answers
@@ -61,7 +61,7 @@ def write(
         and len(label_set.names) <= _MOST_PLOTTED
     ):
         plot = f"{prefix}_confusion_matrix{data.suffix}.png"
-        draw(label_set.names, label_ids, decisions, plot)
+        draw(label_set.names, label_ids, decisions, os.path.join(folder, plot))
 
 
 def _highest_losses(

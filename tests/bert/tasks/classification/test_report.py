@@ -1,6 +1,7 @@
 """Files of an evaluation's report, and its scores by label."""
 
 import json
+import pathlib
 import tracemalloc
 
 import numpy as np
@@ -98,8 +99,13 @@ def test_thousands_of_labels_need_little_memory(tmp_path):
     assert not (tmp_path / "eval_confusion_matrix_x.png").exists()
 
 
-def test_scores_have_their_worst_examples_alone(tmp_path):
-    path = tmp_path / "train.tsv"
+def test_scores_have_their_worst_examples_alone_in_a_folder_by_its_name(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    folder = pathlib.Path("out")
+    folder.mkdir()
+    path = folder / "train.tsv"
     path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
     _write(
         path,
@@ -108,10 +114,10 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
         outputs=np.array([[0.5], [2.4]], np.float32),
         losses=np.array([0.0, 1.0], np.float32),
     )
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
+    assert sorted(p.name for p in folder.iterdir()) == [
         *("eval_highest_loss_x.jsonl", "train.tsv")
     ]
-    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    lines = (folder / "eval_highest_loss_x.jsonl").read_text().splitlines()
     # The dropped row counts.
     assert [json.loads(line)["row"] for line in lines] == [2, 1]
     # As in predictions.jsonl, not 2.4000000953674316.
