@@ -215,9 +215,7 @@ def _describe(
                     shown.do_lower_case,
                 )
             by_files = dataclasses.replace(
-                by_files,
-                do_lower_case=shown.do_lower_case,
-                strip_accents=shown.strip_accents,
+                by_files, **dataclasses.asdict(shown)
             )
     by_flags = _said_by_flags(options)
     changes = messages.changes(by_files.to_json(), by_flags.to_json())
@@ -226,18 +224,14 @@ def _describe(
     description = by_flags.completed(by_files).completed(
         needs.inferred_from_weights(source.variables, source.architectures)
     )
-    if options.do_lower_case is not None and options.strip_accents is None:
+    strips_accents = description.strip_accents
+    changes_casing = options.do_lower_case not in (None, by_files.do_lower_case)
+    if changes_casing and options.strip_accents is None:
+        strips_accents = None  # The rule of the folder is that of its casing.
+    if strips_accents is None:
         # Accents follow the casing, as in every program.
-        description = dataclasses.replace(
-            description,
-            strip_accents=by_files.strip_accents
-            if by_files.do_lower_case == options.do_lower_case
-            else None,
-        )
-    if description.strip_accents is None:
-        description = dataclasses.replace(
-            description, strip_accents=description.do_lower_case
-        )
+        strips_accents = description.do_lower_case
+    description = dataclasses.replace(description, strip_accents=strips_accents)
     _check_description(options, source, description, entries)
     return description
 
