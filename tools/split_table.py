@@ -176,7 +176,7 @@ def run(options: Options) -> None:
             return ()
         class_labels.check_form(value, problem_type)
         names = class_labels.class_names(value, problem_type)
-        return tuple(map(class_labels.spelling_key, names))
+        return tuple(map(row_files.spelling_key, names))
 
     places = split([row.read(column, parse) for row in rows], options)
     for name, output in outputs.items():

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -38,6 +39,10 @@ _MAX_FIELD_CHARACTERS = 2**31 - 1
 _ROWS_AT_A_TIME = 64  # A row may be a book.
 _CHUNK_BYTES = 1 << 20
 _LINES_TO_CHECK = 100_000  # For the encoding in a message.
+# Characters without width: joiners, marks of direction, byte-order marks.
+_WITHOUT_WIDTH = dict.fromkeys(
+    (0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
+)
 
 
 class ColumnError(ValueError):
@@ -129,6 +134,21 @@ def text(value: object) -> str:
             f"a text must be a string; got {messages.short(value)}."
         )
     return value
+
+
+def spelling_key(name: str) -> str:
+    r"""Returns what the spellings of a name have in common.
+
+    They look the same: with composed accents or not, with or without characters
+    of no width and blanks at the ends.
+
+    Example:
+        >>> spelling_key("cafe\u0301\u200b ")
+        'café'
+    """
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", name).translate(_WITHOUT_WIDTH)
+    return name.strip()
 
 
 def format_of(path: str) -> str:

@@ -308,3 +308,8 @@ def ranked(
     if len(in_order) > _MOST_SHOWN:
         rows.append(f"  and {len(in_order) - _MOST_SHOWN} more")
     return rows
+
+
+def shortest(value: float | np.floating) -> float:
+    """Rounds a float32 to its shortest form: 0.1, not 0.10000000149011612."""
+    return float(str(np.float32(value)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert.tasks.classification import class_labels
+from bert.files import row_files
 from bert.tasks.tagging import conll
 from tests.fuzz import mutations
 
@@ -27,7 +27,7 @@ def test_words_are_those_of_their_lines_or_an_error(check, columns):
             assert all(map(str.__contains__, held, sentence.words))
             if sentence.tags is not None:
                 tags += len(sentence.tags)
-                spelled = map(class_labels.spelling_key, held)
+                spelled = map(row_files.spelling_key, held)
                 assert all(map(str.__contains__, spelled, sentence.tags))
         stripped = [line.strip(" \t") for line in lines]
         starts = sum(

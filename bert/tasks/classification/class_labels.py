@@ -4,13 +4,12 @@ import dataclasses
 import functools
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from bert.files import json_text, messages
+from bert.files import json_text, messages, row_files
 from bert.tasks import task
 
 # A parsed label: a class name, several of them, or a score.
@@ -24,10 +23,6 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 # Source: SNLI, NumPy, JSON, Excel and pandas; the default of --missing_labels.
 MISSING = ("-", "?", "nan", "null", "n/a", "#n/a", "<na>")
-# Characters without width: joiners, marks of direction, byte-order marks.
-_WITHOUT_WIDTH = dict.fromkeys(
-    (0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
-)
 # Several labels of a text in brackets, separated by ; or |, or as numbers with
 # blanks between them.
 _OTHER_LIST = re.compile(
@@ -60,7 +55,7 @@ class LabelSet:
     def __post_init__(self) -> None:
         shown = messages.listed(self.names) or "none"
         least = _LEAST_LABELS[self.problem_type]
-        num_different = len({*map(spelling_key, self.names)})
+        num_different = len({*map(row_files.spelling_key, self.names)})
         if len(self.names) < least or num_different < len(self.names):
             raise ValueError(
                 f"{self.problem_type} needs at least {least} label(s), all of "
@@ -79,7 +74,7 @@ class LabelSet:
     @functools.cached_property
     def _by_key(self) -> Mapping[str, str]:
         """The name of each spelling."""
-        spelled = {spelling_key(name): name for name in self.names}
+        spelled = {row_files.spelling_key(name): name for name in self.names}
         return {**self.aliases, **spelled}
 
     @property
@@ -107,7 +102,7 @@ class LabelSet:
             return _parse_score(value)
         names = []
         for name in class_names(value, self.problem_type):
-            known = self._by_key.get(spelling_key(name))
+            known = self._by_key.get(row_files.spelling_key(name))
             if known is None:
                 check_form(value, self.problem_type)
                 raise ValueError(
@@ -122,7 +117,10 @@ class LabelSet:
 
     def is_missing(self, value: object) -> bool:
         """Returns whether a cell says that its row has no label."""
-        if isinstance(value, str) and spelling_key(value) in self._by_key:
+        if (
+            isinstance(value, str)
+            and row_files.spelling_key(value) in self._by_key
+        ):
             return False
         return is_missing(value, self.problem_type, self._missing)
 
@@ -155,21 +153,6 @@ def is_missing(
     if not name:
         return problem_type != task.MULTI_LABEL
     return name.lower() in missing
-
-
-def spelling_key(name: str) -> str:
-    r"""Returns what the spellings of a name have in common.
-
-    They look the same: with composed accents or not, with or without characters
-    of no width and blanks at the ends.
-
-    Example:
-        >>> spelling_key("cafe\u0301\u200b ")
-        'café'
-    """
-    if not name.isascii():
-        name = unicodedata.normalize("NFC", name).translate(_WITHOUT_WIDTH)
-    return name.strip()
 
 
 def class_names(value: object, problem_type: str) -> list[str]:
@@ -271,7 +254,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """
     spellings: dict[str, list[str]] = {}
     for name in names:
-        spellings.setdefault(spelling_key(name), []).append(name)
+        spellings.setdefault(row_files.spelling_key(name), []).append(name)
     if fractions := list(filter(_FRACTION.fullmatch, spellings)):
         raise ValueError(
             f"The label {fractions[0]} is a fraction, but a class is expected; "

@@ -12,8 +12,8 @@ import numpy as np
 from absl import logging
 
 from bert.files import messages, paths, row_files
-from bert.tasks import sentence_pairs, task
-from bert.tasks.classification import class_labels
+from bert.tasks import task
+from bert.tasks.classification import class_labels, text_examples
 
 _HOLD_OUT = (
     " Without a dev file, --dev_fraction=0.1 holds out a tenth of the training "
@@ -125,7 +125,7 @@ class TextFile:
         """The places of the examples that have a label, `[L]` int64."""
         return np.flatnonzero([e.label is not None for e in self.examples()])
 
-    def examples(self) -> list[sentence_pairs.InputExample]:
+    def examples(self) -> list[text_examples.InputExample]:
         """Reads its examples.
 
         Raises:
@@ -150,7 +150,7 @@ class TextFile:
 
 
 def labels_of(
-    examples: Iterable[sentence_pairs.InputExample],
+    examples: Iterable[text_examples.InputExample],
 ) -> list[class_labels.Label]:
     """Lists the labels of the examples that have one."""
     return [e.label for e in examples if e.label is not None]
@@ -321,7 +321,7 @@ def read_examples(
     *,
     with_labels: bool = True,
     is_complete: bool = False,
-) -> list[sentence_pairs.InputExample]:
+) -> list[text_examples.InputExample]:
     """Reads the examples of a file.
 
     Args:
@@ -353,7 +353,7 @@ def read_examples(
             else:
                 label = row.read(layout.label, label_set.parse)
         examples.append(
-            sentence_pairs.InputExample(
+            text_examples.InputExample(
                 text_a=row.read(layout.text_a, row_files.text),
                 text_b=text_b,
                 label=label,
@@ -434,9 +434,9 @@ def discover_labels(
     classes = label_set.names
     totals: collections.Counter[str] = collections.Counter()
     for name, count in counts.items():
-        totals[class_labels.spelling_key(name)] += count
+        totals[row_files.spelling_key(name)] += count
     numbered = [
-        f"{messages.short(name)} ({totals[class_labels.spelling_key(name)]})"
+        f"{messages.short(name)} ({totals[row_files.spelling_key(name)]})"
         for name in classes
     ]
     logging.info(

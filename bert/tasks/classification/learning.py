@@ -20,6 +20,7 @@ from bert.tasks.classification import (
     labeled_task,
     predictions,
     report,
+    text_examples,
 )
 from bert.tasks.classification import options as options_lib
 from modeling import config as config_lib
@@ -98,13 +99,13 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             suffix=file.split.suffix,
             kind="classification",
             made_from=file.made_from() | dataclasses.asdict(self._truncation),
-            features=sentence_pairs.record_features(
+            features=text_examples.record_features(
                 self.options.max_seq_length,
                 task.label_feature(
                     self.label_set.problem_type, self.label_set.num_outputs
                 ),
             ),
-            examples=lambda: sentence_pairs.records(
+            examples=lambda: text_examples.records(
                 file.examples(),
                 self.label_set,
                 self._truncation,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bert.files import lines
-from bert.tasks import sentence_pairs, task
-from bert.tasks.classification import class_labels
+from bert.tasks import asking, task
+from bert.tasks.classification import class_labels, text_examples
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
 
@@ -84,7 +84,7 @@ def result_lines(outputs: np.ndarray) -> Iterator[str]:
 def prediction_lines(
     label_set: class_labels.LabelSet,
     outputs: np.ndarray,
-    examples: Sequence[sentence_pairs.InputExample],
+    examples: Sequence[text_examples.InputExample],
 ) -> Iterator[str]:
     """Yields the lines of predictions.jsonl.
 
@@ -106,7 +106,7 @@ def prediction_lines(
 def table_lines(
     label_set: class_labels.LabelSet,
     outputs: np.ndarray,
-    examples: Sequence[sentence_pairs.InputExample],
+    examples: Sequence[text_examples.InputExample],
     *,
     has_labels: bool,
 ) -> Iterator[str]:
@@ -135,7 +135,7 @@ def table_lines(
         cells: list[object] = [example.row, *example.texts.values()]
         cells += [_cell(example.label)] if has_labels else []
         cells += [_cell(answer)]
-        cells += [shortest(row.max())] if has_probability else []
+        cells += [asking.shortest(row.max())] if has_probability else []
         writer.writerow(cells)
         yield file.getvalue()
         file.seek(0)
@@ -145,7 +145,7 @@ def table_lines(
 def _cell(label: class_labels.Label | None) -> str | float | None:
     if isinstance(label, tuple):
         return ",".join(label)
-    return shortest(label) if isinstance(label, float) else label
+    return asking.shortest(label) if isinstance(label, float) else label
 
 
 def named_answers(
@@ -165,15 +165,10 @@ def named_answers(
         outputs, predicted_labels(label_set, outputs), strict=True
     ):
         if label_set.problem_type == task.REGRESSION:
-            yield {"score": shortest(row[0])}
+            yield {"score": asking.shortest(row[0])}
             continue
-        shares = zip(label_set.names, map(shortest, row), strict=True)
+        shares = zip(label_set.names, map(asking.shortest, row), strict=True)
         yield {
             "labels" if several else "label": answer,
             "probabilities": dict(shares),
         }
-
-
-def shortest(value: float | np.floating) -> float:
-    """Rounds a float32 to its shortest form: 0.1, not 0.10000000149011612."""
-    return float(str(np.float32(value)))

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from bert.files import writing
-from bert.tasks import sentence_pairs, task
+from bert.tasks import asking, task
 from bert.tasks.classification import (
     class_labels,
     datasets,
     labeled_task,
     metrics,
     predictions,
+    text_examples,
 )
 
 _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
@@ -26,7 +27,7 @@ _MOST_PLOTTED = 1000  # The plot has about a pixel for each class.
 
 def write(
     data: task.DataSet[datasets.TextFile],
-    examples: Sequence[sentence_pairs.InputExample],
+    examples: Sequence[text_examples.InputExample],
     label_ids: np.ndarray,
     answers: labeled_task.Answers,
     folder: str,
@@ -66,7 +67,7 @@ def write(
 
 def _highest_losses(
     label_set: class_labels.LabelSet,
-    examples: Sequence[sentence_pairs.InputExample],
+    examples: Sequence[text_examples.InputExample],
     answers: labeled_task.Answers,
 ) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
@@ -79,7 +80,7 @@ def _highest_losses(
     for place in order[:_NUM_EXAMPLES]:
         example, prediction = examples[place], predicted[place]
         if isinstance(prediction, float):
-            prediction = predictions.shortest(prediction)
+            prediction = asking.shortest(prediction)
         line = {
             "row": example.row,
             "loss": round(float(answers.losses[place]), 6),

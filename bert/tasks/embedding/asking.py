@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from bert.models import sentence_encoder as sentence_encoder_lib
 from bert.tasks import asking, sentence_pairs
-from bert.tasks.classification import predictions
 from bert.tasks.embedding import text_vectors
 from modeling import config as config_lib
 
@@ -97,9 +96,9 @@ class Encoder(asking.Asking[None]):
 
         first, *second = (output["embedding"] for output in outputs)
         if not second:
-            return {"embedding": list(map(predictions.shortest, first))}
+            return {"embedding": list(map(asking.shortest, first))}
         similarity = pooling.similarity(first, second[0], self.similarity)
-        return {"similarity": predictions.shortest(similarity.numpy())}
+        return {"similarity": asking.shortest(similarity.numpy())}
 
     def lines(
         self, example: asking.Example, answer: asking.Answer

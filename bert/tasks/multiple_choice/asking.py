@@ -7,7 +7,6 @@ import numpy as np
 
 from bert.models import description as description_lib
 from bert.tasks import asking, sentence_pairs
-from bert.tasks.classification import predictions
 from bert.tasks.multiple_choice import swag
 from modeling import config as config_lib
 
@@ -85,7 +84,7 @@ class MultipleChoice(asking.Asking[None]):
         return {
             "choice": best,
             "ending": example["endings"][best],
-            "probabilities": list(map(predictions.shortest, probabilities)),
+            "probabilities": list(map(asking.shortest, probabilities)),
         }
 
     def lines(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from bert.files import messages
 from bert.models import description as description_lib
 from bert.tasks import asking, sentence_pairs
-from bert.tasks.classification import predictions
 from modeling import config as config_lib
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class MaskFilling(asking.Asking[None]):
         names, masks = self.model.tokenizer.inv_vocab, []
         for place in range(len(row.ids[_POSITIONS])):
             ids = output["ids"][place].tolist()
-            shares = map(predictions.shortest, output["probabilities"][place])
+            shares = map(asking.shortest, output["probabilities"][place])
             masks.append(
                 [
                     {"token": names.get(i, f"[id {i}]"), "probability": share}

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from bert.files import lines, messages
-from bert.tasks.classification import class_labels
+from bert.files import lines, messages, row_files
 
 DOCUMENT_START = "-DOCSTART-"
 FORMAT = (
@@ -222,8 +221,7 @@ def _sentence(
     tags = None
     if tag is not None and len(rows[0].cells) > 1:
         tags = tuple(
-            class_labels.spelling_key(_cell(path, row, "tag", tag))
-            for row in rows
+            row_files.spelling_key(_cell(path, row, "tag", tag)) for row in rows
         )
     return Sentence(
         words=tuple(words),

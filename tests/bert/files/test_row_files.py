@@ -2,6 +2,7 @@
 
 import bz2
 import csv
+import doctest
 import gzip
 import lzma
 import shlex
@@ -262,3 +263,7 @@ def test_command_of_a_header_error_converts_the_table(
     assert (tmp_path / f"rows.{file_format}.old").exists()
     with open(tmp_path / "rows.csv", newline="", encoding="utf-8") as file:
         assert list(csv.reader(file)) == [["x", "y"], ["a;b", "é"]]
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(row_files) == (0, 2)

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert.records import encoding, schema, tfrecords
-from bert.tasks import sentence_pairs, task
+from bert.tasks import task
+from bert.tasks.classification import text_examples
 from tests.support import locations
 
 _FEATURES = (
@@ -45,7 +46,7 @@ def test_labels_have_the_form_of_their_problem(problem_type, shape, dtype):
     label = task.label_feature(problem_type, 3)
     assert label == schema.Feature(name="label_ids", shape=shape, dtype=dtype)
     assert schema.labeled_features(8, label)[-1] == label
-    features = sentence_pairs.record_features(8, label)
+    features = text_examples.record_features(8, label)
     assert [f.name for f in features[-2:]] == ["label_ids", "is_real_example"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from bert.tasks import sentence_pairs, task
-from bert.tasks.classification import class_labels, glue
+from bert.tasks.classification import class_labels, glue, text_examples
 from tests.bert.tasks.classification import reading
 from tests.support import locations
 from vocab import tokenization
@@ -90,7 +90,7 @@ def test_features_are_those_of_the_release(name):
     )
     info, examples = _read(task_name, split_name)
     truncation = _truncation(int(length.removeprefix("seq")))
-    converted = sentence_pairs.records(
+    converted = text_examples.records(
         examples, info.label_set, truncation, tokenizer, name
     )
     rows = [row for rows in converted for row in rows]
@@ -188,12 +188,12 @@ def test_pieces_in_no_sequence_are_counted_as_dropped(
 
 def test_each_window_carries_the_label_of_its_text():
     examples = [
-        sentence_pairs.InputExample(text_a="a b c d", label="no"),
-        sentence_pairs.InputExample(text_a="a", label="yes"),
+        text_examples.InputExample(text_a="a b c d", label="no"),
+        text_examples.InputExample(text_a="a", label="yes"),
     ]
     truncation = _truncation(4, long_text=sentence_pairs.WINDOWS)
     rows = list(
-        sentence_pairs.records(
+        text_examples.records(
             examples,
             class_labels.LabelSet(names=("no", "yes")),
             truncation,
@@ -212,14 +212,14 @@ def test_each_window_carries_the_label_of_its_text():
 @pytest.mark.parametrize("long_text", sentence_pairs.LONG_TEXT)
 def test_cut_texts_are_counted_with_what_they_lose(caplog, long_text):
     examples = [
-        sentence_pairs.InputExample(text_a=text_a, text_b=text_b)
+        text_examples.InputExample(text_a=text_a, text_b=text_b)
         for text_a, text_b in (
             ("a b", None),
             ("a b c d e f", None),
             ("a b c", "d"),
         )
     ]
-    rows = sentence_pairs.records(
+    rows = text_examples.records(
         [dataclasses.replace(example, label="no") for example in examples],
         class_labels.LabelSet(names=("no", "yes")),
         _truncation(6, long_text=long_text),
@@ -258,8 +258,8 @@ def test_more_padding_changes_nothing_before_it():
 def test_record_has_the_names_of_the_release(problem_type, label, expected):
     names = () if problem_type == "regression" else ("x", "y", "z")
     label_set = class_labels.LabelSet(problem_type=problem_type, names=names)
-    example = sentence_pairs.InputExample(text_a="u", label=label)
-    ((record,),) = sentence_pairs.records(
+    example = text_examples.InputExample(text_a="u", label=label)
+    ((record,),) = text_examples.records(
         [example], label_set, _truncation(4), _Words(), "train.tsv"
     )
     assert record == {

@@ -1,6 +1,5 @@
 """Labels: parsed, numbered, found and weighed."""
 
-import doctest
 import json
 
 import numpy as np
@@ -255,7 +254,3 @@ def test_balanced_weights_are_those_of_scikit_learn():
 def test_a_label_without_examples_has_no_balance(found, label_set, message):
     with pytest.raises(ValueError, match=message):
         _balanced(found, label_set)
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(class_labels) == (0, 1)

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from bert.tasks import sentence_pairs
 from bert.tasks.classification import (
     class_labels,
     predictions,
+    text_examples,
 )
 from tests.support import locations
 
@@ -80,7 +80,7 @@ def test_results_are_spelled_as_the_release_spells_them():
 def test_predictions_name_row_answer_and_probabilities(
     label_set, outputs, expected
 ):
-    example = sentence_pairs.InputExample(text_a="a", text_b="b", row=7)
+    example = text_examples.InputExample(text_a="a", text_b="b", row=7)
     (line,) = predictions.prediction_lines(label_set, outputs, [example])
     assert line.endswith("\n")
     texts = {"text_a": "a", "text_b": "b"}
@@ -89,7 +89,7 @@ def test_predictions_name_row_answer_and_probabilities(
 
 def _examples(*labels_of_rows, **texts):
     return [
-        sentence_pairs.InputExample(
+        text_examples.InputExample(
             text_a=f'né, "{row}"', label=label, row=row, **texts
         )
         for row, label in enumerate(labels_of_rows)
