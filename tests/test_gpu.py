@@ -15,17 +15,14 @@ import tensorflow as tf
 from bert.records import reading, schema, tfrecords
 from bert.tasks import task
 from bert.tasks.classification import objective as classification_objective
-from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     checkpointing,
     devices,
     optimization,
     prediction,
-    steps,
 )
-from modeling import bert, checkpoints, compilation, heads
-from modeling import config as config_lib
-from tests.support import programs, toy_config
+from modeling import bert, compilation, heads
+from tests.support import golden_steps, programs, toy_config
 from tests.support import toy_pretraining as toy
 
 pytestmark = pytest.mark.gpu
@@ -56,19 +53,7 @@ def _strategy(device=_DEVICE):
 
 def _trainer(strategy, mode=_MODES.XLA, *, scales_loss=False):
     """Creates the trainer of the golden run, with dropout."""
-    sizes = config_lib.BertConfig.from_json_file(str(toy.CONFIG)).to_dict()
-    with strategy.scope():
-        model = heads.BertForPreTraining(config_lib.BertConfig(**sizes))
-        checkpoints.load(model, str(toy.CHECKPOINT))
-        return steps.Trainer(
-            strategy,
-            pretraining_objective.Pretraining(model, "mlm_nsp"),
-            optimization.AdamWeightDecayOptimizer(
-                checkpointing.weights(model), mode=mode
-            ),
-            scales_loss=scales_loss,
-            mode=mode,
-        )
+    return golden_steps.pretraining(strategy, mode, scales_loss=scales_loss)
 
 
 def _iterator(strategy):

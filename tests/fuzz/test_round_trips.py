@@ -415,22 +415,3 @@ def test_a_description_comes_back_from_its_file(holds, tmp_path):
         assert description_lib.Description.from_json(values) == description
 
     holds(claim, description=_descriptions)
-
-
-def test_an_entry_of_another_type_names_itself_and_its_file(holds):
-    def claim(name, value):
-        kinds = _kinds(name)
-        is_right = type(value) in kinds or (
-            float in kinds and type(value) is int
-        )
-        if is_right:
-            description_lib.Description.from_json({name: value}, "f/task.json")
-            return
-        with pytest.raises(ValueError, match=rf"f/task.json: '{name}' must be"):
-            description_lib.Description.from_json({name: value}, "f/task.json")
-
-    holds(
-        claim,
-        name=strategies.sampled_from(_ENTRIES),
-        value=strategies.sampled_from([True, 3, 0.25, "text", {"a": 1}]),
-    )

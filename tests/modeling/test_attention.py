@@ -132,23 +132,6 @@ def test_training_keeps_probabilities_in_the_compute_type(mode, monkeypatch):
     assert set(kept) <= {tf.bfloat16}
 
 
-def test_one_query_a_row_attends_as_it_does_among_others():
-    bias = bert.attention_bias_of(
-        np.array([[1] * 5, [1, 1, 1, 0, 0]]), causal=0
-    )
-    layer, hidden = _attention(), tf.constant(_hidden())
-    got = layer(hidden, bias, queries=hidden[::5])
-    np.testing.assert_allclose(got, layer(hidden, bias)[::5], atol=1e-5)
-
-
-def test_probs_sum_to_one_and_leave_padding_out():
-    bias = bert.attention_bias_of(np.array([[1, 1, 1, 1, 0]] * 2), causal=False)
-    got = _attention().probs(tf.constant(_hidden()), bias).numpy()
-    assert got.shape == (2, 3, 5, 5)
-    np.testing.assert_allclose(got.sum(-1), 1, atol=1e-6)
-    assert not got[..., 4].any()
-
-
 def test_large_queries_do_not_overflow_in_float16():
     """Their product is more than 65,504, and its half is not."""
     keras.config.set_dtype_policy("mixed_float16")

@@ -1,16 +1,44 @@
-"""The release's fine-tuning steps on fixed batches, made again and compared."""
+"""The release's steps on fixed batches, made again and compared."""
 
 import json
 
 import numpy as np
 import tensorflow as tf
 
+from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import checkpointing, optimization, steps
-from modeling import checkpoints
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests.support import locations
 
 GOLDEN = locations.GOLDEN
+
+
+def pretraining(strategy, mode, *, dropout=None, scales_loss=False):
+    """Starts the golden pre-training; returns its trainer.
+
+    Args:
+        strategy: holds the variables.
+        mode: see `compilation.ExecutionMode`.
+        dropout: all rates, or None for those of the configuration.
+        scales_loss: see `steps.Trainer`.
+    """
+    sizes = json.loads((GOLDEN / "inputs/bert_config.json").read_text())
+    if dropout is not None:
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        sizes |= dict.fromkeys(names, dropout)
+    with strategy.scope():
+        made = heads.BertForPreTraining(config_lib.BertConfig.from_dict(sizes))
+        checkpoints.load(made, str(GOLDEN / "model/tiny.ckpt"))
+        return steps.Trainer(
+            strategy,
+            pretraining_objective.Pretraining(made, "mlm_nsp"),
+            optimization.AdamWeightDecayOptimizer(
+                checkpointing.weights(made), mode=mode
+            ),
+            scales_loss=scales_loss,
+            mode=mode,
+        )
 
 
 def read(task):

@@ -420,29 +420,6 @@ _UNACCENTED = tokenization.BasicTokenizer(
 )
 
 
-@pytest.mark.parametrize(
-    ("char", "uncased", "lower", "cased"),
-    [
-        ("a", "a", "a", "a"),
-        ("\xc9", "e", "\xe9", "\xc9"),
-        ("\u0130", "i", "i\u0307", "\u0130"),
-        ("\u0301", "", "\u0301", "\u0301"),
-        ("\u200b", "", "", ""),
-        ("\x0b", "", "", ""),
-        ("\u2028", " ", " ", " "),
-        ("\u3000", " ", " ", " "),
-        ("\ud55c", "\u1112\u1161\u11ab", "\ud55c", "\ud55c"),
-        ("\uf900", "\u8c48", "\uf900", "\uf900"),
-        ("\u226e", "<", "\u226e", "\u226e"),
-        ("\ufb01", "\ufb01", "\ufb01", "\ufb01"),
-    ],
-)
-def test_characters_fold_as_worked_by_hand(char, uncased, lower, cased):
-    assert graph_tokenizer.folded(char, _UNCASED) == uncased
-    assert graph_tokenizer.folded(char, _LOWER) == lower
-    assert graph_tokenizer.folded(char, _CASED) == cased
-
-
 @pytest.mark.parametrize("rules", [_UNCASED, _CASED, _LOWER])
 def test_every_assigned_character_folds_to_its_words(rules):
     chars = graph_tokenizer.assigned_characters()

@@ -8,16 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert.tasks import objectives
-from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     checkpointing,
     devices,
     optimization,
     steps,
 )
-from modeling import checkpoints, compilation, heads
-from modeling import config as config_lib
-from tests.support import programs
+from modeling import checkpoints, compilation
+from tests.support import golden_steps, programs
 from tests.support import toy_pretraining as toy
 
 _GOLDEN = toy.GOLDEN / "optimizer"
@@ -47,22 +45,9 @@ _SCHEDULE = optimization.Schedule(
 
 
 def _trainer(strategy, *, dropout=0.0, scales_loss=False, mode=_FUSED):
-    """Starts the golden training run."""
-    sizes = config_lib.BertConfig.from_json_file(str(toy.CONFIG)).to_dict()
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-        sizes[name] = dropout
-    with strategy.scope():
-        model = heads.BertForPreTraining(config_lib.BertConfig(**sizes))
-        checkpoints.load(model, str(toy.CHECKPOINT))
-        return steps.Trainer(
-            strategy,
-            pretraining_objective.Pretraining(model, "mlm_nsp"),
-            optimization.AdamWeightDecayOptimizer(
-                checkpointing.weights(model), mode=mode
-            ),
-            scales_loss=scales_loss,
-            mode=mode,
-        )
+    return golden_steps.pretraining(
+        strategy, mode, dropout=dropout, scales_loss=scales_loss
+    )
 
 
 def _iterator(strategy):
@@ -633,22 +618,6 @@ def test_the_second_part_begins_after_the_first():
     (loop,) = [op for op in operations if op.type.endswith("While")]
     waiting = [tensor.op.control_inputs for tensor in loop.inputs]
     assert [first] in waiting
-
-
-def test_packed_rows_of_parts_are_consecutive():
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 2], tf.int32),
-            tf.TensorSpec([], tf.int32),
-        ]
-    )
-    def part(rows, index):
-        return steps.part_of({"packed": rows}, index, 3)["packed"]
-
-    rows = np.arange(12, dtype=np.int32).reshape(6, 2)
-    for index in range(3):
-        expected = rows[2 * index : 2 * index + 2]
-        np.testing.assert_array_equal(part(rows, index), expected)
 
 
 def test_parts_are_consecutive_rows_of_known_shape():
