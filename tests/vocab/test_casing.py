@@ -96,27 +96,6 @@ def test_contradictions_name_the_flag_and_its_other_value(
         assert f"Pass --{name}={other} or another vocabulary." in sentence
 
 
-@pytest.mark.parametrize(
-    ("name", "do_lower_case", "warning"),
-    [
-        ("vocab.txt", True, None),
-        ("vocab.txt", False, "do_lower_case is False, but no entry"),
-        ("vocab_cased.txt", False, None),
-        ("vocab_cased.txt", True, "do_lower_case is True, but entries"),
-    ],
-)
-def test_casing_that_contradicts_a_vocabulary_is_noticed(
-    name, do_lower_case, warning
-):
-    words = (_INPUTS / name).read_text("utf-8").split()
-    sentences = casing.contradictions(
-        words, do_lower_case=do_lower_case, strip_accents=do_lower_case
-    )
-    assert len(sentences) == (warning is not None)
-    for sentence in sentences:
-        assert sentence.startswith(warning)
-
-
 def test_vowel_signs_are_stripped_like_accents():
     words = [first + sign for first in "कखगघ" for sign in "ािीुू"]
     (sentence,) = casing.contradictions(
