@@ -12,6 +12,7 @@ from absl import logging
 from bert.commands import program
 from bert.files import writing
 from bert.training import reporting
+from tests.support import made_once
 
 # As each program does.
 program.prepare_imports()
@@ -103,6 +104,14 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"random inputs: --hypothesis-seed={seed}")
     if config.option.no_skips and terminalreporter.stats.get("skipped"):
         terminalreporter.write_line("--no-skips: tests were skipped", red=True)
+
+
+@pytest.fixture(scope="session", name="made_once")
+def _made_once(tmp_path_factory):
+    """Makes folders that tests of several files read; see its module."""
+    root = tmp_path_factory.getbasetemp()
+    is_shared = "PYTEST_XDIST_WORKER" in os.environ
+    return made_once.Folders((root.parent if is_shared else root) / "made_once")
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """Fine-tuning from left to right and below a BiLSTM, from start to end."""
 
-import json
-
 import pytest
 
 import run_classifier
@@ -9,15 +7,13 @@ import run_ner
 import run_squad
 from modeling import checkpoints
 from modeling import config as config_lib
+from tests.support import toy_files, toy_squad, toy_tagging
 from tests.support import toy_sentences as toy
-from tests.support import toy_squad, toy_tagging
 from vocab import tokenization
 
 
 def _model(task, tools, folder, **flags):
     """Makes the network of a task that is trained."""
-    if tools is toy_tagging:
-        toy_tagging.write_all(folder, num_sentences=5)
     options = tools.parse(tools.flags_of(folder, do_train=True, **flags))
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options)
@@ -59,7 +55,7 @@ def test_a_left_to_right_model_with_a_bilstm_learns(tmp_path):
     held = checkpoints.list_variables(str(out))
     assert held["output_weights"][0] == (2, 64)  # Twice the width of 32.
     assert "bert/pooler/dense/kernel" in held
-    there = json.loads((out / "task.json").read_text())
+    there = toy_files.read_json(out / "task.json")
     assert there["attention"] == "causal" and there["bilstm_head"]
     # It is used in this way afterwards.
     toy.run(tmp_path, do_predict=True)

@@ -1,9 +1,6 @@
 """The example of docs/adding_a_task.md is short, and learns."""
 
-import dataclasses
 import importlib.util
-import io
-import json
 import re
 
 import numpy as np
@@ -11,8 +8,14 @@ import pytest
 
 from bert.training import fine_tuning
 from modeling import heads
-from tests.support import locations, programs, serving_client, toy_sentences
-from tools import export_model, predict
+from tests.support import (
+    locations,
+    programs,
+    serving_client,
+    tool_runs,
+    toy_files,
+    toy_sentences,
+)
 
 _PAGE = locations.ROOT / "docs" / "adding_a_task.md"
 # A word of a text says its rating.
@@ -69,38 +72,26 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     fine_tuning.run(script.Rating, options)
     found = np.array((out / "predict_ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9
-    described = json.loads((out / "task.json").read_text())
+    described = toy_files.read_json(out / "task.json")
     assert (described["task"], described["num_ratings"]) == ("rating", 5)
     assert "eval_accuracy" in (out / "eval_results.txt").read_text()
     assert "test_accuracy" in (out / "test_results.txt").read_text()
 
     # The class of the file answers texts, and exports.
     texts = [f"the match was {word}" for word in _WORDS]
-    asked = predict.Options(
-        model=str(out), task_file=str(tmp_path / "run_rating.py"), format="json"
-    )
-    answers = io.StringIO()
-    predict.run(asked, texts, io.BytesIO(), answers)
+    task_file = str(tmp_path / "run_rating.py")
     ratings = [
-        json.loads(line)["rating"] for line in answers.getvalue().splitlines()
+        row["rating"]
+        for row in tool_runs.answers(out, *texts, task_file=task_file)
     ]
     assert np.mean(np.array(ratings) == np.arange(5)) > 0.7
-    served = export_model.run(
-        export_model.Options(
-            model_dir=str(out),
-            task_file=str(tmp_path / "run_rating.py"),
-            export_dir=str(tmp_path / "served"),
-        )
-    )
+    served = tool_runs.exported(out, tmp_path / "served", task_file=task_file)
     (got,) = serving_client.ask(served, {"text_a": texts})
     assert got == {"ratings": ratings}
 
     # Without the file, or with the file of another task, it is named.
     with pytest.raises(ValueError, match=r"task is 'rating'.*Pass --task_file"):
-        predict.run(
-            predict.Options(model=str(out)), texts, io.BytesIO(), answers
-        )
+        tool_runs.answers(out, *texts)
     (tmp_path / "other.py").write_text("")
-    other = dataclasses.replace(asked, task_file=str(tmp_path / "other.py"))
     with pytest.raises(ValueError, match=r"must define the task .* 'rating'"):
-        predict.run(other, texts, io.BytesIO(), answers)
+        tool_runs.answers(out, *texts, task_file=str(tmp_path / "other.py"))

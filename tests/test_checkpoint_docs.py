@@ -10,7 +10,6 @@ from modeling import bert
 from tests.support import locations, programs
 from tools import convert_checkpoint
 
-_GOLDEN = locations.ROOT / "tests/golden"
 _FOLDER = "data/uncased_L-12_H-768_A-12"
 
 
@@ -25,18 +24,18 @@ def _blocks(heading):
 
 def _released_folder(folder):
     folder.mkdir(parents=True)
-    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+    for file in (locations.GOLDEN / "model").glob("tiny.ckpt.*"):
         name = file.name.replace("tiny", "bert_model")
         shutil.copyfile(file, folder / name)
     for name in ("bert_config.json", "vocab.txt"):
-        shutil.copyfile(_GOLDEN / "inputs" / name, folder / name)
+        shutil.copyfile(locations.INPUTS / name, folder / name)
 
 
 def test_python_examples_run(tmp_path, monkeypatch):
     _released_folder(tmp_path / _FOLDER)
     monkeypatch.chdir(tmp_path)
     (loading,) = _blocks("From Python")
-    golden = np.load(_GOLDEN / "model/forward_gelu.npz")
+    golden = np.load(locations.GOLDEN / "model/forward_gelu.npz")
     ids = golden["defaults/in/input_ids"]
     scope = {"input_ids": ids}
     exec(loading, scope)  # The page is ours.

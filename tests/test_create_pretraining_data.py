@@ -12,12 +12,10 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.records import encoding, schema, sidecars, tfrecords
-from tests.support import locations, programs
+from tests.support import locations, programs, toy_files, toy_vocabulary
 from vocab import tokenization
 
-_GOLDEN = locations.ROOT / "tests/golden"
-_CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
-_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_CASES = toy_files.read_json(locations.GOLDEN / "pretraining/cases.json")
 _TEXT = "the players began .\nthe match was long .\n\nrain .\nmore rain .\n"
 
 
@@ -55,8 +53,10 @@ def _hash(record):
 def test_records_are_the_release_s(tmp_path, case):
     expected = _CASES[case]
     values = dict(expected["flags"])
-    inputs = ",".join(str(_GOLDEN / path) for path in values.pop("input_file"))
-    values["vocab_file"] = str(_GOLDEN / values["vocab_file"])
+    inputs = ",".join(
+        str(locations.GOLDEN / path) for path in values.pop("input_file")
+    )
+    values["vocab_file"] = str(locations.GOLDEN / values["vocab_file"])
     num_files = len(expected["records"])
     output = [str(tmp_path / f"out/{number}") for number in range(num_files)]
     _run(input_file=inputs, output_file=",".join(output), **values)
@@ -72,7 +72,7 @@ def test_records_are_the_release_s(tmp_path, case):
             tf.constant(stored),
             schema.pretraining_features(length, predictions),
         )
-        with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
+        with np.load(locations.GOLDEN / f"pretraining/{case}.npz") as arrays:
             prefix = f"file{number}/" if num_files > 1 else ""
             for name, value in parsed.items():
                 np.testing.assert_array_equal(value, arrays[prefix + name])
@@ -91,38 +91,28 @@ def test_records_are_the_release_s(tmp_path, case):
     }
 
 
-def test_same_flags_same_bytes(tmp_path, text):
-    for name in "ab":
-        _run(input_file=text, output_file=tmp_path / name, vocab_file=_VOCAB)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_sidecar_describes_the_vocabulary(tmp_path, text):
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    metadata = sidecars.read_metadata(str(tmp_path / "x"))
-    content = pathlib.Path(_VOCAB).read_bytes()
-    assert metadata.vocab_size == 1200
-    assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
-
-
-def test_sidecar_has_the_flags_as_values(tmp_path, text):
+def test_sidecar_has_the_vocabulary_and_the_flags_as_values(tmp_path, text):
     names = [str(tmp_path / name) for name in "ab"]
     _run(
         input_file=text,
         output_file=f"{names[0]}, {names[1]}",
-        vocab_file=_VOCAB,
+        vocab_file=locations.VOCAB_FILE,
     )
-    flags = sidecars.read_metadata(names[0]).flags
-    assert flags["output_file"] == names
-    assert flags["masking"] == [80, 10, 10]
+    metadata = sidecars.read_metadata(names[0])
+    content = pathlib.Path(locations.VOCAB_FILE).read_bytes()
+    assert metadata.vocab_size == 1200
+    assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
+    assert metadata.flags["output_file"] == names
+    assert metadata.flags["masking"] == [80, 10, 10]
+    assert not {"dynamic_masking", "mask_id"} & metadata.flags.keys()
 
 
 def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
     caplog.set_level("INFO")
     _run(
-        input_file=_GOLDEN / "inputs/text_a.txt",
+        input_file=locations.INPUTS / "text_a.txt",
         output_file=tmp_path / "x",
-        vocab_file=_VOCAB,
+        vocab_file=locations.VOCAB_FILE,
         max_seq_length=32,
         max_predictions_per_seq=5,
     )
@@ -138,26 +128,23 @@ def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
     )
 
 
-def test_a_repeated_line_of_the_vocabulary_has_an_embedding(tmp_path, text):
-    vocab = tmp_path / "vocab.txt"
-    lines = pathlib.Path(_VOCAB).read_text("utf-8")
-    vocab.write_text(lines + lines.splitlines()[-2] + "\n", "utf-8")
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
-    assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
-
-
-def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
-    # As released, random replacements are drawn from all lines, so the model
-    # needs an embedding for each, unlike for reading text.
-    vocab = tmp_path / "vocab.txt"
-    vocab.write_text(pathlib.Path(_VOCAB).read_text("utf-8") + "\n", "utf-8")
+# As released, random replacements are drawn from all lines, so the model needs
+# an embedding for each, unlike for reading text.
+@pytest.mark.parametrize("place", [-2, None])
+def test_a_repeated_line_of_the_vocabulary_has_an_embedding(
+    tmp_path, text, place
+):
+    lines = toy_files.read_lines(locations.VOCAB_FILE)
+    # The same for a blank line.
+    lines.append(lines[place] if place else "")
+    vocab = toy_files.write_lines(tmp_path / "vocab.txt", lines)
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
     assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
 
 
 @pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
 def test_the_vocabulary_has_all_special_tokens(tmp_path, text, token):
-    entries = pathlib.Path(_VOCAB).read_text("utf-8")
+    entries = pathlib.Path(locations.VOCAB_FILE).read_text("utf-8")
     (tmp_path / "vocab.txt").write_text(entries.replace(token, "x"), "utf-8")
     with pytest.raises(ValueError, match=re.escape(token)):
         _run(
@@ -170,7 +157,9 @@ def test_the_vocabulary_has_all_special_tokens(tmp_path, text, token):
 def test_the_vocabulary_may_be_that_of_a_model(tmp_path, text):
     model = tmp_path / "model"
     model.mkdir()
-    (model / "vocab.txt").write_bytes(pathlib.Path(_VOCAB).read_bytes())
+    (model / "vocab.txt").write_bytes(
+        pathlib.Path(locations.VOCAB_FILE).read_bytes()
+    )
     (model / "task.json").write_text('{"do_lower_case": false}')
     _run(input_file=text, output_file=tmp_path / "x", vocab_file=model)
     metadata = sidecars.read_metadata(str(tmp_path / "x"))
@@ -179,10 +168,18 @@ def test_the_vocabulary_may_be_that_of_a_model(tmp_path, text):
 
 
 def test_markup_read_as_sentences_is_a_warning(tmp_path, text, caplog):
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    _run(
+        input_file=text,
+        output_file=tmp_path / "x",
+        vocab_file=locations.VOCAB_FILE,
+    )
     assert "Pass --input_format" not in caplog.text
     (tmp_path / "text.txt").write_text('{"text": "rain ."}\n')
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    _run(
+        input_file=text,
+        output_file=tmp_path / "x",
+        vocab_file=locations.VOCAB_FILE,
+    )
     assert "Pass --input_format=jsonl." in caplog.text
 
 
@@ -201,7 +198,11 @@ _NEW_FLAGS = {
 
 
 def test_pairs_that_are_masked_in_training_are_made_once_by_default(text):
-    named = {"input_file": text, "output_file": "x", "vocab_file": _VOCAB}
+    named = {
+        "input_file": text,
+        "output_file": "x",
+        "vocab_file": locations.VOCAB_FILE,
+    }
     for masks, factor in ((False, 10), (True, 1)):
         options = _options(**named, dynamic_masking=masks)
         assert options.dupe_factor == factor
@@ -248,7 +249,7 @@ def test_flags_and_defaults_are_the_release_s():
         ),
         (
             _TEXT,
-            {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
+            {"vocab_file": locations.INPUTS / "vocab_cased.txt"},
             "do_lower_case is True, but entries of the vocabulary",
         ),
     ],
@@ -258,7 +259,7 @@ def test_doubtful_input_is_warned_of(
 ):
     path = tmp_path / "text"
     path.write_text(content, encoding="utf-8")
-    values = {"vocab_file": _VOCAB} | values
+    values = {"vocab_file": locations.VOCAB_FILE} | values
     _run(input_file=path, output_file=tmp_path / "out", **values)
     assert message in caplog.text
 
@@ -275,7 +276,11 @@ def test_unusable_text_is_named(tmp_path, content, message):
     path = tmp_path / "bad"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        _run(input_file=path, output_file=tmp_path / "o", vocab_file=_VOCAB)
+        _run(
+            input_file=path,
+            output_file=tmp_path / "o",
+            vocab_file=locations.VOCAB_FILE,
+        )
     assert [left.name for left in tmp_path.iterdir()] == ["bad"]
 
 
@@ -286,7 +291,7 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
     _run(
         input_file=text,
         output_file=tmp_path / "x",
-        vocab_file=_VOCAB,
+        vocab_file=locations.VOCAB_FILE,
         max_seq_length=16,
         max_predictions_per_seq=3,
         do_whole_word_mask=do_whole_word_mask,
@@ -300,7 +305,7 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
     names = {feature.name for feature in features}
     assert set(tf.train.Example.FromString(stored[0]).features.feature) == names
     parsed = encoding.parse(tf.constant(stored), features)
-    vocab = tokenization.FullTokenizer(_VOCAB).vocab
+    vocab = tokenization.FullTokenizer(locations.VOCAB_FILE).vocab
     assert not np.any(parsed["input_ids"] == vocab["[MASK]"])
     if do_whole_word_mask:
         tokens = np.array(list(vocab))[parsed["input_ids"]]
@@ -316,12 +321,12 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
 
 
 def test_unmasked_pairs_may_be_made_several_times(tmp_path):
-    text = _GOLDEN / "inputs/text_a.txt"
+    text = locations.INPUTS / "text_a.txt"
     for name, count in (("a", 1), ("b", 3)):
         _run(
             input_file=text,
             output_file=tmp_path / name,
-            vocab_file=_VOCAB,
+            vocab_file=locations.VOCAB_FILE,
             max_seq_length=16,
             max_predictions_per_seq=3,
             dynamic_masking=True,
@@ -335,15 +340,13 @@ def test_unmasked_pairs_may_be_made_several_times(tmp_path):
     assert len(different) > 2 * len(once)
 
 
-def test_sidecars_of_masked_records_stay_as_they_were(tmp_path, text):
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
-    metadata = sidecars.read_metadata(str(tmp_path / "x"))
-    assert not {"dynamic_masking", "mask_id"} & metadata.flags.keys()
-
-
 def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
     # In this vocabulary [PAD] has id 2.
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    _run(
+        input_file=text,
+        output_file=tmp_path / "x",
+        vocab_file=locations.VOCAB_FILE,
+    )
     stored = tfrecords.RecordFiles([str(tmp_path / "x")]).read([0])
     parsed = encoding.parse(
         tf.constant(stored), schema.pretraining_features(128, 20)
@@ -357,7 +360,7 @@ def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
     ("strip_accents", "token"), [(None, "cafe"), (False, "caf\xe9")]
 )
 def test_accents_are_kept_in_records_if_wanted(tmp_path, strip_accents, token):
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "caf\xe9"]
+    entries = [*toy_vocabulary.SPECIAL, "cafe", "caf\xe9"]
     (tmp_path / "vocab").write_text("\n".join(entries), encoding="utf-8")
     (tmp_path / "text").write_text("Caf\xe9\nCaf\xe9\n", encoding="utf-8")
     _run(
@@ -384,7 +387,7 @@ def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
         "create_pretraining_data.py",
         f"--input_file={text}",
         f"--output_file={tmp_path}/new/a,{tmp_path}/new/b",
-        f"--vocab_file={_VOCAB}",
+        f"--vocab_file={locations.VOCAB_FILE}",
         "--max_seq_length=16",
         "--max_predictions_per_seq=3",
         "--dupe_factor=30",

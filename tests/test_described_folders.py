@@ -1,11 +1,12 @@
 """Folders that describe their models keep the settings of training."""
 
-import json
+import dataclasses
 import re
 import shutil
 
 import pytest
 
+import run_classifier
 import run_ner
 import run_squad
 import run_swag
@@ -15,6 +16,7 @@ from bert.records import sidecars
 from bert.training import fine_tuning
 from tests.support import (
     programs,
+    toy_files,
     toy_pretraining,
     toy_sentences,
     toy_squad,
@@ -25,7 +27,7 @@ from vocab import tokenization
 
 
 def _description(folder):
-    return json.loads((folder / "task.json").read_text())
+    return toy_files.read_json(folder / "task.json")
 
 
 # --------------------------------------------- From pre-training to fine-tuning
@@ -36,7 +38,7 @@ def pretrained(tmp_path_factory):
     """A model that was pre-trained on records of the toy vocabulary."""
     folder = tmp_path_factory.mktemp("pretraining")
     words = toy_sentences.WORDS
-    (folder / "words.txt").write_text("\n".join(words) + "\n")
+    toy_files.write_lines(folder / "words.txt", words)
     toy_pretraining.flags_of(folder)
     made_with = toy_pretraining.metadata_of(
         vocab_sha256=tokenization.vocab_sha256(words),
@@ -68,7 +70,7 @@ def test_pretraining_describes_its_model(pretrained):
 def _fine_tune(pretrained, folder, words=toy_sentences.WORDS, **changes):
     model = toy_sentences.write_model(folder / "model")
     shutil.copy(pretrained / "bert_config.json", model)
-    (model / "vocab.txt").write_text("\n".join(words) + "\n")
+    toy_files.write_lines(model / "vocab.txt", words)
     return toy_sentences.run(
         folder,
         do_train=True,
@@ -139,31 +141,65 @@ def _squad(folder):
 
 
 def _tagging(folder):
-    toy_tagging.write_all(folder, num_sentences=5)
     return run_ner, run_ner.learning.Tagging, toy_tagging.flags_of(folder)
 
 
 def _swag(folder):
     (folder / "train.csv").write_text("label,sent1,sent2,A,B\n1,wa,,wb,wa\n")
-    flags = {"data_dir": folder, "output_dir": folder / "out"}
-    flags |= toy_swag.write_model(folder)
+    flags = toy_swag.flags_of(folder)
     return run_swag, run_swag.learning.MultipleChoice, flags
 
 
+def _sentences(folder):
+    flags = toy_sentences.flags_of(folder)
+    task = run_classifier.learning.SentenceClassification
+    return run_classifier, task, flags
+
+
+def _xnli(folder):
+    (folder / "data/multinli").mkdir(parents=True)
+    toy_files.write_lines(
+        folder / "data/xnli.dev.tsv",
+        [
+            "language\tgold_label\t\t\t\t\tsentence1\tsentence2",
+            "de\tneutral\t\t\t\t\ta\tb",
+            "zh\tneutral\t\t\t\t\tc\td",
+        ],
+    )
+    toy_sentences.write_tsv(
+        folder / "data/multinli/multinli.train.en.tsv",
+        [("a", "b", "neutral")],
+        ("premise", "hypo", "label"),
+    )
+    script, task, flags = _sentences(folder)
+    columns = {"text_a_column": "", "label_column": ""}
+    return script, task, {**flags, "task_name": "XNLI", **columns}
+
+
 @pytest.mark.parametrize(
-    ("make", "changes"),
+    ("make", "changes", "other"),
     [
-        (_squad, {"doc_stride": 5, "packing": True}),
-        (_squad, {"n_best_size": 3, "max_answer_length": 6}),
-        (_squad, {"max_query_length": 9}),
-        (_squad, {"version_2_with_negative": True}),
-        (_squad, {"null_score_diff_threshold": -1.5}),
-        (_tagging, {"context": "sentence", "columns": "word:0,tag:3"}),
-        (_tagging, {"scheme": "iob", "features": "last"}),
-        (_swag, {"ending_columns": "A,B"}),
+        (_squad, {"doc_stride": 5, "packing": True}, 4),
+        (_squad, {"n_best_size": 3, "max_answer_length": 6}, 4),
+        (_squad, {"max_query_length": 9}, 8),
+        (_squad, {"version_2_with_negative": True}, False),
+        (_squad, {"null_score_diff_threshold": -1.5}, 0.5),
+        (
+            _tagging,
+            {"context": "sentence", "columns": "word:0,tag:3"},
+            "document",
+        ),
+        (_tagging, {"scheme": "iob", "features": "last"}, "raw"),
+        (_swag, {"ending_columns": "A,B"}, "B,A"),
+        (_sentences, {"dev_fraction": 0.25}, 0.5),
+        (_sentences, {"text_b_column": "label"}, "text"),
+        (_sentences, {"long_text": "windows"}, "head_tail"),
+        (_xnli, {"xnli_language": "de", "xnli_mode": "zero_shot"}, "fr"),
     ],
 )
-def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
+def test_a_model_that_is_not_trained_keeps_its_flags(
+    tmp_path, caplog, make, changes, other
+):
     script, task, flags = make(tmp_path)
 
     def parse(**named):
@@ -171,14 +207,31 @@ def test_a_model_that_is_not_trained_keeps_its_flags(tmp_path, make, changes):
 
     trained = parse(do_train=True, **changes)
     tokenizer = tokenization.open_tokenizer(trained)
-    description = fine_tuning.description_of(task(trained, tokenizer))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/model.ckpt-1.index").touch()
-    (tmp_path / "out/task.json").write_text(json.dumps(description.to_json()))
-    model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
+    # The accents follow the casing, so a command without a flag states none.
+    description = dataclasses.replace(
+        fine_tuning.description_of(task(trained, tokenizer)), strip_accents=None
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "model.ckpt-1.index").touch()
+    toy_files.write_json(out / "task.json", description.to_json())
+    model = folder_lib.ModelFolder.open(str(out))
+    caplog.set_level("WARNING")
+    caplog.clear()
     followed = flag_defaults.fill(parse(do_predict=True), model, ())
     for name in changes:
         assert getattr(followed, name) == getattr(trained, name), name
+    assert not caplog.messages
+    # A flag of the command is followed, and the difference is named.
+    name = next(iter(changes))
+    given = parse(do_predict=True, **{name: other})
+    followed = flag_defaults.fill(given, model, {name})
+    assert getattr(followed, name) == getattr(given, name)
+    (warning,) = caplog.messages
+    values = [getattr(options, name) for options in (given, trained)]
+    message = f"--{name}={values[0]} is not the value of the model in "
+    assert warning.startswith(message)
+    assert warning.endswith(f"which is {values[1]}.")
 
 
 @pytest.mark.integration
@@ -241,7 +294,7 @@ def test_a_model_of_squad_2_keeps_its_version_and_threshold(
         "null_score_diff_threshold": threshold,
     }
     toy_squad.run(tmp_path, **programs.STAGES, **version)
-    want = toy_squad.read_json(tmp_path / "out/predictions.json")
+    want = toy_files.read_json(tmp_path / "out/predictions.json")
     moved = shutil.copytree(tmp_path / "out", tmp_path / "moved")
     lengths = dict.fromkeys(
         ("max_seq_length", "max_query_length", "doc_stride")
@@ -253,7 +306,7 @@ def test_a_model_of_squad_2_keeps_its_version_and_threshold(
         max_answer_length=None,
         **lengths,
     )
-    assert toy_squad.read_json(moved / "predictions.json") == want
+    assert toy_files.read_json(moved / "predictions.json") == want
     assert "" in want.values()
     number = _description(moved)["null_score_diff_threshold"]
     assert isinstance(number, float) and (threshold == "auto" or number == -1.5)

@@ -9,18 +9,12 @@ import pytest
 from tensorflow.python.eager import context
 
 from modeling import checkpoints
-from tests.support import cluster, programs, warm
+from tests.support import cluster, programs, toy_config, warm
 from tests.support import toy_pretraining as toy
 
 _STEPS = 20
 # Float32 sums of other orders, through twenty steps of Adam or LAMB.
 _TOLERANCE = 2e-5
-_NO_DROPOUT = {
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
-
-
 _FLAGS = {
     "num_train_steps": _STEPS,
     "train_batch_size": 8,
@@ -31,7 +25,8 @@ _FLAGS = {
 def _write_config(folder, *, dropout=False):
     folder.mkdir(parents=True, exist_ok=True)
     toy.write_config(
-        folder / "bert_config.json", **({} if dropout else _NO_DROPOUT)
+        folder / "bert_config.json",
+        **({} if dropout else toy_config.NO_DROPOUT),
     )
 
 

@@ -10,6 +10,8 @@ from modeling import checkpoints
 from tests.support import (
     cluster,
     locations,
+    toy_config,
+    toy_files,
     toy_sentences,
     toy_squad,
     toy_swag,
@@ -19,10 +21,6 @@ from tests.support import (
 
 # Float32 sums of other orders, through the steps of Adam.
 _TOLERANCE = 2e-5
-_NO_DROPOUT = {
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
 _COMMON = {
     "do_train": True,
     "do_eval": True,
@@ -55,7 +53,7 @@ def _trials(folder):
 
 def _squad(folder):
     named = toy_squad.flags_of(folder)
-    sizes = {**_NO_DROPOUT, "max_position_embeddings": 40}
+    sizes = {**toy_config.NO_DROPOUT, "max_position_embeddings": 40}
     toy_squad.write_config(folder / "bert_config.json", **sizes)
     # Long paragraphs between short ones, so that devices get batches of
     # different lengths.
@@ -63,7 +61,7 @@ def _squad(folder):
         questions = toy_squad.dataset(21, seed=seed)
         for paragraph in questions["data"][0]["paragraphs"][::5]:
             paragraph["context"] += " word1 word2" * 8
-        toy_squad.write_json(folder / f"{name}.json", questions)
+        toy_files.write_json(folder / f"{name}.json", questions)
     return "run_squad.py", {
         **named,
         "max_seq_length": 40,
@@ -75,25 +73,16 @@ def _squad(folder):
 
 
 def _swag(folder):
-    toy_swag.write(folder / "train.csv", toy_swag.copying(50, seed=1))
-    toy_swag.write(folder / "val.csv", toy_swag.copying(15, seed=2))
-    test = toy_swag.copying(9, seed=3)
-    toy_swag.write(folder / "test.csv", test, with_labels=False)
-    return "run_swag.py", {
-        **toy_swag.write_model(folder),
-        "data_dir": str(folder),
-        "output_dir": str(folder / "out"),
-        "max_seq_length": 8,
-    }
+    return "run_swag.py", toy_swag.flags_of(folder)
 
 
 def _tagger(folder):
-    toy_tagging.write_all(folder, num_sentences=60)
-    config = json.loads((folder / "bert_config.json").read_text())
-    (folder / "bert_config.json").write_text(
-        json.dumps({**config, **_NO_DROPOUT})
+    named = toy_tagging.files_of(folder)
+    config = toy_files.read_json(folder / "bert_config.json")
+    toy_files.write_json(
+        folder / "bert_config.json", {**config, **toy_config.NO_DROPOUT}
     )
-    return "run_ner.py", toy_tagging.files_of(folder)
+    return "run_ner.py", named
 
 
 def _feature_tagger(folder):
@@ -246,7 +235,7 @@ def test_two_workers_answer_as_one_does_and_one_of_them_writes(
 def _features(folder):
     text = folder / "text.txt"
     text.write_text("the players began .\nrain ||| rain\n\nthe match\n" * 5)
-    golden = locations.ROOT / "tests/golden"
+    golden = locations.GOLDEN
     return "extract_features.py", {
         "input_file": text,
         "output_file": folder / "out/features.jsonl",

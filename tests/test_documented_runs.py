@@ -14,9 +14,8 @@ import sys
 import pytest
 
 from tests.support import documented_commands as documented
-from tests.support import serving_client, toy_swag
+from tests.support import golden_models, locations, toy_swag
 
-_GOLDEN = documented.ROOT / "tests" / "golden"
 _LINKED = ("modeling", "recipes", "tests", "vocab")
 # What makes the run of each program small: flags that come after the page's.
 _SMALL = {
@@ -141,7 +140,7 @@ def test_what_is_not_run_is_in_the_manual():
 def _sentences(count, seed):
     """Draws sentences of words of the golden vocabulary."""
     rng = random.Random(seed)
-    entries = (_GOLDEN / "inputs/vocab.txt").read_text().split()
+    entries = (locations.INPUTS / "vocab.txt").read_text().split()
     words = [word for word in entries if word.isalpha() and len(word) > 3]
     words.append("mediastinoscopy")  # In no vocabulary.
     return [" ".join(rng.sample(words, 12)) + " ." for _ in range(count)]
@@ -189,7 +188,7 @@ def _write_tasks(folder):
 
     data = folder / "data"
     for target in (data / "glue", folder / "glue"):
-        shutil.copytree(_GOLDEN / "inputs/MRPC", target / "MRPC")
+        shutil.copytree(locations.INPUTS / "MRPC", target / "MRPC")
     (data / "glue/RTE").mkdir()
     for seed, name in enumerate(("train", "dev", "test")):
         pairs = zip(_sentences(12, seed), _sentences(12, seed + 3), strict=True)
@@ -201,7 +200,7 @@ def _write_tasks(folder):
         (data / "glue/RTE" / f"{name}.tsv").write_text(
             "\n".join(["index\tsentence1\tsentence2\tlabel", *rows]) + "\n"
         )
-    shutil.copytree(_GOLDEN / "inputs/squad", data / "squad")
+    shutil.copytree(locations.INPUTS / "squad", data / "squad")
     for target in (data / "swag", folder / "swag_data"):
         target.mkdir()
         for name, seed in (("train", 1), ("val", 2), ("test", 3)):
@@ -229,11 +228,11 @@ def _write_models(folder):
 
     bert = folder / "bert"
     bert.mkdir()
-    for path in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+    for path in (locations.GOLDEN / "model").glob("tiny.ckpt.*"):
         name = path.name.replace("tiny.ckpt", "bert_model.ckpt")
         shutil.copy(path, bert / name)
-    shutil.copy(_GOLDEN / "inputs/vocab.txt", bert)
-    shutil.copy(_GOLDEN / "inputs/bert_config.json", bert)
+    shutil.copy(locations.INPUTS / "vocab.txt", bert)
+    shutil.copy(locations.INPUTS / "bert_config.json", bert)
     # The recorded model has a head for questions, too.
     (bert / "task.json").write_text(
         json.dumps({"task": "pretraining", "do_lower_case": True})
@@ -251,17 +250,17 @@ def _write_models(folder):
         name = path.name.replace("bert.ckpt", "bert_model.ckpt")
         path.rename(path.with_name(name))
     (folder / "mrpc_output").mkdir()  # Of the original program.
-    for path in (_GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
+    for path in (locations.GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
         shutil.copy(path, folder / "mrpc_output")
     (folder / "old_output").symlink_to("mrpc_output")
     released = json.loads(
-        (_GOLDEN / "classifier/mrpc_results.json").read_text("utf-8")
+        (locations.GOLDEN / "classifier/mrpc_results.json").read_text("utf-8")
     )
     (folder / "mrpc_output/test_results.tsv").write_text(
         released["predict"]["test_results_tsv"]
     )
     (folder / "old_data").mkdir()  # Of a fork: no header, other columns.
-    lines = (_GOLDEN / "inputs/MRPC/test.tsv").read_text("utf-8").split("\n")
+    lines = (locations.INPUTS / "MRPC/test.tsv").read_text("utf-8").split("\n")
     cells = [line.split("\t") for line in lines[1:] if line]
     (folder / "old_data/test.tsv").write_text(
         "".join(f"{row[1]}\t{row[3]}\t{row[4]}\n" for row in cells)
@@ -274,7 +273,7 @@ def _write_models(folder):
         "--input=bert/bert_model.ckpt --output=data/all-MiniLM-L6-v2",
         "bert",
     )
-    encoder = serving_client.golden_sentence_encoder(folder / "encoder")
+    encoder = golden_models.sentence_encoder(folder / "encoder")
     for name in ("modules.json", "1_Pooling"):
         (encoder / name).rename(folder / "data/all-MiniLM-L6-v2" / name)
 

@@ -1,12 +1,10 @@
 """Runs in every execution mode, such as that of GPUs."""
 
-import json
-
 import pytest
 
-import run_swag
 from tests.support import (
     programs,
+    toy_files,
     toy_pretraining,
     toy_sentences,
     toy_squad,
@@ -18,26 +16,6 @@ pytestmark = pytest.mark.integration
 
 _STAGES = {**programs.STAGES, "log_every_steps": 1}
 _SHORT = {**_STAGES, "num_train_epochs": 0.5}
-
-
-def _tag(folder, **changes):
-    if not (folder / "train.txt").exists():
-        toy_tagging.write_all(folder, num_sentences=80)
-    toy_tagging.run(folder, **changes)
-
-
-def _choose(folder, **changes):
-    for seed, name in enumerate(("train.csv", "val.csv", "test.csv")):
-        toy_swag.write(folder / name, toy_swag.copying(24, seed))
-    named = {
-        "data_dir": folder,
-        "output_dir": folder / "out",
-        "max_seq_length": 8,
-        "train_batch_size": 8,
-        **toy_swag.write_model(folder),
-        **changes,
-    }
-    run_swag.run(programs.parse(run_swag.Options, **named))
 
 
 @pytest.mark.parametrize(
@@ -80,9 +58,9 @@ def _choose(folder, **changes):
                     toy_squad.run,
                     {**_STAGES, "num_train_epochs": 1, "packing": True},
                 ),
-                (_choose, {**_STAGES, "num_train_epochs": 1, "packing": True}),
-                (_tag, {**_SHORT, "packing": True}),
-                (_tag, {**_SHORT, "features": "last"}),
+                (toy_swag.run, {**_STAGES, "packing": True}),
+                (toy_tagging.run, {**_SHORT, "packing": True}),
+                (toy_tagging.run, {**_SHORT, "features": "last"}),
             )
         ),
     ],
@@ -91,12 +69,10 @@ def test_steps_that_xla_compiles_have_the_same_losses(tmp_path, run, flags):
     def losses(**changes):
         out = tmp_path / f"out-{len(changes)}"
         run(tmp_path, **flags, **changes, output_dir=out)
-        lines = (out / "metrics.jsonl").read_text().splitlines()
-        reports = [json.loads(line) for line in lines]
-        state = json.loads(next(out.glob("*.state.json")).read_text())
+        state = toy_files.read_json(next(out.glob("*.state.json")))
         mode = state["execution"]["execution_mode"]
         assert mode == ("xla" if changes else "fused")
-        return [each["loss"] for each in reports if "loss" in each]
+        return programs.losses(out)
 
     plain = losses()
     assert len(plain) > 1

@@ -8,11 +8,10 @@ import pytest
 import extract_features
 from modeling import checkpoints
 from tests.bert.tasks.embedding import test_text_vectors
-from tests.support import locations, programs
+from tests.support import locations, programs, toy_files
 
-_GOLDEN = locations.ROOT / "tests/golden"
-_INPUT = _GOLDEN / "inputs/extract_input.txt"
-_EXPECTED = _GOLDEN / "extract_features/default_layers.jsonl"
+_INPUT = locations.INPUTS / "extract_input.txt"
+_EXPECTED = locations.GOLDEN / "extract_features/default_layers.jsonl"
 # Values are rounded to six places after differences of some 2e-6.
 _TOLERANCE = 1e-5
 
@@ -21,9 +20,9 @@ def _flags(folder, **changes):
     return {
         "input_file": _INPUT,
         "output_file": folder / "out",
-        "vocab_file": _GOLDEN / "inputs/vocab.txt",
-        "bert_config_file": _GOLDEN / "inputs/bert_config_4layers.json",
-        "init_checkpoint": _GOLDEN / "model/tiny.ckpt",
+        "vocab_file": locations.INPUTS / "vocab.txt",
+        "bert_config_file": locations.INPUTS / "bert_config_4layers.json",
+        "init_checkpoint": locations.CHECKPOINT,
         "max_seq_length": 32,
         "batch_size": 4,
         **changes,
@@ -37,7 +36,7 @@ def _run(folder, **changes):
 
 
 def _records(path):
-    return [json.loads(line) for line in path.read_text("ascii").splitlines()]
+    return toy_files.read_json_lines(path)
 
 
 def _is_laid_out_alike(found, expected):
@@ -100,7 +99,7 @@ def _expected_values():
 
 
 def test_npz_holds_the_same_vectors_which_need_no_pooler(tmp_path, monkeypatch):
-    stored = checkpoints.read(str(_GOLDEN / "model/tiny.ckpt"))
+    stored = checkpoints.read(str(locations.CHECKPOINT))
     small = tmp_path / "small.ckpt"
     checkpoints.save(
         str(small),

@@ -1,32 +1,22 @@
 """Folders of runs, used again by commands that differ."""
 
-import json
 import shutil
 
 import pytest
 
 from bert.training import resuming
-from tests.support import toy_pretraining, toy_sentences
+from tests.support import toy_files, toy_pretraining, toy_sentences
 
 _STAGES = {"do_train": True, "do_eval": True, "num_train_epochs": 0.1}
 _GRID = {"learning_rates": "1e-3,2e-3"}
 
 
-def _contents(folder):
-    """Reads all files of a folder, without the locks of its users."""
-    return {
-        path: path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.endswith(".lock")
-    }
-
-
 def _refused(folder, **flags):
     """Returns the message of a run, which must change no file."""
-    before = _contents(folder)
+    before = toy_files.contents(folder)
     with pytest.raises(ValueError) as refusal:
         toy_sentences.run(folder, **_STAGES | flags)
-    assert _contents(folder) == before
+    assert toy_files.contents(folder) == before
     return str(refusal.value)
 
 
@@ -109,11 +99,11 @@ def test_a_state_of_an_earlier_version_is_compared_too(single, tmp_path):
     """Those states have neither the number of examples nor the data."""
     shutil.copytree(single, tmp_path / "copy")
     path = tmp_path / "copy/out/model.ckpt-2.state.json"
-    state = json.loads(path.read_text())
+    state = toy_files.read_json(path)
     del state["num_examples"]
     data = ("num_records", "records_fingerprint", "masking", "num_replicas")
     state["data"] = {name: state["data"][name] for name in data}
-    path.write_text(json.dumps(state))
+    toy_files.write_json(path, state)
     message = _refused(tmp_path / "copy", optimizer="lamb")
     assert "optimizer was 'adamw' and is 'lamb'" in message
 
@@ -162,7 +152,7 @@ def _copy(pretrained, tmp_path):
 def test_a_complete_pre_training_is_not_that_of_other_flags_or_records(
     pretrained,
 ):
-    before = _contents(pretrained / "out")
+    before = toy_files.contents(pretrained / "out")
     with pytest.raises(
         ValueError, match=r"learning_rate was 0\.01 and is 0\.02"
     ):
@@ -171,7 +161,7 @@ def test_a_complete_pre_training_is_not_that_of_other_flags_or_records(
         _pretraining(pretrained, num_train_steps=3)
     with pytest.raises(ValueError, match="records_fingerprint was"):
         _pretraining(pretrained, input_file=str(pretrained / "held_out"))
-    assert _contents(pretrained / "out") == before
+    assert toy_files.contents(pretrained / "out") == before
 
 
 def test_the_best_weights_alone_are_not_replaced(pretrained, tmp_path):
@@ -179,10 +169,10 @@ def test_the_best_weights_alone_are_not_replaced(pretrained, tmp_path):
     out = folder / "out"
     for path in (*out.glob("model.ckpt*"), out / "checkpoint"):
         path.unlink()
-    before = _contents(out)
+    before = toy_files.contents(out)
     with pytest.raises(ValueError, match=r"best has the weights of step \d"):
         _pretraining(folder)
-    assert _contents(out) == before
+    assert toy_files.contents(out) == before
 
 
 def test_a_metric_of_other_held_out_data_is_not_compared(
@@ -192,8 +182,8 @@ def test_a_metric_of_other_held_out_data_is_not_compared(
     out = folder / "out"
     # A loss that no evaluation reaches.
     path = out / "best/best.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "value": 1e-9}))
+    record = toy_files.read_json(path)
+    toy_files.write_json(path, {**record, "value": 1e-9})
     # Of a complete run, the weights stay.
     _pretraining(folder, max_eval_steps=2)
     assert _best(out).value == 1e-9

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.support import toy_config, toy_files
 from tests.support import toy_pretraining as toy
 
 pytestmark = pytest.mark.integration
@@ -34,11 +35,7 @@ _DECISIVE = {
 
 
 def _weights(folder, **changes):
-    toy.write_config(
-        folder / "bert_config.json",
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+    toy.write_config(folder / "bert_config.json", **toy_config.NO_DROPOUT)
     toy.run(folder, **{**_SHORT, **changes})
     return toy.weights(folder, 3)
 
@@ -94,13 +91,13 @@ def test_the_files_of_a_run_show_its_flags(tmp_path):
         "model.ckpt-4",
         "model.ckpt-7",
     ]
-    state = json.loads((out / "model.ckpt-7.state.json").read_text())
+    state = toy_files.read_json(out / "model.ckpt-7.state.json")
     assert state["flags"]["random_seed"] == 9
     assert state["data"]["num_replicas"] == 1
     assert list((out / "plugins/profile").iterdir())
     started = json.loads((out / "run.jsonl").read_text().splitlines()[0])
     assert started["flags"]["profile_steps"] == [2, 3]
-    assert json.loads((out / "task.json").read_text())["task"] == "pretraining"
+    assert toy_files.read_json(out / "task.json")["task"] == "pretraining"
     # Two batches of three.
     accuracy = lines[-1]["eval_next_sentence_accuracy"] * 6
     assert accuracy == pytest.approx(round(accuracy), abs=1e-4)
@@ -113,9 +110,7 @@ def test_the_scale_of_losses_goes_on_in_a_resumed_run(tmp_path):
     toy.run(parts, **flags, stop_at_step=2)
     toy.resume(2, parts, **flags)
     scales = [
-        json.loads((each / "out/model.ckpt-3.state.json").read_text())[
-            "loss_scale"
-        ]
+        toy_files.read_json(each / "out/model.ckpt-3.state.json")["loss_scale"]
         for each in (whole, parts)
     ]
     assert scales[0] == scales[1]

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support import locations
 
-_ROOT = locations.ROOT
-
 # What each room may import of ours, besides itself.
 _GROUND = {"bert.commands", "bert.files"}
 _MAY_IMPORT = {
@@ -66,13 +64,15 @@ def _sources():
     """Lists the modules, scripts and rooms, without looking into `.venv`."""
     ours = [
         path
-        for path in _ROOT.iterdir()
+        for path in locations.ROOT.iterdir()
         if not path.name.startswith((".", "tests"))
     ]
     files = [path for path in ours if path.suffix == ".py"]
     for folder in filter(pathlib.Path.is_dir, ours):
         files += folder.rglob("*.py")
-    return [(path, path.relative_to(_ROOT).parts) for path in sorted(files)]
+    return [
+        (path, path.relative_to(locations.ROOT).parts) for path in sorted(files)
+    ]
 
 
 def _room(name):
@@ -118,7 +118,7 @@ def test_room_imports_only_rooms_below(room):
 
 
 def test_nobody_imports_a_script_or_a_test():
-    scripts = {path.stem for path in _ROOT.glob("*.py")}
+    scripts = {path.stem for path in locations.ROOT.glob("*.py")}
     assert "run_pretraining" in scripts
     wrong = [
         f"{'/'.join(parts)} imports {name}"

@@ -7,9 +7,6 @@ import pytest
 from modeling import checkpoints
 from tests.support import locations, programs
 
-_CONFIG = str(locations.GOLDEN / "inputs/bert_config.json")
-_VOCAB = str(locations.GOLDEN / "inputs/vocab.txt")
-
 
 @pytest.fixture
 def model(tmp_path):
@@ -21,13 +18,12 @@ def model(tmp_path):
 
 
 # Commands, of which {0} is the folder of the model.
-_FILES = (
-    f"--bert_config_file={_CONFIG} --vocab_file={_VOCAB} "
-    "--init_checkpoint={0}/tiny.ckpt "
-)
+_CONFIG = f"--bert_config_file={locations.CONFIG_FILE}"
+_VOCAB = locations.VOCAB_FILE
+_FILES = f"{_CONFIG} --vocab_file={_VOCAB} --init_checkpoint={{0}}/tiny.ckpt"
 _CONVERT = (
     "tools.convert_checkpoint --input={0}/tiny.ckpt --output={0}/out "
-    f"--bert_config_file={_CONFIG} --output_format=huggingface"
+    f"{_CONFIG} --output_format=huggingface"
 )
 _COMMANDS = [
     f"extract_features {_FILES} --input_file={_VOCAB} --layers=-1 "
@@ -50,7 +46,7 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, command):
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
-    values = checkpoints.read(str(locations.GOLDEN / "model/tiny.ckpt"))
+    values = checkpoints.read(str(locations.CHECKPOINT))
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)

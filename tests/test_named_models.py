@@ -1,7 +1,6 @@
 """One flag names a model: a folder of transformers 5, or its address."""
 
-import io
-import json
+import functools
 
 import numpy as np
 import pytest
@@ -13,8 +12,14 @@ import run_squad
 from bert.training import fine_tuning
 from modeling import checkpoints, heads, huggingface
 from modeling import config as config_lib
-from tests.support import hub_server, programs, toy_sentences
-from tools import convert_checkpoint, export_model, predict
+from tests.support import (
+    heads_of_tasks,
+    hub_server,
+    programs,
+    tool_runs,
+    toy_files,
+    toy_sentences,
+)
 
 _WORDS = toy_sentences.WORDS
 _CONFIG = config_lib.BertConfig(
@@ -55,54 +60,44 @@ _TOKENIZER = {
     "tokenize_chinese_chars": True,
     "tokenizer_class": "BertTokenizer",
 }
-_LABELS = {"0": "no", "1": "yes"}
-_TAGS = {"0": "O", "1": "B-X", "2": "I-X"}
-_KINDS = {
-    "BertForSequenceClassification": (
-        lambda: heads.BertForSequenceClassification(_CONFIG, num_labels=2),
-        {"id2label": _LABELS},
-    ),
-    "BertForTokenClassification": (
-        lambda: heads.BertForTokenClassification(_CONFIG, num_labels=3),
-        {"id2label": _TAGS},
-    ),
-    "BertForQuestionAnswering": (
-        lambda: heads.BertForQuestionAnswering(_CONFIG),
-        {},
-    ),
-    "BertForMaskedLM": (
-        lambda: heads.BertForPreTraining(_CONFIG, objective="mlm"),
-        {},
+_HEADS = {
+    **heads_of_tasks.HEADS,
+    "masks": heads_of_tasks.Head(
+        make=functools.partial(heads.BertForPreTraining, objective="mlm"),
+        architecture="BertForMaskedLM",
+        entries={},
     ),
 }
 
 
 def _write(folder, kind):
     """Writes a folder as `save_pretrained` of transformers 5 does."""
-    make, more = _KINDS[kind]
+    head = _HEADS[kind]
     folder.mkdir(parents=True)
     weights = {
         name: np.asarray(variable)
-        for name, variable in checkpoints.variables_by_name(make()).items()
+        for name, variable in checkpoints.variables_by_name(
+            head.make(_CONFIG)
+        ).items()
     }
-    huggingface.write(str(folder), weights, 1, [kind])
-    sizes = {**_CONFIG.to_dict(), "model_type": "bert", "architectures": [kind]}
-    for name, values in (
-        ("config", {**sizes, **more}),
-        ("tokenizer", _PIPELINE),
-        ("tokenizer_config", _TOKENIZER),
-    ):
-        (folder / f"{name}.json").write_text(json.dumps(values))
+    huggingface.write(str(folder), weights, 1, [head.architecture])
+    labels = head.entries.get("labels", ())
+    named = {"id2label": dict(enumerate(labels))} if labels else {}
+    config = {
+        **_CONFIG.to_dict(),
+        "model_type": "bert",
+        "architectures": [head.architecture],
+        **named,
+    }
+    toy_files.write_json(folder / "config.json", config)
+    toy_files.write_json(folder / "tokenizer.json", _PIPELINE)
+    toy_files.write_json(folder / "tokenizer_config.json", _TOKENIZER)
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path, request):
     return _write(tmp_path / "model", request.param)
-
-
-def _described(folder):
-    return json.loads((folder / "task.json").read_text())
 
 
 def _custom(tmp_path, model, **changes):
@@ -118,9 +113,7 @@ def _custom(tmp_path, model, **changes):
     )
 
 
-@pytest.mark.parametrize(
-    "folder", ["BertForSequenceClassification"], indirect=True
-)
+@pytest.mark.parametrize("folder", ["classification"], indirect=True)
 def test_a_classifier_of_transformers_is_trained_and_evaluated(
     tmp_path, folder
 ):
@@ -131,18 +124,16 @@ def test_a_classifier_of_transformers_is_trained_and_evaluated(
     assert not (tmp_path / "out/task.json").exists()
     options = _custom(tmp_path, folder, do_train=True, num_train_epochs=1.0)
     fine_tuning.run(run_classifier.learning.SentenceClassification, options)
-    described = _described(tmp_path / "out")
+    described = toy_files.read_json(tmp_path / "out/task.json")
     assert described["do_lower_case"] is True
     assert described["labels"] == ["no", "yes"]
     # The default of 128 is more than the network has positions.
     assert described["max_seq_length"] == 96
-    lines = (tmp_path / "out/vocab.txt").read_text().splitlines()
-    assert lines == list(_WORDS)
+    words = toy_files.read_lines(tmp_path / "out/vocab.txt")
+    assert words == list(_WORDS)
 
 
-@pytest.mark.parametrize(
-    "folder", ["BertForTokenClassification"], indirect=True
-)
+@pytest.mark.parametrize("folder", ["tagging"], indirect=True)
 def test_a_tagger_of_transformers_is_evaluated_by_its_length(tmp_path, folder):
     tags = zip(("the", "good", "match"), ("O", "B-X", "I-X"), strict=True)
     rows = "".join(f"{word} {tag}\n" for word, tag in tags)
@@ -161,48 +152,33 @@ def test_a_tagger_of_transformers_is_evaluated_by_its_length(tmp_path, folder):
 @pytest.mark.parametrize(
     ("folder", "line", "key"),
     [
-        ("BertForSequenceClassification", "the match was good", "label"),
-        ("BertForTokenClassification", "the match was good", "tags"),
-        ("BertForQuestionAnswering", "the ? ||| the match", "answer"),
-        ("BertForMaskedLM", "the [MASK] was good", "masks"),
+        ("classification", "the match was good", "label"),
+        ("tagging", "the match was good", "tags"),
+        ("question_answering", "the ? ||| the match", "answer"),
+        ("masks", "the [MASK] was good", "masks"),
     ],
     indirect=["folder"],
 )
 def test_models_of_transformers_answer_export_and_convert(
     tmp_path, folder, line, key
 ):
-    answers = io.StringIO()
-    options = predict.Options(model=str(folder), format="json")
-    predict.run(options, [line], io.BytesIO(), answers)
-    assert key in json.loads(answers.getvalue())
-    version = export_model.run(
-        export_model.Options(
-            model_dir=str(folder), export_dir=str(tmp_path / "served")
-        )
-    )
-    with open(f"{version}/assets/vocab.txt", encoding="utf-8") as file:
-        assert file.read().splitlines() == list(_WORDS)
-    with open(f"{version}/model.json", encoding="utf-8") as file:
-        assert json.load(file)["max_seq_length"] == 80
-    convert_checkpoint.convert(
-        convert_checkpoint.Options(
-            input=str(folder),
-            output=str(tmp_path / "release"),
-            output_format="release",
-        )
-    )
-    lines = (tmp_path / "release/vocab.txt").read_text().splitlines()
-    assert lines == list(_WORDS)
+    (answer,) = tool_runs.answers(folder, line)
+    assert key in answer
+    version = tool_runs.exported(folder, tmp_path / "served")
+    release = tool_runs.converted(folder, tmp_path / "release", "release")
+    for path in (f"{version}/assets/vocab.txt", release / "vocab.txt"):
+        assert toy_files.read_lines(path) == list(_WORDS)
+    assert toy_files.read_json(f"{version}/model.json")["max_seq_length"] == 80
 
 
-@pytest.mark.parametrize("folder", ["BertForQuestionAnswering"], indirect=True)
+@pytest.mark.parametrize("folder", ["question_answering"], indirect=True)
 def test_an_answerer_of_transformers_predicts(tmp_path, folder):
     paragraph = {
         "context": "the match was good",
         "qas": [{"id": "q", "question": "the ?", "answers": []}],
     }
     data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
-    (tmp_path / "dev.json").write_text(json.dumps(data))
+    toy_files.write_json(tmp_path / "dev.json", data)
     options = programs.parse(
         run_squad.Options,
         init_checkpoint=folder,
@@ -212,7 +188,7 @@ def test_an_answerer_of_transformers_predicts(tmp_path, folder):
         do_predict=True,
     )
     fine_tuning.run(run_squad.learning.QuestionAnswering, options)
-    answers = json.loads((tmp_path / "out/predictions.json").read_text())
+    answers = toy_files.read_json(tmp_path / "out/predictions.json")
     assert answers["q"]
 
 
@@ -227,38 +203,37 @@ def _extract(tmp_path, model):
             layers="-1",
         )
     )
-    (line,) = (tmp_path / "vectors.jsonl").read_text().splitlines()
-    return json.loads(line)["features"]
+    (row,) = toy_files.read_json_lines(tmp_path / "vectors.jsonl")
+    return row["features"]
 
 
-@pytest.mark.parametrize("folder", ["BertForMaskedLM"], indirect=True)
+@pytest.fixture
+def address(tmp_path, folder, monkeypatch):
+    """Publishes the model of the folder; returns its address."""
+    with hub_server.running() as site:
+        hub_server.use(monkeypatch, site.address, tmp_path / "home")
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        site.publish("lab/tiny", files)
+        yield "hf://lab/tiny"
+
+
+@pytest.mark.parametrize("folder", ["masks"], indirect=True)
 def test_vectors_need_the_folder_or_its_address_alone(
-    tmp_path, folder, monkeypatch
+    tmp_path, folder, address
 ):
     vectors = _extract(tmp_path, folder)
     tokens = ["[CLS]", "the", "match", "was", "good", "[SEP]"]
     assert [vector["token"] for vector in vectors] == tokens
-    with hub_server.running() as site:
-        hub_server.use(monkeypatch, site.address, tmp_path / "home")
-        files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        site.publish("lab/tiny", files)
-        assert _extract(tmp_path, "hf://lab/tiny") == vectors
+    assert _extract(tmp_path, address) == vectors
 
 
-@pytest.mark.parametrize("folder", ["BertForMaskedLM"], indirect=True)
-def test_fine_tuning_starts_from_an_address(tmp_path, folder, monkeypatch):
+@pytest.mark.parametrize("folder", ["masks"], indirect=True)
+def test_fine_tuning_starts_from_an_address(tmp_path, address):
     toy_sentences.write_data(tmp_path / "data", toy_sentences.sentences(40, 1))
-    with hub_server.running() as site:
-        hub_server.use(monkeypatch, site.address, tmp_path / "home")
-        files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        site.publish("lab/tiny", files)
-        options = _custom(
-            tmp_path, "hf://lab/tiny", do_train=True, num_train_epochs=1.0
-        )
-        fine_tuning.run(run_classifier.learning.SentenceClassification, options)
+    options = _custom(tmp_path, address, do_train=True, num_train_epochs=1.0)
+    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
     # The folder of the run needs the address no more.
-    assert _described(tmp_path / "out")["labels"] == ["no", "yes"]
-    model = predict.Options(model=str(tmp_path / "out"), format="json")
-    answers = io.StringIO()
-    predict.run(model, ["the match was good"], io.BytesIO(), answers)
-    assert json.loads(answers.getvalue())["label"] in ("no", "yes")
+    out = tmp_path / "out"
+    assert toy_files.read_json(out / "task.json")["labels"] == ["no", "yes"]
+    (answer,) = tool_runs.answers(out, "the match was good")
+    assert answer["label"] in ("no", "yes")

@@ -5,16 +5,13 @@ import shutil
 
 import pytest
 
-from tests.support import documented_commands, locations, programs
-from tools import python_docs
+from tests.support import documented_commands, locations, programs, toy_files
 
-_GOLDEN = locations.ROOT / "tests/golden"
 _TEXT = "A good day.\nThe long match.\n\nRain fell on it.\nIt was late.\n\n" * 3
 _MODEL = (
     "--vocab_file=vocab.txt --bert_config_file=bert_config.json "
     "--init_checkpoint=tiny.ckpt"
 )
-_LABELS = (python_docs.LIBRARY, python_docs.REFERENCE)
 _TRIVIA = """{"Data": [{"QuestionId": "1", "Question": "What is it?",
 "Answer": {"Value": "rain", "Aliases": []},
 "EntityPages": [{"Filename": "page.txt"}]}]}"""
@@ -88,11 +85,11 @@ def folder_of_inputs(tmp_path_factory):
     (folder / "pages").mkdir()
     (folder / "pages/page.txt").write_text("They saw rain.")
     for path in (
-        *(_GOLDEN / "inputs").glob("bert_config.json"),
-        *(_GOLDEN / "model").glob("tiny.ckpt*"),
+        *locations.INPUTS.glob("bert_config.json"),
+        *(locations.GOLDEN / "model").glob("tiny.ckpt*"),
     ):
         shutil.copy(path, folder)
-    words = (_GOLDEN / "inputs/vocab.txt").read_text().split("\n")
+    words = (locations.INPUTS / "vocab.txt").read_text().split("\n")
     words[-2] = "[unused1]"
     (folder / "vocab.txt").write_text("\n".join(words))
     return folder
@@ -107,17 +104,6 @@ def inputs(folder_of_inputs, tmp_path, monkeypatch):
     return folder
 
 
-def _refusal(command):
-    name, *arguments = command.split()
-    return programs.refusal(name, arguments)
-
-
-def _content(folder):
-    return {
-        path: path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
-
-
 @pytest.mark.parametrize(
     ("command", "words"),
     [(command, "it is the input") for command in _COMMANDS]
@@ -126,9 +112,10 @@ def _content(folder):
 def test_an_output_is_no_input_and_no_other_output(
     command, words, inputs, capsys
 ):
-    before = _content(inputs)
-    assert words in (_refusal(command) or "not refused")
-    assert _content(inputs) == before
+    before = toy_files.contents(inputs)
+    name, *arguments = command.split()
+    assert words in (programs.refusal(name, arguments) or "not refused")
+    assert toy_files.contents(inputs) == before
 
 
 def test_every_program_that_writes_is_here():

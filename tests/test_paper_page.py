@@ -19,15 +19,18 @@ from bert.training import optimization
 from modeling import bert, checkpoints, heads, layers, losses
 from modeling import config as config_lib
 from paper import plans, scales, tables
-from tests.support import locations, programs, toy_config
+from tests.support import (
+    locations,
+    programs,
+    toy_config,
+    toy_vocabulary,
+)
 from vocab import tokenization
 
-_ROOT, _GOLDEN = locations.ROOT, locations.GOLDEN
-_TEXT = (_ROOT / "docs/paper.md").read_text(encoding="utf-8")
-_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_TEXT = (locations.ROOT / "docs/paper.md").read_text(encoding="utf-8")
 _BASE, _LARGE = (
     config_lib.BertConfig.from_json_file(
-        str(_ROOT / f"modeling/configs/bert_{size}_uncased.json")
+        str(locations.ROOT / f"modeling/configs/bert_{size}_uncased.json")
     )
     for size in ("base", "large")
 )
@@ -50,7 +53,7 @@ def test_every_place_on_the_page_exists():
     places = re.findall(r"`([\w/]+\.py):(\w+)`", _TEXT)
     assert len(places) > 20
     for path, name in places:
-        tree = ast.parse((_ROOT / path).read_text(encoding="utf-8"))
+        tree = ast.parse((locations.ROOT / path).read_text(encoding="utf-8"))
         kinds = ast.FunctionDef | ast.ClassDef
         found = {n.name for n in ast.walk(tree) if isinstance(n, kinds)}
         assert name in found, (path, name)
@@ -155,9 +158,9 @@ def _records(tmp_path_factory):
     create_pretraining_data.run(
         programs.parse(
             create_pretraining_data.Options,
-            input_file=str(_GOLDEN / "inputs/text_a.txt"),
+            input_file=str(locations.INPUTS / "text_a.txt"),
             output_file=str(path),
-            vocab_file=_VOCAB,
+            vocab_file=locations.VOCAB_FILE,
             max_seq_length=length,
             max_predictions_per_seq=most,
             dupe_factor=200,
@@ -187,7 +190,7 @@ def test_share_of_predictions(records):
 
 
 def test_masking_shares(records):
-    tokens = tokenization.load_vocab(_VOCAB)
+    tokens = tokenization.load_vocab(locations.VOCAB_FILE)
     rows, places = np.nonzero(records["masked_lm_weights"])
     shown = records["input_ids"][
         rows, records["masked_lm_positions"][rows, places]
@@ -227,7 +230,7 @@ def test_next_sentence_loss():
 
 
 def test_loss_is_a_sum():
-    with np.load(_GOLDEN / "model/forward_gelu.npz") as arrays:
+    with np.load(locations.GOLDEN / "model/forward_gelu.npz") as arrays:
         golden = {
             name.removeprefix("padded/"): arrays[name]
             for name in arrays.files
@@ -238,11 +241,9 @@ def test_loss_is_a_sum():
         for name, value in golden.items()
         if name.startswith("in/")
     }
-    config = config_lib.BertConfig.from_json_file(
-        str(_GOLDEN / "inputs/bert_config.json")
-    )
+    config = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
     model = heads.BertForPreTraining(config)
-    checkpoints.load(model, str(_GOLDEN / "model/tiny.ckpt"))
+    checkpoints.load(model, str(locations.CHECKPOINT))
     objective = pretraining_objective.Pretraining(model, "mlm_nsp")
     parts = objective.outcome(features, objective.denominators(features), None)
     assert set(parts.losses) == {"masked_lm_loss", "next_sentence_loss"}
@@ -341,10 +342,8 @@ def test_span_loss():
 
 
 def test_best_span(tmp_path):
-    (tmp_path / "vocab.txt").write_text(
-        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"qabc"]) + "\n"
-    )
-    tokenizer = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"))
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"qabc"]
+    tokenizer = toy_vocabulary.tokenizer(tmp_path, pieces)
     ((window,),) = window_features.convert_examples_to_features(
         [
             question_files.SquadExample(
@@ -368,17 +367,12 @@ def test_best_span(tmp_path):
 
 
 def test_first_piece(tmp_path):
-    (tmp_path / "vocab.txt").write_text(
-        "\n".join(
-            ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing", "chess"]
-        )
-        + "\n"
-    )
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing", "chess"]
     words = ("playing", "chess")
     ((window,),) = windows.make_windows(
         [conll.Sentence(words=words, tags=None, lines=(), document=0)],
         [[1, 2]],
-        tokenization.FullTokenizer(str(tmp_path / "vocab.txt")),
+        toy_vocabulary.tokenizer(tmp_path, pieces),
         8,
     )
     assert window.input_ids == (2, 4, 5, 6, 3)

@@ -9,8 +9,10 @@ import pytest
 
 from tests.support import documented_commands as documented
 from tests.support import (
+    locations,
     programs,
     toy_config,
+    toy_files,
     toy_sentences,
     toy_squad,
     toy_swag,
@@ -179,7 +181,7 @@ def folder(tmp_path_factory):
     (folder / "bert_config.json").rename(folder / "config.json")
     reviews = [("good match", "yes"), ("bad match", "no")]
     toy_sentences.write_data(folder / "reviews", reviews)
-    toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
+    toy_files.write_json(folder / "train.json", toy_squad.dataset(3))
     toy_config.write(
         folder / "small.json", vocab_size=9, max_position_embeddings=32
     )
@@ -194,7 +196,7 @@ def folder(tmp_path_factory):
     )
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
     for name in ("train.tsv", "dev.tsv"):
-        golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
+        golden = locations.INPUTS / "MRPC" / name
         (folder / "MRPC" / name).write_bytes(golden.read_bytes())
     for name in (
         *("empty", "predictions.json"),

@@ -1,7 +1,6 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
 import csv
-import dataclasses
 import json
 import re
 import shutil
@@ -10,15 +9,11 @@ import numpy as np
 import pytest
 
 import run_classifier
-from bert.models import flag_defaults
 from bert.models import folder as folder_lib
 from bert.records import tfrecords
-from bert.training import fine_tuning
 from modeling import checkpoints
-from tests.support import programs
+from tests.support import locations, programs, tool_runs, toy_files
 from tests.support import toy_sentences as toy
-from tools import convert_checkpoint
-from vocab import tokenization
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +46,7 @@ def test_learns_the_user_s_own_data(trained):
         *("eval_accuracy", "eval_loss", "eval_macro_f1"),
         *("global_step", "loss"),
     ]
-    text = (trained / "out/predictions.jsonl").read_text()
-    predicted = [json.loads(line) for line in text.splitlines()]
+    predicted = toy_files.read_json_lines(trained / "out/predictions.jsonl")
     assert [each["row"] for each in predicted] == list(range(11))
     right = sum(
         each["label"] == label
@@ -68,12 +62,13 @@ def test_learns_the_user_s_own_data(trained):
 
 
 def test_evaluates_after_each_epoch_and_keeps_the_best(trained):
-    lines = (trained / "out/metrics.jsonl").read_text().splitlines()
     evaluations = [
-        record for record in map(json.loads, lines) if "eval_accuracy" in record
+        record
+        for record in toy_files.read_json_lines(trained / "out/metrics.jsonl")
+        if "eval_accuracy" in record
     ]
     assert [record["step"] for record in evaluations] == [20, 40, 60]
-    best = json.loads((trained / "out/best/best.json").read_text())
+    best = toy_files.read_json(trained / "out/best/best.json")
     assert best["metric"] == "accuracy"
     assert best["value"] == pytest.approx(
         max(record["eval_accuracy"] for record in evaluations)
@@ -169,15 +164,8 @@ def test_labels_are_read_beside_the_initial_checkpoint(trained, tmp_path):
     predictions = (out / "predictions.jsonl").read_text()
     assert predictions == (start / "predictions.jsonl").read_text()
     # Hugging Face's config has them.
-    theirs, again = tmp_path / "theirs", tmp_path / "again"
-    convert_checkpoint.convert(
-        programs.parse(
-            convert_checkpoint.Options,
-            input=start,
-            output=theirs,
-            output_format="huggingface",
-        )
-    )
+    theirs = tool_runs.converted(start, tmp_path / "theirs", "huggingface")
+    again = tmp_path / "again"
     toy.run(trained, output_dir=again, init_checkpoint=theirs, do_predict=True)
     assert (again / "predictions.jsonl").read_text() == predictions
 
@@ -227,10 +215,9 @@ def test_several_labels_are_chosen_by_average_precision(tmp_path):
         *("eval_loss", "loss", "global_step", "eval_average_precision"),
         *("eval_micro_f1", "eval_macro_f1", "eval_exact_match"),
     }
-    best = json.loads((out / "best/best.json").read_text())
+    best = toy_files.read_json(out / "best/best.json")
     assert best["metric"] == "average_precision"
-    lines = (out / "predictions.jsonl").read_text().splitlines()
-    for row in map(json.loads, lines):
+    for row in toy_files.read_json_lines(out / "predictions.jsonl"):
         assert list(row) == ["row", "labels", "probabilities", "text_a"]
         assert list(row["probabilities"]) == ["said", "yes"]
         likely = [k for k, p in row["probabilities"].items() if p >= 0.5]
@@ -258,8 +245,7 @@ def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
     *_, macro_f1, support = averages["macro avg"].split()
     assert float(macro_f1) == pytest.approx(results["eval_macro_f1"], abs=1e-4)
     assert support == "20"
-    lines = (out / "eval_highest_loss.jsonl").read_text().splitlines()
-    worst = [json.loads(line) for line in lines]
+    worst = toy_files.read_json_lines(out / "eval_highest_loss.jsonl")
     assert len({each["row"] for each in worst}) == 20
     right = sum(each["label"] == each["prediction"] for each in worst)
     assert results["eval_accuracy"] == pytest.approx(right / 20)
@@ -284,16 +270,8 @@ def test_scores(tmp_path):
     results = toy.results(out)
     assert results["eval_pearson"] > 0.9
     assert "eval_accuracy" not in results
-    lines = (out / "predictions.jsonl").read_text().splitlines()
-    assert [list(json.loads(line)) for line in lines] == [
-        ["row", "score", "text_a"]
-    ] * 11
-
-
-def _evaluated(folder, **changes):
-    """Evaluates a checkpoint without training; returns the results."""
-    out = toy.run(folder, do_eval=True, **changes)
-    return toy.results(out)
+    rows = toy_files.read_json_lines(out / "predictions.jsonl")
+    assert list(map(list, rows)) == [["row", "score", "text_a"]] * 11
 
 
 def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
@@ -305,23 +283,24 @@ def test_labels_are_in_the_order_of_the_folder(trained, tmp_path):
     other = tmp_path / "other"
     checkpoints.save(str(other / "x.ckpt"), weights)
     config = {
-        **json.loads((trained / "out/bert_config.json").read_text()),
+        **toy_files.read_json(trained / "out/bert_config.json"),
         "hidden_act": "gelu_new",
         "architectures": ["BertForSequenceClassification"],
         "id2label": {"0": "yes", "1": "no"},
     }
-    (other / "config.json").write_text(json.dumps(config))
-    found = _evaluated(
-        trained, init_checkpoint=str(other), output_dir=str(tmp_path / "a")
-    )
+    toy_files.write_json(other / "config.json", config)
+    out = tmp_path / "a"
+    toy.run(trained, do_eval=True, init_checkpoint=other, output_dir=out)
+    found = toy.results(out)
     assert found["eval_accuracy"] == want["eval_accuracy"]
     assert found["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
     with pytest.raises(ValueError, match=r"\['yes', 'no'\] there"):
-        _evaluated(
+        toy.run(
             trained,
+            do_eval=True,
             label_names="no,yes",
-            init_checkpoint=str(other),
-            output_dir=str(tmp_path / "b"),
+            init_checkpoint=other,
+            output_dir=tmp_path / "b",
         )
 
 
@@ -335,7 +314,7 @@ def _evaluation(folder, task_name, **changes):
         folder / "new",
         **{
             "task_name": task_name,
-            "data_dir": str(toy.GOLDEN / "inputs" / task_name),
+            "data_dir": str(locations.INPUTS / task_name),
             "init_checkpoint": str(folder),
             "output_dir": str(folder / "out"),
             "do_eval": True,
@@ -354,7 +333,7 @@ def test_the_order_of_unnamed_outputs_is_asked_for(tmp_path, task_name, config):
     numbered = {str(i): f"LABEL_{i}" for i in range(len(names))}
     config = dict.fromkeys(config, numbered)
     kind = {"architectures": ["BertForSequenceClassification"]}
-    (tmp_path / "config.json").write_text(json.dumps({**config, **kind}))
+    toy_files.write_json(tmp_path / "config.json", {**config, **kind})
     (tmp_path / "model.safetensors").touch()
     message = re.escape(f"{tmp_path} does not say the labels of its model. ")
     message += f"Pass --label_names: {', '.join(names)}, in the order"
@@ -378,67 +357,6 @@ def test_scores_and_models_of_the_release_have_one_order(tmp_path):
     toy.write_tsv(tmp_path / "dev.tsv", rows, header)
     scores = _evaluation(tmp_path, "STS-B", data_dir=str(tmp_path))
     assert scores.label_set.problem_type == "regression"
-
-
-def _trained_with(folder, flags):
-    """Writes the folder of a model that was trained with flags."""
-    options = toy.parse({**flags, "do_train": True})
-    model = run_classifier.learning.SentenceClassification(
-        options, tokenization.open_tokenizer(options)
-    )
-    folder.mkdir()
-    (folder / "model.ckpt-1.index").touch()
-    # The accents follow the casing, so a command without a flag states none.
-    description = dataclasses.replace(
-        fine_tuning.description_of(model), strip_accents=None
-    )
-    (folder / "task.json").write_text(json.dumps(description.to_json()))
-
-
-_XNLI_TEXT = (
-    "language\tgold_label\t\t\t\t\tsentence1\tsentence2\n"
-    "de\tneutral\t\t\t\t\ta\tb\nzh\tneutral\t\t\t\t\tc\td\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("task_name", "flags", "another"),
-    [
-        ("XNLI", {"xnli_language": "de", "xnli_mode": "zero_shot"}, "fr"),
-        ("custom", {"dev_fraction": "0.25"}, "0.5"),
-        ("custom", {"text_b_column": "label"}, "text"),
-        ("custom", {"long_text": "windows"}, "head_tail"),
-    ],
-)
-def test_a_model_that_is_not_trained_keeps_its_data(
-    tmp_path, caplog, task_name, flags, another
-):
-    toy.write_data(tmp_path / "data")
-    (tmp_path / "data/xnli.dev.tsv").write_text(_XNLI_TEXT)
-    (tmp_path / "data/multinli").mkdir()
-    english = tmp_path / "data/multinli/multinli.train.en.tsv"
-    toy.write_tsv(
-        english, [("a", "b", "neutral")], ("premise", "hypo", "label")
-    )
-    named = toy.flags_of(tmp_path, task_name=task_name, do_eval=True)
-    if task_name == "XNLI":
-        named |= {"text_a_column": "", "label_column": ""}
-    _trained_with(tmp_path / "out", {**named, **flags})
-
-    def followed(**changes):
-        options = toy.parse({**named, **changes})
-        model = folder_lib.ModelFolder.open(str(tmp_path / "out"))
-        return flag_defaults.fill(options, model, set(changes))
-
-    caplog.set_level("WARNING")
-    caplog.clear()
-    assert followed() == toy.parse({**named, **flags})
-    assert not caplog.messages
-    changed, value = next(iter(flags.items()))
-    assert str(getattr(followed(**{changed: another}), changed)) == another
-    message = f"--{changed}={another} is not the value of the model in "
-    assert [m.startswith(message) for m in caplog.messages] == [True]
-    assert caplog.messages[0].endswith(f"which is {value}.")
 
 
 def test_records_depend_on_data_labels_and_truncation(tmp_path):
@@ -498,12 +416,6 @@ def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
     assert best == (trained / "out/predictions.jsonl").read_text()
 
 
-def _trials(trained, out, **grid):
-    """Runs the trials of a grid; returns their summary."""
-    toy.run(trained, output_dir=out, do_train=True, do_eval=True, **grid)
-    return json.loads((out / "trials.json").read_text())
-
-
 _RATES = ("1e+30", "0.001")
 
 
@@ -529,7 +441,7 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
         assert [r.partition(" ")[0] for r in failures] == [bad]
         assert all("The loss of step" in r for r in failures)
         assert caplog.messages[-1].endswith(f"--model={out / good}")
-        summary = json.loads((out / "trials.json").read_text())
+        summary = toy_files.read_json(out / "trials.json")
         assert summary["best_trial"] == good
         metrics = [trial["metrics"] for trial in summary["trials"]]
         assert metrics[0] == {} and "eval_accuracy" in metrics[1]
@@ -542,15 +454,16 @@ def test_trials_go_on_after_one_whose_loss_is_not_finite(
 @pytest.mark.integration
 def test_trials_of_a_grid(trained, tmp_path):
     out = tmp_path / "trials"
-    summary = _trials(
+    toy.run(
         trained,
-        out,
-        do_predict=True,
+        output_dir=out,
+        **programs.STAGES,
         num_trials=2,
         learning_rates="1e-3,1e-9",
         num_train_epochs=2,
         random_seed=12345,
     )
+    summary = toy_files.read_json(out / "trials.json")
     scores = [trial["metrics"]["eval_accuracy"] for trial in summary["trials"]]
     # At a rate of nearly nothing, nothing is learnt.
     assert max(scores[2:]) < max(scores[:2])
@@ -570,11 +483,8 @@ def test_trials_of_a_grid(trained, tmp_path):
         random_seed=12346,
     )
     fourth = out / summary["trials"][3]["name"]
-    alone, in_grid = (
-        checkpoints.read(checkpoints.find(str(folder)))
-        for folder in (tmp_path / "alone", fourth)
-    )
-    np.testing.assert_equal(alone, in_grid)
+    alone = checkpoints.read(str(tmp_path / "alone"))
+    np.testing.assert_equal(alone, checkpoints.read(str(fourth)))
     assert toy.results(tmp_path / "alone") == toy.results(fourth)
 
 
@@ -605,25 +515,18 @@ def test_stops_early_and_uses_the_best(tmp_path):
     assert list((out / "best").glob("model.ckpt-3.index"))
 
 
-def _trained_on(trained, out, **changes):
-    """Trains from the trained model; returns the weights before and after."""
-    start = str(trained / "out/model.ckpt-60")
-    toy.run(
-        trained,
-        output_dir=out,
-        do_train=True,
-        init_checkpoint=start,
-        **changes,
-    )
-    after = checkpoints.find(str(out))
-    return checkpoints.read(start), checkpoints.read(after)
-
-
 @pytest.mark.integration
 def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
-    before, after = _trained_on(
-        trained, tmp_path / "out", freeze_layers=1, num_train_epochs=0.15
+    start = str(trained / "out/model.ckpt-60")
+    out = toy.run(
+        trained,
+        output_dir=tmp_path / "out",
+        do_train=True,
+        init_checkpoint=start,
+        freeze_layers=1,
+        num_train_epochs=0.15,
     )
+    before, after = checkpoints.read(start), checkpoints.read(str(out))
     weights = [n for n in after if "adam" not in n and n != "global_step"]
     for name in weights:
         is_frozen = "embeddings" in name or "layer_0" in name
@@ -641,7 +544,7 @@ def test_data_and_models_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(ValueError, match="has 22 entries, but the model's"):
         toy.run(tmp_path, do_train=True)
     named = toy.golden_flags(
-        tmp_path / "x", init_checkpoint=toy.GOLDEN / "model/tiny.ckpt"
+        tmp_path / "x", init_checkpoint=locations.CHECKPOINT
     )
     shutil.rmtree(tmp_path / "x")
     with pytest.raises(ValueError, match="output_weights, output_bias"):

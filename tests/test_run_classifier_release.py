@@ -1,17 +1,15 @@
 """run_classifier.py against the release."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 
-from tests.support import programs
+from tests.support import locations, programs, toy_files
 from tests.support import toy_sentences as toy
 
-_INPUTS = toy.GOLDEN / "inputs"
-_RELEASED = json.loads(
-    (toy.GOLDEN / "classifier/mrpc_results.json").read_text("utf-8")
+_RELEASED = toy_files.read_json(
+    locations.GOLDEN / "classifier/mrpc_results.json"
 )
 _TOLERANCE = 1e-5  # Source: tests/golden/README.md, "Tolerances".
 
@@ -74,7 +72,7 @@ def test_predictions_are_the_release_s(tmp_path, batch_size):
 @pytest.mark.integration
 def test_mnli_answers_for_all_its_sets(tmp_path):
     data = tmp_path / "MNLI"
-    shutil.copytree(_INPUTS / "MNLI", data)
+    shutil.copytree(locations.INPUTS / "MNLI", data)
     shutil.copy(data / "dev_matched.tsv", data / "dev_mismatched.tsv")
     shutil.copy(data / "test_matched.tsv", data / "test_mismatched.tsv")
     out = tmp_path / "out"
@@ -84,9 +82,9 @@ def test_mnli_answers_for_all_its_sets(tmp_path):
         data_dir=data,
         text_a_column="",
         label_column="",
-        vocab_file=_INPUTS / "vocab.txt",
-        bert_config_file=_INPUTS / "bert_config.json",
-        init_checkpoint=toy.GOLDEN / "model/tiny.ckpt",
+        vocab_file=locations.INPUTS / "vocab.txt",
+        bert_config_file=locations.INPUTS / "bert_config.json",
+        init_checkpoint=locations.CHECKPOINT,
         output_dir=out,
         **programs.STAGES,
         train_batch_size=4,

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import re
 import shutil
 
@@ -14,9 +13,8 @@ from bert.models import folder as folder_lib
 from bert.serving import loading, predicting
 from bert.tasks.tagging import conll, entities, tag_schemes
 from modeling import checkpoints
-from tests.support import programs
+from tests.support import programs, tool_runs, toy_files
 from tests.support import toy_tagging as toy
-from tools import convert_checkpoint
 from vocab import tokenization
 
 # Enough for more than 95 on sentences that were never seen.
@@ -48,9 +46,8 @@ def fixture_data(tmp_path_factory):
 @pytest.fixture(name="folder")
 def fixture_folder(data, tmp_path):
     """A folder of its own for the test, with the same data."""
-    for name in os.listdir(data):
-        if (data / name).is_file():
-            shutil.copy(data / name, tmp_path)
+    for path in data.glob("*.*"):
+        shutil.copy(path, tmp_path)
     return tmp_path
 
 
@@ -58,6 +55,19 @@ def fixture_folder(data, tmp_path):
 def fixture_learned(data):
     toy.run(data, **_LEARNING)
     return data / "out"
+
+
+@pytest.fixture(name="out")
+def fixture_out(learned, folder):
+    """A copy of what was learned, beside the data."""
+    return shutil.copytree(learned, folder / "out")
+
+
+def _run(folder, *stages, **changes):
+    """Runs stages of a model that was trained."""
+    named = {**_LEARNING, **dict.fromkeys(programs.STAGES, False)}
+    named |= {"init_checkpoint": None, **dict.fromkeys(stages, True)}
+    toy.run(folder, **{**named, **changes})
 
 
 def test_grammar_is_learnt_by_fine_tuning(learned):
@@ -110,7 +120,7 @@ def test_parts_of_speech_are_labels_of_words_as_they_are(folder):
     _by_word(folder)
     toy.run(folder, **{**_SHORT, "num_train_epochs": 1, "eval_every_steps": 5})
     out = folder / "out"
-    description = json.loads((out / "task.json").read_text())
+    description = toy_files.read_json(out / "task.json")
     assert description["labels"] == ["NAME-LOC", "NAME-ORG", "NAME-PER", "WORD"]
     assert description["scheme"] == "words"
     assert checkpoints.read(str(out))["output_bias"].shape == (4,)
@@ -129,61 +139,47 @@ def test_parts_of_speech_are_labels_of_words_as_they_are(folder):
         assert results[f"{split}_accuracy"] == pytest.approx(np.mean(right))
         assert not [name for name in results if "f1" in name]
         assert not (out / f"{split}_report.txt").exists()
-    best = json.loads((out / "best" / "best.json").read_text())
+    best = toy_files.read_json(out / "best" / "best.json")
     assert best["metric"] == "accuracy"
 
 
-def test_a_finished_run_predicts_without_training_data(learned, folder):
+def test_a_finished_run_predicts_without_training_data(learned, folder, out):
     before = (learned / "test_predictions.txt").read_text()
-    shutil.copytree(learned, folder / "out")
-    scores = {
-        path.name: path.read_text()
-        for path in (folder / "out").glob("test_*.txt")
-    }
+    scores = {path.name: path.read_text() for path in out.glob("test_*.txt")}
     for name in ("train.txt", "valid.txt"):
         (folder / name).unlink()
     # Words alone.
-    lines = (folder / "test.txt").read_text().splitlines()
-    words = [f"{line.split(' ')[0]}\n" if line else "\n" for line in lines]
-    (folder / "new words.txt").write_text("".join(words))
-    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
-    changes |= {"predict_file": folder / "new words.txt"}
-    toy.run(folder, **{**_LEARNING, **changes})
-    after = (folder / "out" / "new words_predictions.txt").read_text()
-    assert after == "".join(
+    lines = toy_files.read_lines(folder / "test.txt")
+    words = [line.split(" ")[0] for line in lines]
+    toy_files.write_lines(folder / "new words.txt", words)
+    expected = "".join(
         f"{row[0]} {row[2]}\n" if row else "\n"
         for row in map(str.split, before.splitlines())
     )
-    # Also in another folder.
-    other = {"init_checkpoint": learned, "output_dir": folder / "new"}
-    toy.run(folder, **{**_LEARNING, **changes, **other})
-    assert (folder / "new/new words_predictions.txt").read_text() == after
-    # Hugging Face's config has the tags.
-    convert_checkpoint.convert(
-        programs.parse(
-            convert_checkpoint.Options,
-            input=learned,
-            output=folder / "theirs",
-            output_format="huggingface",
+    # Also in another folder; Hugging Face's config has the tags, too.
+    theirs = tool_runs.converted(learned, folder / "theirs", "huggingface")
+    for number, start in enumerate((None, learned, theirs)):
+        target = folder / f"new-{number}" if start else out
+        _run(
+            folder,
+            "do_predict",
+            predict_file=folder / "new words.txt",
+            init_checkpoint=start,
+            output_dir=target,
         )
-    )
-    other |= {"init_checkpoint": folder / "theirs", "output_dir": folder / "n2"}
-    toy.run(folder, **{**_LEARNING, **changes, **other})
-    assert (folder / "n2/new words_predictions.txt").read_text() == after
+        assert (target / "new words_predictions.txt").read_text() == expected
     # The files of the test data with tags stay.
     assert len(scores) == 3
     for name, text in scores.items():
-        assert (folder / "out" / name).read_text() == text
+        assert (out / name).read_text() == text
 
 
-def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
-    shutil.copytree(learned, folder / "out")
+def test_types_that_the_model_lacks_count_as_missed(folder, out, caplog):
     text = "Ann X X B-PER\nis X X O\n\nmade X X B-X\nof X X I-X\nus X X B-Y\n"
     text += "\nby X X B-X\n"
     (folder / "valid.txt").write_text(text)
-    changes = {"do_train": False, "do_predict": False, "init_checkpoint": None}
     with caplog.at_level("WARNING"):
-        toy.run(folder, **{**_LEARNING, **changes})
+        _run(folder, "do_eval")
     warnings = [
         r.message for r in caplog.records if "entities are" in r.message
     ]
@@ -202,7 +198,7 @@ def test_types_that_the_model_lacks_count_as_missed(learned, folder, caplog):
 def _with_outputs(source, target, names):
     """Writes a model with the means of outputs of another, by new names."""
     tensors = dict(checkpoints.read(str(source)))
-    labels = json.loads((source / "task.json").read_text())["labels"]
+    labels = toy_files.read_json(source / "task.json")["labels"]
     places = [[labels.index(label) for label in names[name]] for name in names]
     tensors = {
         name: np.stack([value[some].mean(axis=0) for some in places])
@@ -222,15 +218,14 @@ def _with_outputs(source, target, names):
         "max_seq_length": 40,
         "labels": list(names),
     }
-    (target / "task.json").write_text(json.dumps(values))
+    toy_files.write_json(target / "task.json", values)
     return target
 
 
 def _evaluate(folder, model, **changes):
-    named = {**_LEARNING, "do_train": False, "do_predict": False, **changes}
-    named |= {"init_checkpoint": model, "output_dir": folder / "scored"}
-    toy.run(folder, **named)
-    return programs.results(folder / "scored" / "eval_results.txt")
+    scored = folder / "scored"
+    _run(folder, "do_eval", init_checkpoint=model, output_dir=scored, **changes)
+    return programs.eval_results(scored)
 
 
 def _entities_of(model, text):
@@ -240,7 +235,7 @@ def _entities_of(model, text):
 
 
 def test_the_loss_is_a_mean_over_words(learned, folder):
-    labels = json.loads((learned / "task.json").read_text())["labels"]
+    labels = toy_files.read_json(learned / "task.json")["labels"]
     alike = dict.fromkeys(labels, labels)
     model = _with_outputs(learned, folder / "alike", alike)
     # Of outputs that are all alike, every word has the loss of a guess.
@@ -274,7 +269,7 @@ def test_labels_of_bilou_are_whole_entities(folder):
     changes = {"do_eval": False, "do_predict": False, "scheme": "raw"}
     files = {"train_file": folder / "bilou_train.txt"}
     toy.run(folder, **{**_LEARNING, **changes, **files})
-    labels = json.loads((out / "task.json").read_text())["labels"]
+    labels = toy_files.read_json(out / "task.json")["labels"]
     names = {n.removeprefix("B-"): [n] for n in labels if n[0] != "I"}
     assert {"O", "U-LOC", "L-PER", "B-ORG"} <= set(names)
     model = _with_outputs(out, folder / "bilou", names)
@@ -296,7 +291,7 @@ def test_letters_without_types_are_one_kind_of_entity(folder):
         text = re.sub("([BI])-[A-Z]+", r"\1", (folder / name).read_text())
         (folder / name).write_text(text)
     toy.run(folder, **_SHORT)
-    description = json.loads((folder / "out/task.json").read_text())
+    description = toy_files.read_json(folder / "out/task.json")
     assert description["labels"] == ["O", "B", "I"]
     results = programs.results(folder / "out/eval_results.txt")
     assert results["eval_f1"] == results["eval_f1_ENTITY"] > 0.5
@@ -306,18 +301,16 @@ def test_letters_without_types_are_one_kind_of_entity(folder):
     assert f"with {count} phrases" in report
 
 
-def test_columns_and_scheme_are_those_of_the_model(learned, folder, caplog):
-    description = json.loads((learned / "task.json").read_text())
+def test_columns_and_scheme_are_those_of_the_model(folder, out):
+    description = toy_files.read_json(out / "task.json")
     assert description["columns"] == "word:0,tag:-1"
     assert description["scheme"] == "iob"
-    shutil.copytree(learned, folder / "out")
-    description |= {"columns": "word:1,tag:0", "scheme": "raw"}
-    (folder / "out/task.json").write_text(json.dumps(description))
+    toy_files.change_json(
+        out / "task.json", columns="word:1,tag:0", scheme="raw"
+    )
     (folder / "valid.txt").write_text("PER\tAnn\nO\tfell\n")
-    changes = {"do_train": False, "do_predict": False, "init_checkpoint": None}
-    options = toy.parse(toy.flags_of(folder, **{**_LEARNING, **changes}))
-    run_ner.run(options)
-    written = (folder / "out/eval_predictions.txt").read_text().split("\n")
+    _run(folder, "do_eval")
+    written = (out / "eval_predictions.txt").read_text().split("\n")
     assert written[0].startswith("Ann B-PER ")
 
 
@@ -396,15 +389,13 @@ def test_files_without_training_decide_the_scheme_together(
     ],
 )
 def test_words_without_tags_keep_the_answers_of_the_dev_set(
-    learned, folder, name, written
+    folder, out, name, written
 ):
-    shutil.copytree(learned, folder / "out")
-    before = (folder / "out/eval_predictions.txt").read_bytes()
+    before = (out / "eval_predictions.txt").read_bytes()
     (folder / name).write_text("Ann\nfell\n")
-    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
-    toy.run(folder, **{**_LEARNING, **changes}, predict_file=folder / name)
-    assert (folder / "out/eval_predictions.txt").read_bytes() == before
-    answers = (folder / "out" / written).read_text().split("\n")
+    _run(folder, "do_predict", predict_file=folder / name)
+    assert (out / "eval_predictions.txt").read_bytes() == before
+    answers = (out / written).read_text().split("\n")
     assert [row.split(" ")[0] for row in answers[:2]] == ["Ann", "fell"]
     assert len(answers[0].split(" ")) == 2
 
@@ -433,7 +424,7 @@ def _rewrite_as_iobes(path):
         if letter != "O" and not (after and after[3].startswith("I")):
             letter = {"B": "S", "I": "E"}[letter]
         lines.append(f"{letter}{kind}\tX\t{row[0]}")
-    path.write_text("".join(f"{line}\n" for line in lines))
+    toy_files.write_lines(path, lines)
 
 
 @pytest.mark.integration
@@ -466,9 +457,9 @@ def test_labels_of_words_do_not_mark_the_entities_of_files(learned, folder):
     results = _evaluate(folder, model, eval_file=folder / "pos.txt")
     assert results["eval_accuracy"] == pytest.approx(2 / 3)
     (folder / "plain.txt").write_text("Ann\nfell\n")
-    toy.run(
+    _run(
         folder,
-        **{**_LEARNING, "do_train": False, "do_eval": False},
+        "do_predict",
         init_checkpoint=model,
         output_dir=folder / "answered",
         predict_file=folder / "plain.txt",

@@ -1,6 +1,5 @@
 """Pre-training runs that are killed, fill the disk or change batch sizes."""
 
-import json
 import os
 import resource
 import shutil
@@ -11,14 +10,14 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from tests.support import moments as moments_lib
-from tests.support import programs
+from tests.support import programs, toy_files
 from tests.support import toy_pretraining as toy
 
 
 def _check_no_file_is_partial(out):
     for path in out.glob("[!.]*"):
         if path.name.endswith(".json"):
-            json.loads(path.read_text())
+            toy_files.read_json(path)
         if path.name.endswith(".index"):
             # Checks every byte.
             checkpoints.read(str(path))
@@ -188,10 +187,7 @@ def test_a_stop_of_the_second_command_changes_nothing(tmp_path):
     for name in ("unbroken", "stopped"):
         toy.run(tmp_path / name, num_train_steps=10, stop_at_step=4)
     toy.run(tmp_path / "unbroken", num_train_steps=10)
-    with pytest.MonkeyPatch.context() as patch:
-        toy.stop_at(patch, 7)
-        with pytest.raises(SystemExit):
-            toy.run(tmp_path / "stopped", num_train_steps=10)
+    toy.stop(tmp_path / "stopped", 7, num_train_steps=10)
     toy.resume(7, tmp_path / "stopped", num_train_steps=10)
     toy.check_same_run(tmp_path / "stopped", tmp_path / "unbroken", 10)
 

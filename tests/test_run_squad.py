@@ -1,8 +1,6 @@
 """run_squad.py against the release, and from start to end on toy questions."""
 
-import gzip
 import itertools
-import json
 import re
 import shutil
 
@@ -15,36 +13,27 @@ from bert.records import encoding, tfrecords
 from bert.tasks import task
 from bert.tasks.squad import window_features
 from modeling import checkpoints
-from tests.support import locations, programs, toy_squad
+from tests.support import locations, programs, toy_files, toy_squad
 from vocab import tokenization
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_SHARED = locations.SHARED / "data"
-
-
-def _golden_cases():
-    path = toy_squad.GOLDEN / "squad" / "cli_predictions.json.gz"
-    with gzip.open(path, "rt") as file:
-        return json.load(file)
-
-
-def _golden_flags(case, **changes):
-    named = {
-        name: str(toy_squad.GOLDEN / value) if isinstance(value, str) else value
-        for name, value in case["flags"].items()
-    }
-    return {**named, **changes}
+_SHARED = locations.DATA
 
 
 def _run_golden(case, folder, **changes):
-    named = _golden_flags(case, output_dir=str(folder), **changes)
-    toy_squad.run_squad.run(toy_squad.parse(named))
+    named = {
+        name: str(locations.GOLDEN / value) if isinstance(value, str) else value
+        for name, value in case["flags"].items()
+    }
+    named |= {"output_dir": str(folder), **changes}
+    run_squad.run(toy_squad.parse(named))
 
 
 @pytest.fixture(scope="module", params=["v1.1", "v2.0"])
 def golden(request, tmp_path_factory):
     """A golden case and the folder in which it was answered."""
-    case = _golden_cases()[request.param]
+    path = locations.GOLDEN / "squad/cli_predictions.json.gz"
+    case = toy_files.read_json(path)[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     _run_golden(case, folder)
     return case, folder
@@ -111,6 +100,12 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def out(trained, tmp_path):
+    """A copy of what was trained, to be changed."""
+    return shutil.copytree(trained / "out", tmp_path / "out")
+
+
 def test_a_small_model_learns_to_answer(trained):
     results = toy_squad.results(trained / "out")
     assert list(results) == ["exact_match", "f1", "global_step"]
@@ -131,12 +126,11 @@ def test_a_small_model_learns_to_answer(trained):
 
 
 def test_evaluations_keep_the_best_checkpoint_which_can_predict(trained):
-    best = toy_squad.read_json(trained / "out" / "best" / "best.json")
+    best = toy_files.read_json(trained / "out" / "best" / "best.json")
     assert best["metric"] == "f1"
-    lines = (trained / "out" / "metrics.jsonl").read_text().splitlines()
     evaluations = [
         (record["step"], record["eval_f1"])
-        for record in map(json.loads, lines)
+        for record in toy_files.read_json_lines(trained / "out/metrics.jsonl")
         if "eval_f1" in record
     ]
     assert [step for step, _ in evaluations] == [9, 18, 27, 36, 40]
@@ -149,23 +143,17 @@ def test_evaluations_keep_the_best_checkpoint_which_can_predict(trained):
     assert results["f1"] == pytest.approx(best["value"], abs=1e-4)
 
 
-def test_scores_by_another_measure_are_not_compared(trained, tmp_path, caplog):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_scores_by_another_measure_are_not_compared(trained, out, caplog):
     changes = {**_TRAINING, "num_train_epochs": 4.2, "output_dir": out}
     changes |= {"scoring": "korquad", "do_predict": False}
     toy_squad.run(trained, **{**programs.STAGES, **changes})
     assert "scoring was 'squad' and is 'korquad'" in caplog.text
-    best = toy_squad.read_json(out / "best" / "best.json")
+    best = toy_files.read_json(out / "best" / "best.json")
     assert best["step"] > 40
     assert best["held_out"]["scoring"] == "korquad"
 
 
-def test_evaluation_alone_scores_the_model_and_writes_no_answers(
-    trained, tmp_path
-):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_evaluation_alone_scores_the_model_and_writes_no_answers(trained, out):
     (out / "eval_results.txt").unlink()
     (out / "predictions.json").unlink()
     toy_squad.run(trained, do_eval=True, output_dir=out)
@@ -175,10 +163,7 @@ def test_evaluation_alone_scores_the_model_and_writes_no_answers(
     assert not (out / "predictions.json").exists()
 
 
-def test_windows_of_other_lengths_are_made_again(trained, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
-
+def test_windows_of_other_lengths_are_made_again(trained, out):
     def count(**changes):
         toy_squad.run(trained, do_predict=True, output_dir=out, **changes)
         return len(tfrecords.RecordFiles([str(out / "eval.tf_record")]))
@@ -186,9 +171,7 @@ def test_windows_of_other_lengths_are_made_again(trained, tmp_path):
     assert count(doc_stride=1) > count(doc_stride=3)
 
 
-def test_cut_questions_are_counted(trained, tmp_path, caplog):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_cut_questions_are_counted(trained, out, caplog):
     toy_squad.run(trained, do_predict=True, max_query_length=2, output_dir=out)
     assert (
         "eval questions: 9 of 9 examples are longer than 2 word pieces and are "
@@ -234,8 +217,8 @@ def test_records_to_train_on_are_of_a_version_and_an_alignment(tmp_path):
     train = toy_squad.dataset(6)
     for paragraph in train["data"][0]["paragraphs"]:
         paragraph["qas"][0]["is_impossible"] = False
-    toy_squad.write_json(tmp_path / "train.json", train)
-    toy_squad.write_json(tmp_path / "dev.json", train)
+    toy_files.write_json(tmp_path / "train.json", train)
+    toy_files.write_json(tmp_path / "dev.json", train)
     changes = (
         {},
         {"answer_alignment": "offset"},
@@ -285,7 +268,7 @@ def test_the_chosen_threshold_is_that_of_the_checkpoint_that_answered(
     folders = [tmp_path / "out", tmp_path / "out" / "best"]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-        toy_squad.write_json(folder / "task.json", {"task": "x"})
+        toy_files.write_json(folder / "task.json", {"task": "x"})
     (data_set,) = answering.data_sets("predict")
     records_to_predict = task.Records(
         data_set=data_set, source=None, rows_per_example=None
@@ -296,26 +279,24 @@ def test_the_chosen_threshold_is_that_of_the_checkpoint_that_answered(
         str(tmp_path / "out"),
     )
     assert [
-        "null_score_diff_threshold" in toy_squad.read_json(path / "task.json")
+        "null_score_diff_threshold" in toy_files.read_json(path / "task.json")
         for path in folders
     ] == [not use_best_checkpoint, use_best_checkpoint]
 
 
 def _about_empty_paragraphs(version_2):
     """Two questions on two paragraphs without a word."""
-    questions = [
-        {"id": name, "question": "which place ?", "answers": []}
-        for name in ("a", "b")
-    ]
-    if version_2:
-        for question in questions:
-            question["is_impossible"] = True
-    else:
-        for question in questions:
-            question["answers"] = [{"text": "paris", "answer_start": 0}]
+    answers = (
+        {"answers": [], "is_impossible": True}
+        if version_2
+        else {"answers": [{"text": "paris", "answer_start": 0}]}
+    )
     paragraphs = [
-        {"context": context, "qas": [question]}
-        for context, question in zip(["", " \u200b\n"], questions, strict=True)
+        {
+            "context": context,
+            "qas": [{"id": name, "question": "which place ?", **answers}],
+        }
+        for name, context in (("a", ""), ("b", " \u200b\n"))
     ]
     return {"data": [{"title": "", "paragraphs": paragraphs}]}
 
@@ -324,13 +305,11 @@ def _about_empty_paragraphs(version_2):
     ("version_2", "answer", "score"), [(False, "empty", 0), (True, "", 100)]
 )
 def test_questions_on_empty_paragraphs_alone_are_answered(
-    trained, tmp_path, caplog, version_2, answer, score
+    trained, out, caplog, version_2, answer, score
 ):
-    path = toy_squad.write_json(
-        tmp_path / "empty.json", _about_empty_paragraphs(version_2)
+    path = toy_files.write_json(
+        out.parent / "empty.json", _about_empty_paragraphs(version_2)
     )
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
     for _ in range(2):
         toy_squad.run(
             trained,
@@ -340,7 +319,7 @@ def test_questions_on_empty_paragraphs_alone_are_answered(
             version_2_with_negative=version_2,
             output_dir=out,
         )
-        answers = toy_squad.read_json(out / "predictions.json")
+        answers = toy_files.read_json(out / "predictions.json")
         assert answers == {"a": answer, "b": answer}
         assert toy_squad.results(out)["f1"] == score
     assert "damaged" not in caplog.text
@@ -348,7 +327,7 @@ def test_questions_on_empty_paragraphs_alone_are_answered(
 
 
 def test_training_on_empty_paragraphs_alone_is_refused(tmp_path):
-    path = toy_squad.write_json(
+    path = toy_files.write_json(
         tmp_path / "empty.json", _about_empty_paragraphs(True)
     )
     for _ in range(2):
@@ -362,18 +341,17 @@ def test_training_on_empty_paragraphs_alone_is_refused(tmp_path):
 
 
 @pytest.mark.integration
-def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
-    whole, parts = trained / "out", tmp_path / "parts"
-    shutil.copytree(whole, parts)
+def test_a_resumed_run_is_the_unbroken_one(trained, out):
+    whole = trained / "out"
     for step in (35, 40):
-        for path in parts.glob(f"model.ckpt-{step}.*"):
+        for path in out.glob(f"model.ckpt-{step}.*"):
             path.unlink()
-    (parts / "checkpoint").unlink()
-    toy_squad.resume(36, trained, do_train=True, output_dir=parts, **_TRAINING)
-    assert toy_squad.losses(parts) == toy_squad.losses(whole)
-    a, b = checkpoints.read(str(whole)), checkpoints.read(str(parts))
-    assert a.keys() == b.keys()
-    assert all(np.array_equal(a[name], b[name]) for name in a)
+    (out / "checkpoint").unlink()
+    toy_squad.resume(36, trained, do_train=True, output_dir=out, **_TRAINING)
+    assert toy_squad.losses(out) == toy_squad.losses(whole)
+    np.testing.assert_equal(
+        checkpoints.read(str(out)), checkpoints.read(str(whole))
+    )
 
 
 @pytest.mark.parametrize(
@@ -404,8 +382,8 @@ def test_the_best_threshold_is_found_and_used(tmp_path):
         null_score_diff_threshold="auto",
     )
     results = toy_squad.results(out)
-    odds = toy_squad.read_json(out / "null_odds.json")
-    answers = toy_squad.read_json(out / "predictions.json")
+    odds = toy_files.read_json(out / "null_odds.json")
+    answers = toy_files.read_json(out / "predictions.json")
     threshold = results["null_score_diff_threshold"]
     assert {k for k, text in answers.items() if not text} == {
         k for k, value in odds.items() if value > threshold
@@ -424,13 +402,13 @@ def test_the_development_set_runs_to_the_end(version, tmp_path):
         vocab_size=30522,
         max_position_embeddings=384,
     )
-    train = toy_squad.read_json(_SHARED / "squad" / "train-subset-4000q.json")
+    train = toy_files.read_json(_SHARED / "squad" / "train-subset-4000q.json")
     if version == "v2.0":
         for article in train["data"]:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
                     question["is_impossible"] = False
-    toy_squad.write_json(tmp_path / "train.json", train)
+    toy_files.write_json(tmp_path / "train.json", train)
     out = toy_squad.run(
         tmp_path,
         vocab_file=_SHARED / "vocab" / "uncased.txt",
@@ -444,7 +422,7 @@ def test_the_development_set_runs_to_the_end(version, tmp_path):
         predict_batch_size=32,
         version_2_with_negative=version == "v2.0",
     )
-    assert len(toy_squad.read_json(out / "predictions.json")) > 10000
+    assert len(toy_files.read_json(out / "predictions.json")) > 10000
 
 
 def test_names_and_defaults_are_the_release_s():

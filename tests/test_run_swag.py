@@ -9,9 +9,8 @@ import tensorflow as tf
 
 import run_swag
 from modeling import checkpoints
-from tests.support import programs
+from tests.support import programs, tool_runs
 from tests.support import toy_swag as toy
-from tools import export_model
 
 # Six steps, longer than every interval.
 _TRAINING = {
@@ -21,36 +20,10 @@ _TRAINING = {
 }
 
 
-def _write_files(folder):
-    toy.write(folder / "train.csv", toy.copying(48, seed=1))
-    toy.write(folder / "val.csv", toy.copying(21, seed=2))
-    toy.write(folder / "test.csv", toy.copying(10, seed=3), with_labels=False)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    _write_files(tmp_path)
-    return tmp_path
-
-
-def _run(folder, **changes):
-    named = {
-        "data_dir": folder,
-        "output_dir": folder / "out",
-        "max_seq_length": 8,
-        "train_batch_size": 8,
-        "num_train_epochs": 1,
-        **toy.write_model(folder),
-        **changes,
-    }
-    run_swag.run(programs.parse(run_swag.Options, **named))
-
-
 @pytest.fixture(scope="module")
 def trained_once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    _write_files(folder)
-    _run(folder, **_TRAINING)
+    toy.run(folder, **_TRAINING)
     return folder
 
 
@@ -67,7 +40,7 @@ def test_learns_what_a_right_ending_is(tmp_path):
     toy.write(tmp_path / "val.csv", toy.copying(100, seed=2))
     test_rows = toy.copying(60, seed=3)
     toy.write(tmp_path / "test.csv", test_rows, with_labels=False)
-    _run(
+    toy.run(
         tmp_path,
         **programs.STAGES,
         train_batch_size=16,
@@ -98,12 +71,8 @@ def test_learns_what_a_right_ending_is(tmp_path):
 
 @pytest.mark.integration
 def test_the_encoder_of_a_trained_model_is_exported(trained):
-    version = export_model.run(
-        export_model.Options(
-            model_dir=str(trained / "out"),
-            export_dir=str(trained / "served"),
-            layers="-1",
-        )
+    version = tool_runs.exported(
+        trained / "out", trained / "served", layers="-1"
     )
     encode = tf.saved_model.load(version).signatures["serving_default"]
     got = encode(text_a=tf.constant(["wa then wb"]))["pooled_output"]
@@ -111,7 +80,7 @@ def test_the_encoder_of_a_trained_model_is_exported(trained):
 
 
 def test_an_evaluation_alone_writes_no_answers(trained):
-    _run(trained, do_eval=True)
+    toy.run(trained, do_eval=True)
     results = programs.results(trained / "out/eval_results.txt")
     assert 0 <= results["eval_accuracy"] <= 1
     assert not (trained / "out/test_results.tsv").exists()
@@ -123,30 +92,30 @@ def test_a_test_file_with_labels_has_a_score_until_another_is_predicted(
 ):
     rows = toy.copying(10, seed=3)
     toy.write(trained / "labeled.csv", rows)
-    _run(trained, do_predict=True, predict_file="labeled.csv")
+    toy.run(trained, do_predict=True, predict_file="labeled.csv")
     score = programs.results(trained / "out/test_results.txt")
     with open(trained / "out/predictions.csv", newline="") as file:
         chosen = [int(row[1]) for row in [*csv.reader(file)][1:]]
     right = [c == row[3] for c, row in zip(chosen, rows, strict=True)]
     assert score["test_accuracy"] == pytest.approx(np.mean(right))
     labeled = (trained / "out/test_results.tsv").read_bytes()
-    _run(trained, do_predict=True)
+    toy.run(trained, do_predict=True)
     assert (trained / "out/test_results.tsv").read_bytes() == labeled
     assert not (trained / "out/test_results.txt").exists()
     assert "test_results.txt, the scores of another file" in caplog.text
     # No choice has this number.
     toy.write(trained / "labeled.csv", [*rows[:-1], (*rows[-1][:3], 4)])
-    _run(trained, do_predict=True, predict_file="labeled.csv")
+    toy.run(trained, do_predict=True, predict_file="labeled.csv")
     assert "line 11, column 'label'" in caplog.text
     assert not (trained / "out/test_results.txt").exists()
 
 
 @pytest.mark.integration
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
-    _run(trained, do_eval=True, do_predict=True)
+    toy.run(trained, do_eval=True, do_predict=True)
     before = programs.results(trained / "out/eval_results.txt")
     probs = np.loadtxt(trained / "out/test_results.tsv")
-    _run(
+    toy.run(
         trained,
         do_eval=True,
         do_predict=True,
@@ -167,7 +136,7 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     text = "label,sent1,sent2,A,B\n1,wa,,wb,wa\n0,wc,,wc,wd\n"
     for name in ("train.csv", "dev.csv"):
         (tmp_path / name).write_text(text)
-    _run(
+    toy.run(
         tmp_path,
         do_train=True,
         do_predict=True,
@@ -180,7 +149,7 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     assert {line[2:] for line in lines[1:]} <= {"0", "1"}
     # A later run knows the choices.
     (tmp_path / "out/predictions.csv").unlink()
-    _run(tmp_path, do_predict=True, predict_file="dev.csv")
+    toy.run(tmp_path, do_predict=True, predict_file="dev.csv")
     again = (tmp_path / "out/predictions.csv").read_text()
     assert again.splitlines() == lines
 
@@ -188,16 +157,10 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
 def test_records_depend_on_the_data_and_the_choices(tmp_path):
     text = "label,sent1,sent2,A,B,C\n1,wa,,wb,wa,wc\n"
     (tmp_path / "train.csv").write_text(text)
-    model = toy.write_model(tmp_path)
 
     def made_from(choices):
-        options = programs.parse(
-            run_swag.Options,
-            data_dir=tmp_path,
-            output_dir=tmp_path / "out",
-            do_train=True,
-            ending_columns=choices,
-            **model,
+        options = toy.parse(
+            toy.flags_of(tmp_path, do_train=True, ending_columns=choices)
         )
         (data_set,) = run_swag.learning.MultipleChoice(options, None).data_sets(
             "train"
@@ -221,7 +184,7 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
         if name.startswith("bert/") and "adam" not in name
     }
     checkpoints.save(str(trained / "bert.ckpt"), encoder)
-    _run(
+    toy.run(
         trained,
         do_train=True,
         output_dir=trained / "next",
@@ -233,7 +196,7 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
     for name, value in encoder.items():
         np.testing.assert_array_equal(after[name], value, err_msg=name)
     with pytest.raises(ValueError, match=f"1 missing: {new}"):
-        _run(
+        toy.run(
             trained,
             do_eval=True,
             output_dir=trained / "none",

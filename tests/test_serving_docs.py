@@ -11,8 +11,7 @@ import urllib.request
 
 import pytest
 
-from tests.support import locations, serving_client
-from tools import export_model
+from tests.support import locations, serving_client, tool_runs
 
 _SERVER = re.compile(r"```python\n(\"\"\"Serves.*?)```", re.DOTALL)
 
@@ -127,13 +126,9 @@ def _post_bytes(port, body, **headers):
 
 
 @pytest.mark.integration
-def test_the_server_of_the_page_answers_over_http(tmp_path):
-    run = serving_client.golden_classifier(tmp_path / "mrpc")
-    version = export_model.run(
-        export_model.Options(
-            model_dir=str(run), export_dir=str(tmp_path / "served")
-        )
-    )
+def test_the_server_of_the_page_answers_over_http(made_once, tmp_path):
+    made = made_once(tool_runs.export_golden, "classifier")
+    version = made / "served/1"
     texts = {"text_a": ["He said so.", "Über"], "text_b": ["So he said.", ""]}
     (wanted,) = serving_client.ask(version, texts, signature="pairs")
     with _served(version, tmp_path / "serve.py") as port:
@@ -164,20 +159,13 @@ def test_the_server_of_the_page_answers_over_http(tmp_path):
 
 
 @pytest.mark.integration
-def test_the_server_of_the_page_answers_questions_on_empty_contexts(tmp_path):
-    run = serving_client.golden_model(tmp_path / "squad")
-    serving_client.describe(
-        run,
-        task="question_answering",
-        max_seq_length=32,
-        max_query_length=8,
-        version_2_with_negative=True,
+def test_the_server_of_the_page_answers_questions_on_empty_contexts(
+    made_once, tmp_path
+):
+    made = made_once(
+        tool_runs.export_golden, "answerer", version_2_with_negative=True
     )
-    version = export_model.run(
-        export_model.Options(
-            model_dir=str(run), export_dir=str(tmp_path / "served")
-        )
-    )
+    version = made / "served/1"
     with _served(version, tmp_path / "serve.py") as port:
         inputs = {"question": ["who?", "who?"], "context": ["", " \n"]}
         status, reply = _post(port, inputs=inputs)
@@ -187,13 +175,9 @@ def test_the_server_of_the_page_answers_questions_on_empty_contexts(tmp_path):
 
 
 @pytest.mark.integration
-def test_a_single_output_has_no_name(tmp_path):
-    run = serving_client.golden_sentence_encoder(tmp_path / "encoder")
-    version = export_model.run(
-        export_model.Options(
-            model_dir=str(run), export_dir=str(tmp_path / "served")
-        )
-    )
+def test_a_single_output_has_no_name(made_once, tmp_path):
+    made = made_once(tool_runs.export_golden, "sentence_encoder", "max")
+    version = made / "served/1"
     texts = {"text_a": ["He said so.", "Über"], "text_b": ["So he said.", ""]}
     (wanted,) = serving_client.ask(version, texts, signature="pairs")
     with _served(version, tmp_path / "serve.py") as port:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from benchmarks import contenders, ours, speed
-from tests.support import locations, programs, toy_config
+from tests.support import locations, programs, toy_config, toy_files
 
 _SIZES = toy_config.sizes(num_hidden_layers=3)
 
@@ -104,10 +104,9 @@ def test_table_has_a_row_for_each_measurement(tmp_path, capsys, monkeypatch):
     text_file = tmp_path / "text.txt"
     text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 5000)
     config_file = tmp_path / "bert.json"
-    config_file.write_text(
-        json.dumps(
-            _SIZES | {"vocab_size": 30522, "max_position_embeddings": 128}
-        )
+    toy_files.write_json(
+        config_file,
+        _SIZES | {"vocab_size": 30522, "max_position_embeddings": 128},
     )
     speed.main(
         speed.Options(

@@ -12,7 +12,7 @@ from benchmarks import published_scores
 from tests.support import locations
 from tools import export_model
 
-_DATA = locations.SHARED / "data/sts"
+_DATA = locations.DATA / "sts"
 _MODEL = os.environ.get("BERT_PEER_MODEL", "data/all-MiniLM-L6-v2")
 
 

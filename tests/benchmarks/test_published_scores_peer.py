@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from benchmarks import published_scores
-from tests.support import locations, peer
+from tests.support import locations, peer, toy_files
 
-_DATA = locations.SHARED / "data/sts/STS16.jsonl.xz"
+_DATA = locations.DATA / "sts/STS16.jsonl.xz"
 _MODEL = os.environ.get("BERT_PEER_MODEL")
 
 pytestmark = [
@@ -44,7 +44,7 @@ def test_transformers_has_our_score_on_our_file(tmp_path):
     pairs = published_scores.read_pairs(str(_DATA))
     texts = [text for pair in pairs for text in (pair.text_a, pair.text_b)]
     ours = published_scores.embed(texts, _MODEL)
-    (tmp_path / "texts").write_text("".join(f"{t}\n" for t in ours), "utf-8")
+    toy_files.write_lines(tmp_path / "texts", ours)
     subprocess.run(
         [
             *(peer.PYTHON, "-c", _EMBED),

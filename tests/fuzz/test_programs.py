@@ -28,6 +28,7 @@ from tests.fuzz import harness, mutations
 from tests.support import (
     definition,
     plain_masked_pairs,
+    toy_files,
     toy_pretraining,
     toy_sentences,
     toy_squad,
@@ -192,7 +193,7 @@ def test_run_classifier(check, tmp_path, name):
 )
 def test_run_squad(check, tmp_path, name):
     named = toy_squad.flags_of(tmp_path, do_train=True)
-    toy_squad.write_json(tmp_path / "train.json", toy_squad.dataset(5))
+    toy_files.write_json(tmp_path / "train.json", toy_squad.dataset(5))
     options = toy_squad.parse(named)
     program = _script(run_squad, options, tmp_path / name)
     good = program()

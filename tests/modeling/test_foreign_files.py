@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests.support import serving_client
+from tests.support import golden_models
 
 _READ = r"Checkpoints of the original .* are read, .*model\.safetensors"
 _LFS = (
@@ -133,7 +133,7 @@ def test_a_pointer_of_git_lfs_is_named_in_every_format(tmp_path):
             ):
                 checkpoints.find(path)
         (tmp_path / name).unlink()
-    model = serving_client.golden_model(tmp_path / "model [1]")
+    model = golden_models.bert(tmp_path / "model [1]")
     (data,) = model.glob("*.data-*")
     data.write_bytes(_LFS)
     with pytest.raises(ValueError, match=r"data-00000-of-00001' is a pointer"):

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tests.support import documented_commands as documented
-from tests.support import locations, serving_client
+from tests.support import golden_models, locations
 
 _PATH = locations.ROOT / "notebooks" / "fine_tuning.ipynb"
 _KINDS = {"markdown", "code"}
@@ -69,7 +69,7 @@ def test_every_cell_runs_without_a_network(tmp_path, monkeypatch, capsys):
     """Runs in a checkout of its own, so that it leaves nothing behind."""
     checkout = tmp_path / "checkout"
     _copy_checkout(checkout)
-    model = serving_client.golden_model(tmp_path / "model")
+    model = golden_models.bert(tmp_path / "model")
     monkeypatch.chdir(checkout / "notebooks")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     scope = {"__name__": "__main__"}

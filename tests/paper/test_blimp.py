@@ -5,12 +5,11 @@ import lzma
 
 import pytest
 
-from bert.files import run_files
 from paper import blimp
-from tests.support import locations, serving_client
+from tests.support import golden_models, locations, programs, toy_files
 from tools import score_text
 
-_BLIMP = locations.SHARED / "data/blimp/blimp.jsonl.xz"
+_BLIMP = locations.DATA / "blimp/blimp.jsonl.xz"
 
 
 def _write(folder, paradigm, field, *pairs):
@@ -25,8 +24,7 @@ def _write(folder, paradigm, field, *pairs):
         }
         for good, bad in pairs
     ]
-    text = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (folder / f"{paradigm}.jsonl").write_text(text)
+    toy_files.write_json_lines(folder / f"{paradigm}.jsonl", rows)
 
 
 def test_shares_and_standard_errors_worked_by_hand():
@@ -46,9 +44,20 @@ def test_shares_and_standard_errors_worked_by_hand():
     assert table[0].standard_error == pytest.approx(0.21650635)
 
 
+def _run(folder):
+    """Scores the pairs in `data`; returns the model and the results."""
+    model = golden_models.bert(folder / "bert", task="pretraining")
+    blimp.run(
+        blimp.Options(
+            model=str(model),
+            data_dir=str(folder / "data"),
+            output_dir=str(folder / "out"),
+        )
+    )
+    return model, programs.eval_results(folder / "out")
+
+
 def test_pairs_are_right_where_score_text_says_so(tmp_path, capsys):
-    model = serving_client.golden_model(tmp_path / "bert")
-    serving_client.describe(model, task="pretraining")
     pairs = {
         "one": [("it rained", "rained it"), ("the rain fell", "fell rain the")],
         # Equal scores are not right.
@@ -56,14 +65,7 @@ def test_pairs_are_right_where_score_text_says_so(tmp_path, capsys):
     }
     _write(tmp_path / "data", "one", "syntax", *pairs["one"])
     _write(tmp_path / "data", "two", "morphology", *pairs["two"])
-    blimp.run(
-        blimp.Options(
-            model=str(model),
-            data_dir=str(tmp_path / "data"),
-            output_dir=str(tmp_path / "out"),
-        )
-    )
-    results = run_files.read_results(str(tmp_path / "out/eval_results.txt"))
+    model, results = _run(tmp_path)
     expected = {}
     for name, field in (("one", "syntax"), ("two", "morphology")):
         texts = [text for pair in pairs[name] for text in pair]
@@ -117,14 +119,5 @@ def test_random_weights_are_right_about_half_of_the_pairs(tmp_path):
         "syntax",
         *((row["good"], row["bad"]) for row in rows),
     )
-    model = serving_client.golden_model(tmp_path / "bert")
-    serving_client.describe(model, task="pretraining")
-    blimp.run(
-        blimp.Options(
-            model=str(model),
-            data_dir=str(tmp_path / "data"),
-            output_dir=str(tmp_path / "out"),
-        )
-    )
-    results = run_files.read_results(str(tmp_path / "out/eval_results.txt"))
+    _, results = _run(tmp_path)
     assert abs(results["eval_blimp"] - 0.5) < 4 * results["eval_blimp_error"]

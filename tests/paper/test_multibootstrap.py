@@ -1,16 +1,15 @@
 """The multi-bootstrap against the outputs of its authors' code."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
 
 from paper import multibootstrap
-from tests.support import locations
+from tests.support import locations, toy_files
 
-_CASES = json.loads(
-    (locations.GOLDEN / "multibootstrap/multibootstrap.json").read_text()
+_CASES = toy_files.read_json(
+    locations.GOLDEN / "multibootstrap/multibootstrap.json"
 )
 
 

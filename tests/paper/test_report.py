@@ -1,6 +1,5 @@
 """The report, and the numbers of result files that it is made of."""
 
-import json
 import os
 import pathlib
 import re
@@ -8,6 +7,7 @@ import re
 import pytest
 
 from paper import plans, report, reproduce, running, scales, tables
+from tests.support import toy_files
 
 
 def _command(name):
@@ -29,7 +29,7 @@ def _finish(folders, command, content):
     """Writes what a command of several trials leaves behind."""
     output = folders.fill(command.output)
     os.makedirs(output)
-    pathlib.Path(output, "trials.json").write_text(json.dumps(content))
+    toy_files.write_json(pathlib.Path(output, "trials.json"), content)
     pathlib.Path(command.marker(folders)).touch()
 
 

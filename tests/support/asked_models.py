@@ -7,19 +7,18 @@ from modeling import config as config_lib
 from tests.support import locations
 from vocab import tokenization
 
-_INPUTS = locations.ROOT / "tests/golden/inputs"
-VOCAB_FILE = str(_INPUTS / "vocab.txt")
+VOCAB_FILE = locations.VOCAB_FILE
 
 
 def served(vocab_file=VOCAB_FILE, do_lower_case=True, sizes=None, **entries):
     """Returns a model; `entries` are those of its task.json."""
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-    config = config_lib.BertConfig.from_json_file(
-        str(_INPUTS / "bert_config.json")
-    )
+    config = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
     values = {**config.to_dict(), "vocab_size": tokenizer.vocab_size}
     return asking.ServedModel(
-        folder=folder_lib.ModelFolder.open(str(_INPUTS), is_folder=True),
+        folder=folder_lib.ModelFolder.open(
+            str(locations.INPUTS), is_folder=True
+        ),
         checkpoint="",
         variables=(),
         config=config_lib.BertConfig.from_dict({**values, **(sizes or {})}),

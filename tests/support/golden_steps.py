@@ -9,9 +9,7 @@ from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import checkpointing, optimization, steps
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tests.support import locations
-
-GOLDEN = locations.GOLDEN
+from tests.support import locations, toy_files
 
 
 def pretraining(strategy, mode, *, dropout=None, scales_loss=False):
@@ -23,13 +21,15 @@ def pretraining(strategy, mode, *, dropout=None, scales_loss=False):
         dropout: all rates, or None for those of the configuration.
         scales_loss: see `steps.Trainer`.
     """
-    sizes = json.loads((GOLDEN / "inputs/bert_config.json").read_text())
+    sizes = json.loads(
+        (locations.GOLDEN / "inputs/bert_config.json").read_text()
+    )
     if dropout is not None:
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         sizes |= dict.fromkeys(names, dropout)
     with strategy.scope():
         made = heads.BertForPreTraining(config_lib.BertConfig.from_dict(sizes))
-        checkpoints.load(made, str(GOLDEN / "model/tiny.ckpt"))
+        checkpoints.load(made, str(locations.GOLDEN / "model/tiny.ckpt"))
         return steps.Trainer(
             strategy,
             pretraining_objective.Pretraining(made, "mlm_nsp"),
@@ -43,7 +43,9 @@ def pretraining(strategy, mode, *, dropout=None, scales_loss=False):
 
 def read(task):
     """Reads the runs of a task, `classifier` or `squad`."""
-    return json.loads((GOLDEN / "optimizer/finetune.json").read_text())[task]
+    return toy_files.read_json(locations.GOLDEN / "optimizer/finetune.json")[
+        task
+    ]
 
 
 def model(golden, make):
@@ -53,11 +55,11 @@ def model(golden, make):
         golden: see `read`.
         make: turns a configuration into a model.
     """
-    sizes = json.loads((GOLDEN / "inputs/bert_config.json").read_text())
+    sizes = toy_files.read_json(locations.GOLDEN / "inputs/bert_config.json")
     sizes |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     made = make(config_lib.BertConfig.from_dict(sizes))
     head = golden["head_init"]
-    start = str(GOLDEN / golden["init_checkpoint"])
+    start = str(locations.GOLDEN / golden["init_checkpoint"])
     checkpoints.load(made, start, new=tuple(head))
     for name, value in head.items():
         checkpointing.weights(made)[name].assign(value)

@@ -22,7 +22,7 @@ from absl import logging as absl_logging
 
 from bert.commands import flags as flags_lib
 from bert.commands import program
-from tests.support import locations, warm
+from tests.support import locations, toy_files, warm
 
 ROOT = locations.ROOT
 # Source: the release's scripts.
@@ -134,6 +134,12 @@ def results(path: pathlib.Path) -> dict[str, float]:
 def eval_results(folder: pathlib.Path) -> dict[str, float]:
     """Reads eval_results.txt."""
     return results(folder / "eval_results.txt")
+
+
+def losses(folder: pathlib.Path) -> list[float]:
+    """Reads the losses that a run reported."""
+    reports = toy_files.read_json_lines(folder / "metrics.jsonl")
+    return [each["loss"] for each in reports if "loss" in each]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """A configuration of a network small enough for tests."""
 
-import json
 import pathlib
 from typing import Any
 
 from modeling import config as config_lib
+from tests.support import toy_files
+
+# With dropout off, runs that share out their batches in other ways agree.
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def sizes(**changes: Any) -> dict[str, Any]:
@@ -36,5 +39,5 @@ def config(**changes: Any) -> config_lib.BertConfig:
 
 def write(path: pathlib.Path, **changes: Any) -> str:
     """Writes the fields to a file; returns its path."""
-    path.write_text(json.dumps(sizes(**changes)))
+    toy_files.write_json(path, sizes(**changes))
     return str(path)

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+from unittest import mock
 
 import numpy as np
+import pytest
 
 import run_pretraining
 from bert.records import schema, sidecars, tfrecords
@@ -195,13 +197,14 @@ def check_same_run(folder, unbroken, step, num_resumes=1) -> None:
         assert results[0].read_text() == results[1].read_text()
 
 
-def stop_at(monkeypatch, step, event="report_training") -> None:
-    """Sends SIGTERM to this process when a step is reported, and at no other.
+def stop(folder, step, event="report_training", **changes) -> None:
+    """Runs until a step is reported, when SIGTERM comes to this process.
 
     Args:
-        monkeypatch: undoes it.
-        step: the one reported.
+        folder: as for `flags_of`.
+        step: the one reported; nothing outside tells when that is.
         event: the report, a method of `Reporter`.
+        **changes: flags that differ from those of the toy run.
     """
     original = getattr(reporting.Reporter, event)
 
@@ -210,4 +213,9 @@ def stop_at(monkeypatch, step, event="report_training") -> None:
         if args[0] == step:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(reporting.Reporter, event, then_stop)
+    with (
+        mock.patch.object(reporting.Reporter, event, then_stop),
+        pytest.raises(SystemExit) as stopped,
+    ):
+        run(folder, **changes)
+    assert stopped.value.code == 128 + signal.SIGTERM

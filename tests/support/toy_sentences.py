@@ -4,14 +4,18 @@ import random
 import shutil
 
 import run_classifier
-from tests.support import locations, programs, toy_config
+from tests.support import (
+    locations,
+    programs,
+    toy_config,
+    toy_files,
+    toy_vocabulary,
+)
 
-GOLDEN = locations.GOLDEN
 _GOOD = ("good", "great", "fine", "nice")
 _BAD = ("bad", "poor", "awful", "sad")
 _OTHER = ("the", "match", "was", "a", "very", "long", "one", "in", "town")
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-WORDS = (*_SPECIAL, *_GOOD, *_BAD, *_OTHER)
+WORDS = (*toy_vocabulary.SPECIAL, *_GOOD, *_BAD, *_OTHER)
 
 
 def sentences(count, seed, longest=6):
@@ -30,7 +34,7 @@ def sentences(count, seed, longest=6):
 def write_tsv(path, rows, header=("text", "label")):
     """Writes rows below a header; returns the path."""
     lines = ["\t".join(row) for row in (header, *rows)]
-    path.write_text("\n".join(lines) + "\n")
+    toy_files.write_lines(path, lines)
     return str(path)
 
 
@@ -47,19 +51,19 @@ def write_data(folder, train=None):
 def write_model(folder, **changes):
     """Writes a vocabulary and the configuration of a small network."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    toy_files.write_lines(folder / "vocab.txt", WORDS)
     sizes = {
         "vocab_size": len(WORDS),
         "hidden_size": 32,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 20,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
         "max_position_embeddings": 32,
         "initializer_range": 0.1,
+        **toy_config.NO_DROPOUT,
+        **changes,
     }
-    toy_config.write(folder / "bert_config.json", **{**sizes, **changes})
+    toy_config.write(folder / "bert_config.json", **sizes)
     return folder
 
 
@@ -86,27 +90,23 @@ def flags_of(folder, **changes):
 
 
 _TOY = programs.Toy(run_classifier, flags_of)
-parse, run, resume, results = (
-    _TOY.parse,
-    _TOY.run,
-    _TOY.resume,
-    programs.eval_results,
-)
+parse, run, resume = _TOY.parse, _TOY.run, _TOY.resume
+results = programs.eval_results
 
 
 def golden_flags(folder, **changes):
     """Names the flags of a run on the model that the release fine-tuned."""
     folder.mkdir(exist_ok=True)
-    for file in (GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
+    for file in (locations.GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
         shutil.copy(file, folder)
     (folder / "checkpoint").write_text(
         'model_checkpoint_path: "mrpc.ckpt-24"\n'
     )
     return {
         "task_name": "MRPC",
-        "data_dir": str(GOLDEN / "inputs/MRPC"),
-        "vocab_file": str(GOLDEN / "inputs/vocab.txt"),
-        "bert_config_file": str(GOLDEN / "inputs/bert_config.json"),
+        "data_dir": str(locations.GOLDEN / "inputs/MRPC"),
+        "vocab_file": locations.VOCAB_FILE,
+        "bert_config_file": locations.CONFIG_FILE,
         "output_dir": str(folder),
         "max_seq_length": 64,
         "text_a_column": "",

@@ -1,15 +1,10 @@
 """A small question answering run, of which the tests make variations."""
 
-import json
 import random
 
 import run_squad
 from bert.tasks.squad import question_files
-from tests.support import locations, programs, toy_config
-
-GOLDEN = locations.GOLDEN
-CONFIG = GOLDEN / "inputs" / "bert_config.json"
-CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
+from tests.support import programs, toy_config, toy_files, toy_vocabulary
 
 _FILLERS = [f"word{number}" for number in range(12)]
 _PLACES = ["paris", "lima", "oslo", "cairo"]
@@ -63,17 +58,10 @@ def read_examples(path, *, is_training, version_2_with_negative):
     return question_files.read_questions(path, **version)[0]
 
 
-def write_json(path, value) -> str:
-    """Writes a file of JSON; returns its name."""
-    path.write_text(json.dumps(value))
-    return str(path)
-
-
 def write_vocab(path) -> str:
     """Writes the vocabulary of the toy questions."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*special, *_QUESTION.split(), *_PLACES, *_FILLERS]
-    path.write_text("".join(f"{word}\n" for word in words))
+    words = [*toy_vocabulary.SPECIAL, *_QUESTION.split(), *_PLACES, *_FILLERS]
+    toy_files.write_lines(path, words)
     return str(path)
 
 
@@ -96,10 +84,10 @@ def flags_of(folder, **changes) -> dict[str, object]:
     files = {
         "vocab.txt": write_vocab,
         "bert_config.json": write_config,
-        "train.json": lambda path: write_json(
+        "train.json": lambda path: toy_files.write_json(
             path, dataset(40, unanswerable_every=every)
         ),
-        "dev.json": lambda path: write_json(
+        "dev.json": lambda path: toy_files.write_json(
             path, dataset(9, unanswerable_every=every, seed=2, name="d")
         ),
     }
@@ -126,21 +114,5 @@ def flags_of(folder, **changes) -> dict[str, object]:
 
 
 _TOY = programs.Toy(run_squad, flags_of)
-parse, run, resume, results = (
-    _TOY.parse,
-    _TOY.run,
-    _TOY.resume,
-    programs.eval_results,
-)
-
-
-def read_json(path):
-    """Reads a file of JSON."""
-    return json.loads(path.read_text())
-
-
-def losses(output_dir) -> list[float]:
-    """Reads the loss of every step from metrics.jsonl."""
-    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    return [record["loss"] for record in records if "loss" in record]
+parse, run, resume = _TOY.parse, _TOY.run, _TOY.resume
+results, losses = programs.eval_results, programs.losses

@@ -3,7 +3,8 @@
 import csv
 import random
 
-from tests.support import toy_config
+import run_swag
+from tests.support import programs, toy_config, toy_files
 
 COLUMNS = [
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2"),
@@ -40,10 +41,17 @@ def copying(num_rows, seed):
     return rows
 
 
+def write_all(folder) -> None:
+    """Writes files to train on and to test with."""
+    write(folder / "train.csv", copying(48, seed=1))
+    write(folder / "val.csv", copying(21, seed=2))
+    write(folder / "test.csv", copying(10, seed=3), with_labels=False)
+
+
 def write_model(folder) -> dict[str, str]:
     """Writes a vocabulary and a configuration; returns them by flag."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "then", *WORDS]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    toy_files.write_lines(folder / "vocab.txt", tokens)
     toy_config.write(
         folder / "bert_config.json",
         vocab_size=len(tokens),
@@ -51,11 +59,30 @@ def write_model(folder) -> dict[str, str]:
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        **toy_config.NO_DROPOUT,
         initializer_range=0.1,
     )
     return {
         "vocab_file": str(folder / "vocab.txt"),
         "bert_config_file": str(folder / "bert_config.json"),
     }
+
+
+def flags_of(folder, **changes) -> dict[str, object]:
+    """Names the flags of a small run on the files of a folder, or toy files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "train.csv").exists():
+        write_all(folder)
+    return {
+        "data_dir": folder,
+        "output_dir": folder / "out",
+        "max_seq_length": 8,
+        "train_batch_size": 8,
+        "num_train_epochs": 1,
+        **write_model(folder),
+        **changes,
+    }
+
+
+_TOY = programs.Toy(run_swag, flags_of)
+parse, run = _TOY.parse, _TOY.run

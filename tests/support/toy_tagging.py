@@ -1,6 +1,5 @@
 """Made sentences with entities, which the tests of run_ner.py learn from."""
 
-import json
 import random
 
 import keras
@@ -8,7 +7,7 @@ import keras
 import run_ner
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from tests.support import programs, toy_config
+from tests.support import programs, toy_config, toy_files, toy_vocabulary
 
 _FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
 _LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")
@@ -78,9 +77,9 @@ def write_model(folder, num_layers: int = 2) -> None:
     texts = (*_FIRST, *_LAST, *_PLACES, *_FIRMS, *_FRAMES)
     words = {w for text in texts for w in text.split() if "{" not in w}
     words -= {"Rivers"}
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_PIECES]
+    tokens = [*toy_vocabulary.SPECIAL, *_PIECES]
     tokens += sorted(words)
-    (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
+    toy_files.write_lines(folder / "vocab.txt", tokens)
     config = toy_config.sizes(
         vocab_size=len(tokens),
         hidden_size=24,
@@ -91,7 +90,7 @@ def write_model(folder, num_layers: int = 2) -> None:
         # Larger than the paper's, for a model that was never trained.
         initializer_range=0.2,
     )
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    toy_files.write_json(folder / "bert_config.json", config)
     keras.utils.set_random_seed(3)
     model = bert.BertModel(config_lib.BertConfig.from_dict(config))
     checkpoints.save(
@@ -113,7 +112,9 @@ def write_all(folder, num_sentences: int = 240, num_layers: int = 2) -> None:
 
 
 def files_of(folder) -> dict[str, object]:
-    """Names the flags of a run on the files in a folder."""
+    """Names the flags of a run on the files of a folder, made if missing."""
+    if not (folder / "bert_config.json").exists():
+        write_all(folder, num_sentences=60)
     return {
         "data_dir": folder,
         "vocab_file": folder / "vocab.txt",

@@ -1,10 +1,8 @@
 """Questions of TriviaQA as a file of SQuAD."""
 
-import json
-
 import pytest
 
-from tests.support import toy_squad
+from tests.support import toy_files, toy_squad
 from tools import convert_triviaqa
 
 _PAGE = (
@@ -24,7 +22,7 @@ def _question(question_id, value, aliases=(), pages=("Stockholm.txt",)):
 
 def _write(tmp_path, questions, pages=None):
     path = tmp_path / "wikipedia-train.json"
-    path.write_text(json.dumps({"Data": questions}))
+    toy_files.write_json(path, {"Data": questions})
     for name, text in (pages or {"Stockholm.txt": _PAGE}).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return str(path)
@@ -144,15 +142,6 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
     assert examples[0].qas_id == "q1--Stockholm.txt"
     assert examples[0].doc_tokens[examples[0].end_position] == "palace."
     assert caplog.text == ""
-
-
-def test_the_questions_are_not_replaced_by_the_result(tmp_path):
-    path = _write(tmp_path, [_question("q1", "palace")])
-    options = convert_triviaqa.Options(
-        input_file=path, evidence_dir=str(tmp_path), output_file=path
-    )
-    with pytest.raises(ValueError, match="must not be written: it is the inp"):
-        convert_triviaqa.run(options)
 
 
 def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from bert.models import hub, hub_folders
 from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
-from tests.support import hub_server, toy_config
+from tests.support import hub_server, toy_config, toy_files
 from tools import download
 
 _NAME = "lab/tiny-bert"
@@ -57,10 +57,6 @@ def _fetch(folder, *addresses):
     download.run(download.Options(output_dir=str(folder)), addresses)
 
 
-def _names(folder):
-    return {path.name for path in folder.iterdir()}
-
-
 def _check_loads(folder, arrays):
     config = config_lib.BertConfig.from_checkpoint(str(folder))
     assert config.hidden_act == "gelu_exact"
@@ -77,12 +73,12 @@ def test_a_model_of_the_hub_gets_a_folder_that_every_script_takes(
     commit = server.publish(_NAME, model)
     _fetch(tmp_path / "data", f"hf://{_NAME}")
     folder = tmp_path / "data/tiny-bert"
-    assert _names(folder) == {
+    assert toy_files.names(folder) == {
         *("bert_config.json", "config.json", "model.safetensors"),
         *("tokenizer_config.json", "vocab.txt", "1_Pooling", "hub.json"),
     }
     assert not any(path.is_symlink() for path in folder.rglob("*"))
-    assert json.loads((folder / "hub.json").read_text()) == {
+    assert toy_files.read_json(folder / "hub.json") == {
         "address": f"hf://{_NAME}",
         "commit": commit,
     }
@@ -121,7 +117,7 @@ def test_a_folder_that_exists_is_left_alone(server, tmp_path, model, caplog):
     assert caplog.messages == []
     (tmp_path / "own").mkdir()
     _fetch(tmp_path, "hf://lab/own")
-    assert _names(tmp_path / "own") == set()
+    assert toy_files.names(tmp_path / "own") == set()
     assert "does not say which model it is" in caplog.text
 
 
@@ -145,7 +141,7 @@ def test_two_models_of_a_revision_have_two_folders(
     data = tmp_path / "data"
     _fetch(data, *(f"hf://{n}{at}" for n in ("lab/one", "lab/other")))
     _fetch(data, f"hf://bert-base-uncased{at}")
-    assert _names(data) == {
+    assert toy_files.names(data) == {
         f"{name}{suffix}" for name in ("one", "other", "bert-base-uncased")
     }
     for name in ("one", "other"):
@@ -176,7 +172,7 @@ def test_models_of_one_name_never_share_a_folder(
         _fetch(tmp_path / "data", second)
     _fetch(tmp_path / "others", second)
     (folder,) = (tmp_path / "others").iterdir()
-    origin = json.loads((folder / "hub.json").read_text())
+    origin = toy_files.read_json(folder / "hub.json")
     assert origin["address"] == second
 
 

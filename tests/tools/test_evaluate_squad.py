@@ -1,22 +1,12 @@
 """Scores and ensembles of SQuAD predictions, without a model."""
 
-import gzip
-import json
-
 import pytest
 
 from bert.files import locks
-from tests.support import programs, toy_squad
+from tests.support import locations, programs, toy_files, toy_squad
 from tools import evaluate_squad
 
 _NBEST = "nbest_predictions.json"
-
-
-def _released(version):
-    """Returns the flags and files of a run of the release."""
-    path = toy_squad.GOLDEN / "squad" / "cli_predictions.json.gz"
-    with gzip.open(path, "rt") as file:
-        return json.load(file)[version]
 
 
 def _options(folder, **named):
@@ -33,7 +23,7 @@ def _questions(folder, *, version_2):
     """Writes nine questions; returns the file and the right answers."""
     every = 3 if version_2 else 0
     content = toy_squad.dataset(9, unanswerable_every=every)
-    path = toy_squad.write_json(folder / "dev.json", content)
+    path = toy_files.write_json(folder / "dev.json", content)
     answers = {
         qa["id"]: qa["answers"][0]["text"] if qa["answers"] else ""
         for paragraph in content["data"][0]["paragraphs"]
@@ -42,9 +32,19 @@ def _questions(folder, *, version_2):
     return path, answers
 
 
+def _entry(text, probability, start_logit, end_logit):
+    return {
+        "text": text,
+        "probability": probability,
+        "start_logit": start_logit,
+        "end_logit": end_logit,
+    }
+
+
 @pytest.mark.parametrize("version", ["v1.1", "v2.0"])
 def test_systems_that_agree_give_their_answers(version, tmp_path):
-    case = _released(version)
+    path = locations.GOLDEN / "squad/cli_predictions.json.gz"
+    case = toy_files.read_json(path)[version]
     for name, text in case["files"].items():
         (tmp_path / name).write_text(text)
     named = {
@@ -57,7 +57,7 @@ def test_systems_that_agree_give_their_answers(version, tmp_path):
     }
     out = _run(
         tmp_path,
-        predict_file=toy_squad.GOLDEN / case["flags"]["predict_file"],
+        predict_file=locations.GOLDEN / case["flags"]["predict_file"],
         ensemble=f"{tmp_path / _NBEST},{tmp_path}/nbest_*.json",
         **named,
     )
@@ -76,14 +76,14 @@ def test_odds_of_another_run_are_refused(tmp_path):
     named = {
         "predict_file": path,
         "version_2_with_negative": True,
-        "predictions_file": toy_squad.write_json(
+        "predictions_file": toy_files.write_json(
             tmp_path / "predictions.json", answers
         ),
     }
-    toy_squad.write_json(tmp_path / "null_odds.json", odds)
+    toy_files.write_json(tmp_path / "null_odds.json", odds)
     assert toy_squad.results(_run(tmp_path, **named))["best_f1"] == 100
     odds["another"] = odds.pop(next(iter(answers)))
-    toy_squad.write_json(tmp_path / "null_odds.json", odds)
+    toy_files.write_json(tmp_path / "null_odds.json", odds)
     with pytest.raises(ValueError, match=r"null_odds\.json"):
         _run(tmp_path, **named)
 
@@ -91,7 +91,7 @@ def test_odds_of_another_run_are_refused(tmp_path):
 def test_predictions_are_scored_without_a_model(tmp_path):
     path, answers = _questions(tmp_path, version_2=False)
     wrong = dict.fromkeys([*answers][:3], "nowhere")
-    predictions = toy_squad.write_json(
+    predictions = toy_files.write_json(
         tmp_path / "some.json", {**answers, **wrong}
     )
     out = _run(tmp_path, predict_file=path, predictions_file=predictions)
@@ -100,7 +100,7 @@ def test_predictions_are_scored_without_a_model(tmp_path):
         "f1": pytest.approx(100 * 6 / 9),
     }
     # Those of the folder itself, by default.
-    toy_squad.write_json(out / "predictions.json", answers)
+    toy_files.write_json(out / "predictions.json", answers)
     _run(tmp_path, predict_file=path)
     assert toy_squad.results(out) == {"exact_match": 100, "f1": 100}
 
@@ -109,12 +109,7 @@ def test_the_best_threshold_of_an_ensemble_is_found(tmp_path):
     path, answers = _questions(tmp_path, version_2=True)
 
     def entry(text, score):
-        return {
-            "text": text,
-            "probability": 0.5,
-            "start_logit": score,
-            "end_logit": 0.0,
-        }
+        return _entry(text, 0.5, score, 0.0)
 
     nbest = {  # Null odds of 7 without an answer, 5 with one.
         qas_id: [entry("paris", 0.0), entry("", 7.0)]
@@ -122,48 +117,38 @@ def test_the_best_threshold_of_an_ensemble_is_found(tmp_path):
         else [entry(text, 0.0), entry("", 5.0)]
         for qas_id, text in answers.items()
     }
-    system = toy_squad.write_json(tmp_path / _NBEST, nbest)
+    system = toy_files.write_json(tmp_path / _NBEST, nbest)
     named = {
         "predict_file": path,
         "ensemble": system,
         "version_2_with_negative": True,
     }
     out = _run(tmp_path, **named)
-    assert set(toy_squad.read_json(out / "predictions.json").values()) == {""}
+    assert set(toy_files.read_json(out / "predictions.json").values()) == {""}
     out = _run(tmp_path, **named, null_score_diff_threshold="auto")
-    assert toy_squad.read_json(out / "predictions.json") == answers
+    assert toy_files.read_json(out / "predictions.json") == answers
     results = toy_squad.results(out)
     assert (results["f1"], results["null_score_diff_threshold"]) == (100, 6)
     # The threshold needs the ground truth, whether it is scored or not.
     named |= {"do_eval": False, "output_dir": tmp_path / "unscored"}
     _run(tmp_path, **named, null_score_diff_threshold="auto")
-    assert toy_squad.read_json(named["output_dir"] / "predictions.json") == (
+    assert toy_files.read_json(named["output_dir"] / "predictions.json") == (
         answers
     )
 
 
 def test_an_ensemble_lists_as_many_answers_as_asked_for(tmp_path):
     path, answers = _questions(tmp_path, version_2=False)
-    system = toy_squad.write_json(
-        tmp_path / _NBEST,
-        {
-            qas_id: [
-                {
-                    "text": word,
-                    "probability": share,
-                    "start_logit": share,
-                    "end_logit": share,
-                }
-                for word, share in (("a", 0.5), ("b", 0.3), ("c", 0.2))
-            ]
-            for qas_id in answers
-        },
+    shares = (("a", 0.5), ("b", 0.3), ("c", 0.2))
+    entries = [_entry(word, share, share, share) for word, share in shares]
+    system = toy_files.write_json(
+        tmp_path / _NBEST, dict.fromkeys(answers, entries)
     )
     for size in (2, 3):
         out = _run(
             tmp_path, predict_file=path, ensemble=system, n_best_size=size
         )
-        listed = toy_squad.read_json(out / _NBEST)
+        listed = toy_files.read_json(out / _NBEST)
         assert {len(nbest) for nbest in listed.values()} == {size}
 
 
@@ -171,10 +156,10 @@ def test_an_ensemble_lists_as_many_answers_as_asked_for(tmp_path):
 def test_the_null_odds_beside_predictions_are_of_version_2(tmp_path, version_2):
     path, answers = _questions(tmp_path, version_2=version_2)
     (tmp_path / "run").mkdir()
-    predictions = toy_squad.write_json(
+    predictions = toy_files.write_json(
         tmp_path / "run/predictions.json", answers
     )
-    toy_squad.write_json(
+    toy_files.write_json(
         tmp_path / "run/null_odds.json", dict.fromkeys(answers, 0.5)
     )
     out = _run(
@@ -186,29 +171,20 @@ def test_the_null_odds_beside_predictions_are_of_version_2(tmp_path, version_2):
     assert ("best_f1_thresh" in toy_squad.results(out)) == version_2
 
 
-def test_an_ensemble_does_not_replace_the_answers_of_its_members(tmp_path):
-    path, _ = _questions(tmp_path, version_2=False)
-    (tmp_path / "out").mkdir()
-    system = toy_squad.write_json(tmp_path / "out" / _NBEST, {"a": []})
-    with pytest.raises(ValueError, match="must not be written: it is the inp"):
-        _run(tmp_path, predict_file=path, ensemble=system)
-    assert toy_squad.read_json(tmp_path / "out" / _NBEST) == {"a": []}
-
-
 def test_questions_without_ground_truth_are_combined(tmp_path):
     question = {"id": "a", "question": "?"}
     paragraphs = [{"context": "it rained", "qas": [question]}]
-    path = toy_squad.write_json(
+    path = toy_files.write_json(
         tmp_path / "test.json", {"data": [{"paragraphs": paragraphs}]}
     )
-    candidate = {"text": "it", "probability": 1.0}
-    candidate |= {"start_logit": 0.0, "end_logit": 0.0}
-    system = toy_squad.write_json(tmp_path / _NBEST, {"a": [candidate]})
+    system = toy_files.write_json(
+        tmp_path / _NBEST, {"a": [_entry("it", 1.0, 0.0, 0.0)]}
+    )
     named = {"predict_file": path, "ensemble": system}
     with pytest.raises(ValueError, match="answers is missing"):
         _run(tmp_path, **named)
     out = _run(tmp_path, **named, do_eval=False)
-    assert toy_squad.read_json(out / "predictions.json") == {"a": "it"}
+    assert toy_files.read_json(out / "predictions.json") == {"a": "it"}
     assert not (out / "eval_results.txt").exists()
 
 
@@ -239,7 +215,7 @@ print("tensorflow" in sys.modules)
 
 def test_scoring_needs_no_tensorflow(tmp_path):
     path, answers = _questions(tmp_path, version_2=True)
-    toy_squad.write_json(tmp_path / "predictions.json", answers)
+    toy_files.write_json(tmp_path / "predictions.json", answers)
     done = programs.python(
         "-c",
         _SCORING,
@@ -274,8 +250,8 @@ def test_scores_are_by_characters_on_request(tmp_path, scoring, f1):
     }
     paragraph = {"context": "1998年5月。", "qas": [question]}
     content = {"data": [{"paragraphs": [paragraph]}]}
-    path = toy_squad.write_json(tmp_path / "dev.json", content)
-    answers = toy_squad.write_json(tmp_path / "p.json", {"q": "1998年"})
+    path = toy_files.write_json(tmp_path / "dev.json", content)
+    answers = toy_files.write_json(tmp_path / "p.json", {"q": "1998年"})
     named = {"predict_file": path, "predictions_file": answers}
     out = _run(tmp_path, **named, scoring=scoring)
     results = toy_squad.results(out)

@@ -1,6 +1,5 @@
-"""Exported encoders, and what the export refuses."""
+"""Exported models, and what the export refuses."""
 
-import json
 import pathlib
 import random
 import shutil
@@ -10,32 +9,40 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert.serving import exporting, loading, predicting
+from bert.serving import loading, predicting
 from bert.tasks import sentence_pairs
-from tests.support import locations, serving_client
-from tools import export_model
+from tests.support import (
+    golden_models,
+    locations,
+    serving_client,
+    tool_runs,
+    toy_files,
+)
 from vocab import tokenization
 
-_VOCAB = str(locations.GOLDEN / "inputs/vocab.txt")
-
-
-def _export(model, folder, **options):
-    return export_model.run(
-        export_model.Options(
-            model_dir=str(model), export_dir=str(folder), **options
-        )
-    )
+_export = tool_runs.exported
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "entries", "options", "message"),
     [
-        ({"layers": "-3"}, "no layer -3"),
-        ({}, "version_2_with_negative of the model"),
+        (golden_models.bert, {}, {"layers": "-3"}, "no layer -3"),
+        (golden_models.bert, {}, {}, "version_2_with_negative of the model"),
+        *(
+            (
+                golden_models.classifier,
+                {"max_seq_length": 16, "long_text": "windows"},
+                {"layers": layers},
+                "long_text=windows is not supported",
+            )
+            for layers in (None, "-1")
+        ),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused(tmp_path, options, message):
-    model = serving_client.golden_model(tmp_path / "model")
+def test_what_cannot_be_served_is_refused(
+    tmp_path, make, entries, options, message
+):
+    model = make(tmp_path / "model", **entries)
     with pytest.raises(ValueError, match=message):
         _export(model, tmp_path / "served", **options)
     assert not (tmp_path / "served").exists()
@@ -49,100 +56,32 @@ def test_a_folder_that_cannot_be_written_is_named_before_the_model_is_read(
         _export(tmp_path, tmp_path / "file")
 
 
-@pytest.mark.parametrize("layers", [None, "-1"])
-def test_models_that_read_texts_in_windows_are_refused(tmp_path, layers):
-    run = serving_client.golden_classifier(tmp_path / "run")
-    serving_client.describe(
-        run,
-        task="classification",
-        labels=["no", "yes"],
-        problem_type="single_label",
-        max_seq_length=16,
-        long_text="windows",
-    )
-    with pytest.raises(ValueError, match="long_text=windows is not supported"):
-        _export(run, tmp_path / "served", layers=layers)
-    assert not (tmp_path / "served").exists()
-
-
-@pytest.fixture
-def described(monkeypatch):
-    """Exports without networks; returns what model.json would say."""
-    # An export of a network takes seconds; each has its own test.
-    found = []
-    monkeypatch.setattr(
-        exporting,
-        "write_saved_model",
-        lambda *arguments: found.append(arguments[-1]),
-    )
-    monkeypatch.setattr(loading, "load", lambda model: None)
-    return found
-
-
-def test_the_description_of_an_encoder_has_its_layers_and_length(
-    tmp_path, described
-):
-    model = serving_client.golden_model(tmp_path / "model")
-    serving_client.describe(model, task="pretraining")
-    # A pre-trained model is exported as an encoder, with or without --layers.
-    _export(model, tmp_path / "served")
-    _export(model, tmp_path / "served", layers="-1,0")
-    for values, layers in zip(described, ([-1], [-1, 0]), strict=True):
-        assert values == {
-            "task": "embedding",
-            "do_lower_case": True,
-            "max_seq_length": 160,
-            "checkpoint": "tiny.ckpt",
-            "layers": layers,
-        }
-
-
-def test_the_description_of_a_sentence_encoder_has_its_pooling(
-    tmp_path, described
-):
-    model = serving_client.golden_sentence_encoder(tmp_path / "model", "max")
-    _export(model, tmp_path / "served")
-    (values,) = described
-    assert (
-        values.items()
-        >= {
-            "task": "embedding",
-            "max_seq_length": 9,
-            "pooling": "max",
-            "normalize": True,
-            "similarity": "cosine",
-        }.items()
-    )
-    assert "layers" not in values
-
-
-@pytest.mark.parametrize("best", [False, True])
-def test_the_best_checkpoint_is_exported_on_request(tmp_path, described, best):
-    run = serving_client.golden_classifier(tmp_path / "run")
-    serving_client.golden_classifier(run / "best")
-    task = json.loads((run / "task.json").read_text())
-    (run / "best/task.json").write_text(
-        json.dumps(task | {"labels": ["no", "yes"]})
-    )
-    _export(run, tmp_path / "served", use_best_checkpoint=best)
-    (values,) = described
-    assert values["labels"] == (["no", "yes"] if best else ["0", "1"])
+def _described(version):
+    return toy_files.read_json(pathlib.Path(version, "model.json"))
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("form", "file"),
-    [("saved_model", "saved_model.pb"), ("litert", "model.tflite")],
+    ("best", "form", "file"),
+    [
+        (False, "saved_model", "saved_model.pb"),
+        (True, "litert", "model.tflite"),
+    ],
 )
 def test_each_format_is_written_to_the_version_after_the_highest(
-    tmp_path, form, file
+    tmp_path, best, form, file
 ):
     for version in ("2", "10", "old", "11-old"):
         (tmp_path / "served" / version).mkdir(parents=True)
-    run = serving_client.golden_classifier(tmp_path / "run")
-    target = _export(run, tmp_path / "served", format=form)
+    run = golden_models.classifier(tmp_path / "run")
+    golden_models.classifier(run / "best", labels=["no", "yes"])
+    target = _export(
+        run, tmp_path / "served", format=form, use_best_checkpoint=best
+    )
     assert target == str(tmp_path / "served" / "11")
     assert pathlib.Path(target, file).exists()
+    labels = _described(target)["labels"]
+    assert labels == (["no", "yes"] if best else ["0", "1"])
 
 
 @pytest.mark.integration
@@ -150,9 +89,9 @@ def test_each_format_is_written_to_the_version_after_the_highest(
 def test_clients_of_the_original_program_ask_with_ids_on_request(
     tmp_path, signature
 ):
-    run = serving_client.golden_classifier(tmp_path / "run")
+    run = golden_models.classifier(tmp_path / "run")
     version = _export(run, tmp_path / "served", default_signature=signature)
-    tokenizer = tokenization.FullTokenizer(_VOCAB)
+    tokenizer = tokenization.FullTokenizer(locations.VOCAB_FILE)
     tokens = ["[CLS]", *tokenizer.tokenize("it rained"), "[SEP]"]
     # The original's clients pad each row.
     rows = sentence_pairs.padded(
@@ -173,24 +112,21 @@ def test_clients_of_the_original_program_ask_with_ids_on_request(
 
 @pytest.mark.integration
 def test_hidden_layers_are_those_of_the_release(tmp_path, caplog):
-    model = serving_client.golden_model(tmp_path / "model")
-    config = locations.GOLDEN / "inputs/bert_config_4layers.json"
-    shutil.copy(config, model / "bert_config.json")
-    serving_client.describe(model, task="pretraining", max_seq_length=32)
-    lines = (
-        (locations.GOLDEN / "inputs/extract_input.txt")
-        .read_bytes()
-        .split(b"\n")
+    model = golden_models.bert(
+        tmp_path / "model", task="pretraining", max_seq_length=32
     )
-    path = locations.GOLDEN / "extract_features/default_layers.jsonl"
-    released = [json.loads(line) for line in path.read_text().splitlines()]
+    config = locations.INPUTS / "bert_config_4layers.json"
+    shutil.copy(config, model / "bert_config.json")
+    lines = (locations.INPUTS / "extract_input.txt").read_bytes().split(b"\n")
     single = [
         record
-        for record in released
+        for record in toy_files.read_json_lines(
+            locations.GOLDEN / "extract_features/default_layers.jsonl"
+        )
         if b" ||| " not in lines[record["linex_index"]]
     ]
     version = _export(model, tmp_path / "bert", layers="-1,-2,-3,-4")
-    described = json.loads(pathlib.Path(version, "model.json").read_text())
+    described = _described(version)
     assert described["task"] == "embedding"
     assert described["layers"] == [-1, -2, -3, -4]
     limit = f"at most 32 word pieces, the max_seq_length of {model}"
@@ -218,16 +154,28 @@ def test_hidden_layers_are_those_of_the_release(tmp_path, caplog):
 
 
 @pytest.fixture(scope="module", name="exported")
-def _exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served")
-    model = serving_client.golden_model(folder / "model")
-    return _export(model, folder / "bert", layers="-1")
+def _exported(made_once):
+    # A pre-trained model is exported as an encoder, without --layers too.
+    made = made_once(tool_runs.export_golden, "bert", task="pretraining")
+    return made / "served/1"
+
+
+@pytest.mark.integration
+def test_the_description_of_an_encoder_has_its_layers_and_length(exported):
+    wanted = {
+        "task": "embedding",
+        "do_lower_case": True,
+        "max_seq_length": 160,
+        "checkpoint": "tiny.ckpt",
+        "layers": [-1],
+    }
+    assert _described(exported).items() >= wanted.items()
 
 
 @pytest.mark.integration
 def test_random_strings_are_cut_as_by_the_definition(exported):
-    encoder = tf.saved_model.load(exported).signatures["serving_default"]
-    definition = tokenization.FullTokenizer(_VOCAB)
+    encoder = tf.saved_model.load(str(exported)).signatures["serving_default"]
+    definition = tokenization.FullTokenizer(locations.VOCAB_FILE)
     rng = random.Random(8)
     codes = [*range(0xD800), *range(0xE000, 0x30000)]
     common = "aA \t\u0301\u03a3\xad'.-\u4e2d\uac00\u0130"
@@ -258,19 +206,30 @@ def test_what_training_compiles_is_not_exported(exported):
     assert not any(f.attr["_XlaMustCompile"].b for f in functions)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_a_sentence_encoder_embeds_as_it_predicts(tmp_path, pooling):
-    model = serving_client.golden_sentence_encoder(tmp_path / "model", pooling)
-    version = _export(model, tmp_path / "served")
-    described = json.loads(pathlib.Path(version, "model.json").read_text())
-    assert {
-        k: described[k] for k in ("pooling", "normalize", "similarity")
-    } == {
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        "max",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mean", "cls")
+        ),
+    ],
+)
+def test_a_sentence_encoder_embeds_as_it_predicts(made_once, pooling):
+    made = made_once(tool_runs.export_golden, "sentence_encoder", pooling)
+    model, version = made / "model", made / "served/1"
+    wanted = {
+        "task": "embedding",
+        "max_seq_length": 9,
         "pooling": pooling,
         "normalize": True,
         "similarity": "cosine",
     }
+    described = _described(version)
+    assert described.items() >= wanted.items()
+    assert "layers" not in described
     # The second is longer than the model reads.
     texts = ["it rained", "it rained all day and all night and all day", ""]
     predictor = predicting.Predictor(loading.read(str(model)), 2)
@@ -294,7 +253,7 @@ def test_a_sentence_encoder_embeds_as_it_predicts(tmp_path, pooling):
 
 @pytest.mark.slow
 def test_layers_of_a_sentence_encoder_are_exported_on_request(tmp_path):
-    model = serving_client.golden_sentence_encoder(tmp_path / "model")
+    model = golden_models.sentence_encoder(tmp_path / "model")
     (model / "1_Pooling/config.json").write_text('{"pooling_mode": "other"}')
     with pytest.raises(ValueError, match="the pooling is other"):
         _export(model, tmp_path / "served")
@@ -308,9 +267,4 @@ def test_a_signature_is_not_chosen_for_a_network_without_one():
     with pytest.raises(
         ValueError, match=r"--default_signature .*--format=lite"
     ):
-        export_model.Options(
-            model_dir="m",
-            export_dir="e",
-            format="litert",
-            default_signature="ids",
-        )
+        _export("m", "e", format="litert", default_signature="ids")

@@ -7,7 +7,7 @@ import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
-from tests.support import locations
+from tests.support import locations, toy_files
 from tools import convert_checkpoint
 
 
@@ -21,17 +21,13 @@ def _room_for_files_of(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def _content(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 @pytest.mark.parametrize("output_format", ["release", "huggingface"])
 def test_conversion_leaves_no_folder(tmp_path, output_format):
     options = convert_checkpoint.Options(
-        input=str(locations.GOLDEN / "model/tiny.ckpt"),
+        input=str(locations.CHECKPOINT),
         output=str(tmp_path / "out"),
         output_format=output_format,
-        bert_config_file=str(locations.GOLDEN / "inputs/bert_config.json"),
+        bert_config_file=locations.CONFIG_FILE,
         # The model has output layers of several tasks.
         task="pretraining",
     )
@@ -47,13 +43,13 @@ def test_conversion_leaves_no_folder(tmp_path, output_format):
 
 
 def test_data_creation_names_the_file_and_goes_on_later(tmp_path):
-    words = (locations.GOLDEN / "inputs/vocab.txt").read_text().split()[200:260]
+    words = (locations.INPUTS / "vocab.txt").read_text().split()[200:260]
     text = tmp_path / "text.txt"
     text.write_text(f"{' '.join(words)}\n" * 40 + "\n" + "rain\n" * 3)
     options = create_pretraining_data.Options(
         input_file=str(text),
         output_file=str(tmp_path / "out/records"),
-        vocab_file=str(locations.GOLDEN / "inputs/vocab.txt"),
+        vocab_file=locations.VOCAB_FILE,
         dupe_factor=1,
         num_workers=1,
         shard_documents=1,
@@ -66,4 +62,4 @@ def test_data_creation_names_the_file_and_goes_on_later(tmp_path):
     assert str(tmp_path / "out/records-00000") in str(caught.value)
     assert not list((tmp_path / "out").iterdir())
     create_pretraining_data.run(options)
-    assert "records-00001.meta.json" in _content(tmp_path / "out")
+    assert "records-00001.meta.json" in toy_files.names(tmp_path / "out")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert.records import schema, tfrecords
-from tests.support import toy_pretraining
+from tests.support import toy_files, toy_pretraining, toy_vocabulary
 from tools import inspect_data
 
 _ENTRIES = [
@@ -15,7 +15,7 @@ _ENTRIES = [
 
 @pytest.fixture
 def look(tmp_path, capsys):
-    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+    toy_files.write_lines(tmp_path / "vocab.txt", _ENTRIES)
 
     def run(**changes):
         values = {"vocab_file": str(tmp_path / "vocab.txt"), **changes}
@@ -25,13 +25,10 @@ def look(tmp_path, capsys):
     return run
 
 
-def _text(path, content):
-    path.write_text(content)
-    return str(path)
-
-
 def test_text_is_described(look, tmp_path):
-    path = _text(tmp_path / "a.txt", "Cats sat.\ndogs ran w1\n\nw2 w3\nw4\n")
+    path = toy_files.write(
+        tmp_path / "a.txt", "Cats sat.\ndogs ran w1\n\nw2 w3\nw4\n"
+    )
     shown = look(input_file=path, max_seq_length=6)
     for row in (
         "(2 documents)",
@@ -49,7 +46,9 @@ def test_text_is_described(look, tmp_path):
 
 
 def test_shares_are_of_what_they_are_counted_among(look, tmp_path):
-    path = _text(tmp_path / "a.txt", "Cats sat.\ndogs ran w1\n\nw2 w3\n")
+    path = toy_files.write(
+        tmp_path / "a.txt", "Cats sat.\ndogs ran w1\n\nw2 w3\n"
+    )
     assert "of one sentence 1 50 %" in look(input_file=path)
     examples = toy_pretraining.random_examples(4)
     examples["next_sentence_labels"][:, 0] = [1, 0, 0, 0]
@@ -64,7 +63,7 @@ def test_shares_are_of_what_they_are_counted_among(look, tmp_path):
 
 def test_accents_stay_if_the_vocabulary_has_them(look, tmp_path):
     vocab_file = tmp_path / "accents.txt"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "caf\xe9"]
+    words = [*toy_vocabulary.SPECIAL, "caf\xe9"]
     vocab_file.write_text("\n".join(words), encoding="utf-8")
     (tmp_path / "a.txt").write_text("Caf\xe9 caf\xe9\n", encoding="utf-8")
     for strip, num_unknown in ((False, 0), (None, 2)):
@@ -84,7 +83,7 @@ def test_warnings_of_the_casing_are_beside_those_of_the_text(look, tmp_path):
         for c in "stuvwxyz"
     ]
     (tmp_path / "vocab.txt").write_text("\n".join([*_ENTRIES, *words]))
-    path = _text(tmp_path / "a.txt", "cat sat .\nw1 w2\n")
+    path = toy_files.write(tmp_path / "a.txt", "cat sat .\nw1 w2\n")
     shown = look(input_file=path, do_lower_case=False)
     assert "do_lower_case is False, but no entry" in shown
     assert "The corpus is one document" in shown
@@ -110,12 +109,12 @@ def test_records_are_read_from_the_first_to_the_last(
 
 
 def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
-    path = _text(tmp_path / "a.txt", "cats sat .\n\n" * 20)
+    path = toy_files.write(tmp_path / "a.txt", "cats sat .\n\n" * 20)
     assert "20 of 20 documents are one line" in look(input_file=path)
     # A line of a control character is no sentence.
-    path = _text(tmp_path / "a.txt", "cats sat .\n\u200b\n\n" * 20)
+    path = toy_files.write(tmp_path / "a.txt", "cats sat .\n\u200b\n\n" * 20)
     assert "20 of 20 documents are one line" in look(input_file=path)
-    path = _text(tmp_path / "a.txt", "cats sat .\nw1 w2\n")
+    path = toy_files.write(tmp_path / "a.txt", "cats sat .\nw1 w2\n")
     assert "The corpus is one document" in look(input_file=path)
 
 
@@ -126,7 +125,7 @@ def test_more_than_half_of_the_documents_may_not_be_one_line(
     look, tmp_path, num_single, num_others, is_warned
 ):
     text = "cat sat .\n\n" * num_single + "w1\nw2\nw3\n\n" * num_others
-    shown = look(input_file=_text(tmp_path / "a.txt", text))
+    shown = look(input_file=toy_files.write(tmp_path / "a.txt", text))
     assert ("documents are one line" in shown) == is_warned
 
 
@@ -137,7 +136,7 @@ def test_more_than_one_of_a_hundred_words_may_not_be_unknown(
     # Words, not their pieces, are counted.
     known = "cats " * (100 - num_unknown)
     text = f"w1\n{known}\n" + "ran " * num_unknown + "\n\nw1\n"
-    shown = look(input_file=_text(tmp_path / "a.txt", text))
+    shown = look(input_file=toy_files.write(tmp_path / "a.txt", text))
     assert ("of the words become [UNK]" in shown) == is_warned
 
 
@@ -184,10 +183,10 @@ def test_what_cannot_be_inspected_is_refused(look, tmp_path):
     with pytest.raises(ValueError, match="it lacks input_ids, input_mask"):
         look(record_file=path)
     with pytest.raises(ValueError, match="There must be text with words"):
-        look(input_file=_text(tmp_path / "empty", "\u200b\n\n\x01\n"))
+        look(input_file=toy_files.write(tmp_path / "empty", "\u200b\n\n\x01\n"))
     (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES[:4]))
     with pytest.raises(ValueError, match=r"\[MASK\]"):
-        look(input_file=_text(tmp_path / "a.txt", "w1\n"))
+        look(input_file=toy_files.write(tmp_path / "a.txt", "w1\n"))
 
 
 _TOKENS = dict(

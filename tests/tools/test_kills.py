@@ -1,6 +1,5 @@
 """Tools that are killed at any moment, and run again."""
 
-import json
 import random
 import shutil
 import signal
@@ -9,12 +8,18 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
-from tests.support import locations, moments, toy_config, warm, web_server
+from tests.support import (
+    locations,
+    moments,
+    toy_config,
+    toy_files,
+    warm,
+    web_server,
+)
 from tools import convert_checkpoint, download, export_model, learn_vocab
 
 pytestmark = pytest.mark.integration
 
-_VOCABULARY = locations.GOLDEN / "inputs/vocab.txt"
 _CONFIG = toy_config.config(vocab_size=1200)
 
 
@@ -30,8 +35,10 @@ def model(tmp_path_factory):
             shape = tuple(variable.shape)
             values[name + part] = rng.standard_normal(shape, np.float32)
     checkpoints.save(str(folder / "bert_model.ckpt"), values)
-    (folder / "bert_config.json").write_text(json.dumps(_CONFIG.to_dict()))
-    (folder / "vocab.txt").write_bytes(_VOCABULARY.read_bytes())
+    toy_files.write_json(folder / "bert_config.json", _CONFIG.to_dict())
+    (folder / "vocab.txt").write_bytes(
+        (locations.INPUTS / "vocab.txt").read_bytes()
+    )
     return folder
 
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from tests.support import toy_pretraining
+from tests.support import toy_files, toy_pretraining, toy_vocabulary
 from tools import plot_attention
 
 _ENTRIES = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"),
+    *toy_vocabulary.SPECIAL,
+    *("the", "cat", "sat"),
     *(f"w{i}" for i in range(23)),
 ]
 
@@ -52,7 +53,7 @@ def options(tmp_path):
     checkpoints.save(
         str(tmp_path / "a.ckpt"), checkpoints.variables_by_name(model)
     )
-    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+    toy_files.write_lines(tmp_path / "vocab.txt", _ENTRIES)
 
     def make(**changes):
         values = {
@@ -95,7 +96,7 @@ def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
 @pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[UNK]"])
 def test_the_vocabulary_must_have_the_special_tokens(options, tmp_path, token):
     entries = [f"x{i}" if e == token else e for i, e in enumerate(_ENTRIES)]
-    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n")
+    toy_files.write_lines(tmp_path / "vocab.txt", entries)
     with pytest.raises(ValueError, match=token[1:-1]):
         plot_attention.run(options())
 

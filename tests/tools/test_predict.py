@@ -2,61 +2,41 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 import extract_features
 from modeling import checkpoints
-from tests.support import asked_models, serving_client
+from tests.support import (
+    asked_models,
+    golden_models,
+    programs,
+    tool_runs,
+    toy_files,
+)
 from tools import predict
 
 # float32, with and without what is compiled.
 _TOLERANCE = 2e-5
-
-
-def _printed(model, *texts, given=b"", **options):
-    output = io.StringIO()
-    predict.run(
-        predict.Options(model=str(model), **options),
-        texts,
-        io.BytesIO(given),
-        output,
-    )
-    return output.getvalue()
-
-
-def _answerer(folder):
-    """Writes a model that answers every question."""
-    model = serving_client.golden_model(folder)
-    serving_client.describe(
-        model,
-        task="question_answering",
-        version_2_with_negative=False,
-        max_seq_length=32,
-        max_query_length=8,
-    )
-    return model
-
-
-def _ask(model, *texts, **options):
-    """Returns what the tool prints, as objects; None for a blank line."""
-    lines = _printed(model, *texts, format="json", **options).splitlines()
-    return [json.loads(line) if line else None for line in lines]
+_printed, _ask = tool_runs.predicted, tool_runs.answers
 
 
 @pytest.fixture(scope="module", name="classifier")
-def _classifier(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("golden") / "run"
-    return serving_client.golden_classifier(folder)
+def _classifier(made_once):
+    return made_once(golden_models.classifier)
 
 
 @pytest.fixture(scope="module", name="masks")
-def _masks(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("golden") / "bert"
-    model = serving_client.golden_model(folder)
-    serving_client.describe(model, task="pretraining")
-    return model
+def _masks(made_once):
+    return made_once(golden_models.bert, task="pretraining")
+
+
+@pytest.fixture(scope="module", name="answerer")
+def _answerer(made_once):
+    """A model that answers every question."""
+    return made_once(golden_models.answerer)
 
 
 def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
@@ -65,14 +45,13 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
     assert [row["text_a"] for row in together] == [
         text.split(" ||| ")[0] for text in texts
     ]
-    lines = "".join(f"{text}\n" for text in texts)
-    (tmp_path / "lines.txt").write_text(lines)
-    alone = [row for text in texts for row in _ask(classifier, text)]
+    path = toy_files.write_lines(tmp_path / "lines.txt", texts)
+    given = (tmp_path / "lines.txt").read_bytes()
     for others in (
-        alone,
-        _ask(classifier, given=lines.encode()),
-        _ask(classifier, given=lines.encode(), input_file="-"),
-        _ask(classifier, input_file=str(tmp_path / "lines.txt")),
+        [row for text in texts for row in _ask(classifier, text)],
+        _ask(classifier, given=given),
+        _ask(classifier, given=given, input_file="-"),
+        _ask(classifier, input_file=path),
     ):
         for row, other in zip(together, others, strict=True):
             assert row["probabilities"] == pytest.approx(
@@ -81,12 +60,16 @@ def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
             assert row["label"] == other["label"]
 
 
-@pytest.mark.parametrize("times", [1, 20])
-def test_a_blank_line_is_answered_with_one(classifier, times):
-    given = b"it rained\n\n \t\nit is dry\n" * times
-    rows = _ask(classifier, given=given)
-    assert [row and row["text_a"] for row in rows] == [
-        *("it rained", None, None, "it is dry") * times
+def test_a_blank_line_is_answered_with_one(classifier, answerer):
+    for times in (1, 20):
+        given = b"it rained\n\n \t\nit is dry\n" * times
+        rows = _ask(classifier, given=given)
+        assert [row and row["text_a"] for row in rows] == [
+            *("it rained", None, None, "it is dry") * times
+        ]
+    rows = _ask(answerer, given=b"who ? ||| it rained\n\nwho ? ||| it is dry\n")
+    assert [row and row["context"] for row in rows] == [
+        *("it rained", None, "it is dry")
     ]
 
 
@@ -116,14 +99,6 @@ def test_the_lines_of_a_pipe_are_answered_batch_by_batch(masks):
     assert num_answers == [0] * 32 + [32] * 32 + [64] * 6
 
 
-def test_a_blank_line_does_not_end_a_run_of_questions(tmp_path):
-    model = _answerer(tmp_path / "squad")
-    rows = _ask(model, given=b"who ? ||| it rained\n\nwho ? ||| it is dry\n")
-    assert [row and row["context"] for row in rows] == [
-        *("it rained", None, "it is dry")
-    ]
-
-
 class _Terminal(io.BytesIO):
     def isatty(self):
         return True
@@ -139,55 +114,49 @@ def test_a_wrong_line_in_a_terminal_ends_nothing(masks, capsys):
 
 
 def test_what_cannot_be_asked_is_refused(classifier, masks, tmp_path):
-    with pytest.raises(ValueError, match="got both"):
-        _ask(classifier, "a", input_file="-")
-    (tmp_path / "paragraph.txt").write_text("one")
-    with pytest.raises(ValueError, match="of this one is classification"):
-        _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
-    with pytest.raises(ValueError, match="at most 160 word pieces"):
-        _printed(masks, "[MASK] " + "a " * 158)
+    one, absent = tmp_path / "one", str(tmp_path / "absent.txt")
+    one.write_text("one")
+    for model, texts, files, message in (
+        # Before the model is read.
+        ("no model", [], {"input_file": absent}, r"absent\.txt"),
+        ("no model", ["a"], {"context_file": absent}, r"absent\.txt"),
+        (classifier, ["a"], {"input_file": "-"}, "got both"),
+        (
+            classifier,
+            ["a"],
+            {"context_file": str(one)},
+            "one is classification",
+        ),
+        (masks, ["[MASK] " + "a " * 158], {}, "at most 160 word pieces"),
+        (masks, ["[MASK]", "none"], {}, "^text 2: The text must have"),
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            _printed(model, *texts, **files)
 
 
 @pytest.mark.parametrize("best", [False, True])
 def test_the_best_checkpoint_answers_on_request(tmp_path, best):
-    run = serving_client.golden_classifier(tmp_path / "run")
-    serving_client.golden_classifier(run / "best")
-    task = json.loads((run / "task.json").read_text())
-    (run / "best/task.json").write_text(
-        json.dumps(task | {"labels": ["no", "yes"]})
-    )
+    run = golden_models.classifier(tmp_path / "run")
+    golden_models.classifier(run / "best", labels=["no", "yes"])
     (row,) = _ask(run, "it rained", use_best_checkpoint=best)
     names = {"no", "yes"} if best else {"0", "1"}
     assert row["probabilities"].keys() == names
 
 
-def test_a_paragraph_keeps_its_lines_and_is_that_of_every_question(tmp_path):
-    model = _answerer(tmp_path / "squad")
-    path = tmp_path / "paragraph.txt"
-    path.write_text("it rained\nit is dry\n")
-    rows = _ask(model, "who ?", "when ?", context_file=str(path))
+def test_a_paragraph_keeps_its_lines_and_is_that_of_every_question(
+    answerer, tmp_path, capsys
+):
+    (tmp_path / "paragraph.txt").write_text("it rained\nit is dry\n")
+    path = str(tmp_path / "paragraph.txt")
+    rows = _ask(answerer, "who ?", "when ?", context_file=path)
     assert [(row["question"], row["context"]) for row in rows] == [
         ("who ?", "it rained\nit is dry"),
         ("when ?", "it rained\nit is dry"),
     ]
-
-
-def test_a_terminal_asks_for_questions_alone_if_there_is_a_paragraph(
-    tmp_path, capsys
-):
-    path = tmp_path / "paragraph.txt"
-    path.write_text("it rained")
-    options = predict.Options(
-        model=str(_answerer(tmp_path / "squad")), context_file=str(path)
-    )
+    # A terminal asks for questions alone.
+    options = predict.Options(model=str(answerer), context_file=path)
     predict.run(options, [], _Terminal(b""), io.StringIO())
     assert capsys.readouterr().err.endswith("Type question. Ctrl-D exits.\n")
-
-
-@pytest.mark.parametrize("flag", ["input_file", "context_file"])
-def test_a_missing_file_is_named_before_the_model_is_read(tmp_path, flag):
-    with pytest.raises(FileNotFoundError, match=r"absent\.txt"):
-        _ask("no model", **{flag: str(tmp_path / "absent.txt")})
 
 
 def test_a_name_of_the_hub_is_advised_before_anything_is_loaded(tmp_path):
@@ -199,93 +168,100 @@ def test_a_name_of_the_hub_is_advised_before_anything_is_loaded(tmp_path):
         _ask(tmp_path / "a" / "b", "a")
 
 
-def _with_texts(folder, num_texts):
-    """Writes a classifier that states its number of texts."""
-    model = serving_client.golden_classifier(folder)
-    described = json.loads((model / "task.json").read_text())
-    columns = {"text_a_column": "t", "text_b_column": "u"}
-    named = dict(list(columns.items())[:num_texts])
-    serving_client.describe(model, **described, **named)
-    return model
+_COLUMNS = {"text_a_column": "t", "text_b_column": "u"}
 
 
-def test_a_model_takes_the_number_of_texts_that_it_states(tmp_path):
-    one, two = (_with_texts(tmp_path / str(n), n) for n in (1, 2))
-    assert _ask(one, "it rained")[0].keys() > {"text_a", "label"}
+@pytest.fixture(scope="module", name="one_text")
+def _one_text(made_once):
+    """A classifier that states its number of texts."""
+    return made_once(golden_models.classifier, text_a_column="t")
+
+
+@pytest.fixture(scope="module", name="two_texts")
+def _two_texts(made_once):
+    return made_once(golden_models.classifier, **_COLUMNS)
+
+
+def test_a_model_takes_the_number_of_texts_that_it_states(
+    tmp_path, one_text, two_texts
+):
+    assert _ask(one_text, "it rained")[0].keys() > {"text_a", "label"}
     with pytest.raises(
         ValueError, match=r"is text_a; got 'a \|\|\| b'\. .*\.jsonl file"
     ):
-        _ask(one, "a ||| b")
-    assert _ask(two, "a ||| b")[0].keys() > {"text_a", "text_b", "label"}
-    for wrong in ("it rained", "a|||b", "a\tb"):
-        with pytest.raises(ValueError, match=r"is text_a \|\|\| text_b; got"):
-            _ask(two, wrong)
+        _ask(one_text, "a ||| b")
+    assert _ask(two_texts, "a ||| b")[0].keys() > {"text_a", "text_b", "label"}
     # GLUE's tasks are known by name.
-    described = json.loads((one / "task.json").read_text())
-    described = {k: v for k, v in described.items() if "column" not in k}
-    serving_client.describe(one, **described, name="MRPC")
-    with pytest.raises(ValueError, match=r"is text_a \|\|\| text_b; got"):
-        _ask(one, "it rained")
+    mrpc = golden_models.classifier(tmp_path / "mrpc", name="MRPC")
+    for model, wrong in (
+        *((two_texts, text) for text in ("it rained", "a|||b", "a\tb")),
+        (mrpc, "it rained"),
+    ):
+        with pytest.raises(ValueError, match=r"is text_a \|\|\| text_b; got"):
+            _ask(model, wrong)
 
 
-def test_what_json_writes_json_reads(tmp_path):
+def test_what_json_writes_json_reads(tmp_path, one_text):
     texts = ["it rained ||| it\nis dry", "it rained\r\nall day"]
     path = tmp_path / "in.jsonl"
-    path.write_text("".join(json.dumps({"text_a": t}) + "\n" for t in texts))
-    model = _with_texts(tmp_path / "run", 1)
-    rows = _ask(model, input_file=str(path))
+    toy_files.write_json_lines(path, ({"text_a": t} for t in texts))
+    rows = _ask(one_text, input_file=str(path))
     assert [row["text_a"] for row in rows] == texts
-    again = tmp_path / "again.jsonl"
-    again.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert _ask(model, input_file=str(again)) == rows
+    again = toy_files.write_json_lines(tmp_path / "again.jsonl", rows)
+    assert _ask(one_text, input_file=again) == rows
     path.write_text('{"text": "it rained"}\n{"text": 1}\n{}\n')
     printed, error = _refused(
-        model, [], input_file=str(path), text_a_column="text", format="json"
+        one_text, [], input_file=str(path), text_a_column="text", format="json"
     )
     assert json.loads(printed.splitlines()[0])["text_a"] == "it rained"
     assert error.startswith(f"2 of 3 lines have no answer. The first: {path}")
     assert "line 2: 'text_a' must be a string; got 1." in error
 
 
-def test_a_table_is_read_by_its_columns_or_refused(tmp_path):
-    model = _with_texts(tmp_path / "run", 2)
-    path = tmp_path / "test.csv"
-    path.write_text('id,t,u\n1,"it rained, all day",it\n2,it,"it\nis dry"\n')
-    columns = {"text_a_column": "t", "text_b_column": "u"}
-    rows = _ask(model, input_file=str(path), **columns)
+def test_a_table_is_read_by_its_columns_or_refused(
+    tmp_path, one_text, two_texts
+):
+    (tmp_path / "test.csv").write_text(
+        'id,t,u\n1,"it rained, all day",it\n2,it,"it\nis dry"\n'
+    )
+    path = str(tmp_path / "test.csv")
+    rows = _ask(two_texts, input_file=path, **_COLUMNS)
     assert [(row["text_a"], row["text_b"]) for row in rows] == [
         ("it rained, all day", "it"),
         ("it", "it\nis dry"),
     ]
     by_number = {"text_a_column": "1", "text_b_column": "-1"}
-    rows = _ask(model, input_file=str(path), **by_number)
+    rows = _ask(two_texts, input_file=path, **by_number)
     assert (rows[0]["text_a"], rows[0]["text_b"]) == ("t", "u")
-    _, error = _refused(model, [], input_file=str(path), text_a_column="t")
-    assert error.startswith("Pass --text_a_column, and --text_b_column for a ")
-    assert "0 columns named 'text_b'; the columns are" in error
-    for name, advice in (("x.json", "name such a file .jsonl"), ("x.txt", "")):
+    for name in ("x.json", "x.txt"):
         (tmp_path / name).write_text("[]\n")
-        _, error = _refused(
-            model, [], input_file=str(tmp_path / name), text_a_column="t"
-        )
-        assert advice in error
-    one = _with_texts(tmp_path / "one", 1)
-    _, error = _refused(one, [], input_file=str(path), **columns)
-    assert "it has no second one for 'u'" in error
+    first = {"text_a_column": "t"}
+    for model, name, columns, message in (
+        (
+            two_texts,
+            "test.csv",
+            first,
+            "Pass --text_a_column, and --text_b_col",
+        ),
+        (two_texts, "test.csv", first, "0 columns named 'text_b'; the columns"),
+        (two_texts, "x.json", first, "name such a file .jsonl"),
+        (two_texts, "x.txt", first, "name columns of a table"),
+        (one_text, "test.csv", _COLUMNS, "it has no second one for 'u'"),
+    ):
+        file = str(tmp_path / name)
+        assert message in _refused(model, [], input_file=file, **columns)[1]
 
 
-def test_a_table_of_questions_has_their_paragraphs_or_one_for_all(tmp_path):
-    model = _answerer(tmp_path / "squad")
+def test_a_table_of_questions_has_their_paragraphs_or_one_for_all(
+    answerer, tmp_path
+):
     path = tmp_path / "questions.jsonl"
     path.write_text('{"question": "who ?", "context": "it\\nrained"}\n')
-    (row,) = _ask(model, input_file=str(path))
+    (row,) = _ask(answerer, input_file=str(path))
     assert row["context"] == "it\nrained"
     (tmp_path / "context.txt").write_text("it is dry")
-    (row,) = _ask(
-        model,
-        input_file=str(path),
-        context_file=str(tmp_path / "context.txt"),
-    )
+    context = str(tmp_path / "context.txt")
+    (row,) = _ask(answerer, input_file=str(path), context_file=context)
     assert row["context"] == "it is dry"
 
 
@@ -293,15 +269,8 @@ def test_json_has_letters_of_every_script_as_they_are(masks):
     assert '"\u4e2d [MASK]"' in _printed(masks, "\u4e2d [MASK]", format="json")
     printed, _ = _refused(masks, ["\xe4"], format="json")
     assert "not UTF-8" in printed
-    output = io.StringIO()
-    with pytest.raises(ValueError, match="no answer"):
-        predict.run(
-            predict.Options(model=str(masks), format="json"),
-            ["\u4e2d"],
-            io.BytesIO(),
-            output,
-        )
-    assert "\u4e2d" in output.getvalue()
+    printed, _ = _refused(masks, [], "\u4e2d", format="json")
+    assert "\u4e2d" in printed
 
 
 # --------------------------------------------------------------- Wrong lines
@@ -309,13 +278,13 @@ def test_json_has_letters_of_every_script_as_they_are(masks):
 _LINES = ["a [MASK]", "[MASK] b", "no mask", "", "\xe4 [MASK]", "c [MASK]"]
 
 
-def _refused(model, lines, **options):
+def _refused(model, lines, *texts, **options):
     """Returns what the tool prints before its error, and the error."""
     output = io.StringIO()
     with pytest.raises(ValueError) as caught:
         predict.run(
             predict.Options(model=str(model), **options),
-            [],
+            texts,
             io.BytesIO("\n".join(lines).encode("latin-1")),
             output,
         )
@@ -357,11 +326,6 @@ def test_json_has_an_error_for_each_wrong_line_and_goes_on(masks):
     )
 
 
-def test_a_wrong_text_of_the_command_line_is_named(masks):
-    with pytest.raises(ValueError, match=r"^text 2: The text must have"):
-        _printed(masks, "[MASK]", "none")
-
-
 # ----------------------------------------------------------------- Long texts
 
 
@@ -369,30 +333,21 @@ def _warnings(caplog):
     return [r.message for r in caplog.records if r.levelname == "WARNING"]
 
 
-def test_one_line_of_a_run_counts_the_texts_that_are_cut(tmp_path, caplog):
-    model = serving_client.golden_classifier(tmp_path / "run")
-    serving_client.describe(
-        model,
-        task="classification",
-        labels=["0", "1"],
-        problem_type="single_label",
-        max_seq_length=32,
-    )
+def test_one_line_of_a_run_counts_the_texts_that_are_cut(
+    tmp_path, answerer, caplog
+):
+    model = golden_models.classifier(tmp_path / "run", max_seq_length=32)
     long = " ".join(["it rained"] * 20)
     _ask(model, "it rained")
     assert _warnings(caplog) == []
     _ask(model, long, "it rained", f"it rained ||| {long}")
-    (line,) = _warnings(caplog)
-    assert line.startswith("texts: 2 of 3 examples are longer than 32 word")
-    assert line.endswith("See max_seq_length in the model's task.json")
-
-
-def test_questions_that_are_cut_are_counted(tmp_path, caplog):
-    model = _answerer(tmp_path / "squad")
-    _ask(model, "who ? ||| it rained", "it " * 9 + "||| it rained")
-    (line,) = _warnings(caplog)
-    assert line.startswith("questions: 1 of 2 examples are longer than 8 word")
-    assert line.endswith("See max_query_length in the model's task.json")
+    _ask(answerer, "who ? ||| it rained", "it " * 9 + "||| it rained")
+    texts, questions = _warnings(caplog)
+    assert texts.startswith("texts: 2 of 3 examples are longer than 32 word")
+    assert texts.endswith("See max_seq_length in the model's task.json")
+    start = "questions: 1 of 2 examples are longer than 8 word"
+    assert questions.startswith(start)
+    assert questions.endswith("See max_query_length in the model's task.json")
 
 
 # ------------------------------------------------------------- Parts of lines
@@ -409,23 +364,6 @@ def test_questions_that_are_cut_are_counted(tmp_path, caplog):
 def test_an_example_has_the_parts_of_its_task(task, line):
     with pytest.raises(ValueError, match=r"is \w+ \|\|\| .*; got 'a"):
         asked_models.asked(task).parse(line)
-
-
-@pytest.mark.parametrize(
-    ("line", "parts"),
-    [
-        ("a ||| b", ("a", "b")),
-        ("a", ("a",)),
-        # As in extract_features.py of the release.
-        ("a ||| b ||| c", ("a ||| b", "c")),
-        ("a|||b", ("a|||b",)),
-        (" a ||| b|||c ", ("a", "b|||c")),
-        ("a |||  b", ("a", " b")),
-    ],
-)
-def test_the_last_separator_with_spaces_separates_two_texts(line, parts):
-    model = asked_models.asked("classification")
-    assert tuple(model.parse(line).values()) == parts
 
 
 def test_choices_are_written_as_the_texts_before_and_the_endings():
@@ -516,9 +454,8 @@ def test_with_a_context_a_line_is_a_question():
 
 
 @pytest.fixture(scope="module", name="encoder")
-def _encoder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("encoder") / "run"
-    return serving_client.golden_sentence_encoder(folder)
+def _encoder(made_once):
+    return made_once(golden_models.sentence_encoder)
 
 
 def test_an_embedding_is_the_pooled_last_layer_of_length_1(encoder, tmp_path):
@@ -527,15 +464,16 @@ def test_an_embedding_is_the_pooled_last_layer_of_length_1(encoder, tmp_path):
     assert answer.keys() == {"text_a", "embedding"}
     (tmp_path / "line.txt").write_text(text)
     extract_features.run(
-        extract_features.Options(
-            input_file=str(tmp_path / "line.txt"),
-            output_file=str(tmp_path / "vectors.jsonl"),
-            init_checkpoint=str(encoder),
+        programs.parse(
+            extract_features.Options,
+            input_file=tmp_path / "line.txt",
+            output_file=tmp_path / "vectors.jsonl",
+            init_checkpoint=encoder,
             layers="-1",
             pooling="mean",
         )
     )
-    line = json.loads((tmp_path / "vectors.jsonl").read_text())
+    line = toy_files.read_json(tmp_path / "vectors.jsonl")
     mean = np.array(line["layers"][0]["values"])
     np.testing.assert_allclose(
         answer["embedding"], mean / np.linalg.norm(mean), atol=1e-6
@@ -569,10 +507,9 @@ def test_the_table_of_an_embedding_has_its_size_and_first_numbers(encoder):
     )
 
 
-def test_a_fine_tuned_model_answers_its_task_whatever_it_was(tmp_path):
-    model = serving_client.golden_classifier(tmp_path / "run")
-    other = serving_client.golden_sentence_encoder(tmp_path / "encoder")
-    (model / "modules.json").write_bytes((other / "modules.json").read_bytes())
+def test_a_fine_tuned_model_answers_its_task_whatever_it_was(tmp_path, encoder):
+    model = golden_models.classifier(tmp_path / "run")
+    shutil.copy(encoder / "modules.json", model)
     (row,) = _ask(model, "it rained")
     assert row["label"] in {"0", "1"}
 
@@ -606,8 +543,7 @@ def test_the_table_names_the_text_each_mask_and_its_candidates(masks):
 def test_weights_that_are_not_finite_are_refused(masks, tmp_path):
     weights = checkpoints.read(str(masks / "tiny.ckpt"))
     weights["bert/embeddings/LayerNorm/beta"][0] = np.nan
-    broken = serving_client.golden_model(tmp_path / "broken")
+    broken = golden_models.bert(tmp_path / "broken", task="pretraining")
     checkpoints.save(str(broken / "tiny.ckpt"), weights)
-    serving_client.describe(broken, task="pretraining")
     with pytest.raises(ValueError, match=r"must be finite.*LayerNorm/beta"):
         _ask(broken, "[MASK]")

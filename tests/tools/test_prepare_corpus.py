@@ -8,7 +8,7 @@ from bert.corpus import formats
 from tests.support import locations, programs
 from tools import prepare_corpus
 
-_CORPORA = locations.ROOT.parent / "shared" / "data" / "corpora"
+_CORPORA = locations.DATA / "corpora"
 
 
 def _options(tmp_path, text, **others):
@@ -74,23 +74,6 @@ def test_wrong_options_are_errors_and_nothing_is_written(
     with pytest.raises(ValueError, match=message):
         prepare_corpus.run(_options(tmp_path, "One.\n", **others))
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("in.txt", "it is the input "), ("out.txt", "it is the output ")],
-)
-def test_held_out_text_replaces_no_other_file(tmp_path, name, message):
-    options = _options(
-        tmp_path,
-        "One.\n",
-        output_file=str(tmp_path / "out.txt"),
-        holdout_every=2,
-        holdout_file=str(tmp_path / name),
-    )
-    with pytest.raises(ValueError, match=message):
-        prepare_corpus.run(options)
-    assert (tmp_path / "in.txt").read_text() == "One.\n"
 
 
 def test_reasons_are_told_if_everything_is_left_out(tmp_path, caplog):

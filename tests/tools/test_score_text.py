@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints, config, heads
-from tests.support import locations, peer, programs, serving_client
+from tests.support import golden_models, locations, peer, tool_runs
 from tools import score_text
 from vocab import tokenization
 
@@ -60,19 +60,13 @@ def _scored(model, *texts, **options):
 
 
 @pytest.fixture(scope="module", name="masked")
-def _masked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("masked") / "bert"
-    model = serving_client.golden_model(folder)
-    serving_client.describe(model, task="pretraining")
-    return model
+def _masked(made_once):
+    return made_once(golden_models.bert, task="pretraining")
 
 
 @pytest.fixture(scope="module", name="causal")
-def _causal(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal") / "bert"
-    model = serving_client.golden_model(folder)
-    serving_client.describe(model, task="pretraining", attention="causal")
-    return model
+def _causal(made_once):
+    return made_once(golden_models.bert, task="pretraining", attention="causal")
 
 
 def _definition(folder, objective):
@@ -161,7 +155,7 @@ def test_a_text_without_pieces_or_too_long_is_named(masked, tmp_path):
 
 
 def test_a_model_without_probabilities_of_words_is_refused(tmp_path):
-    model = serving_client.golden_classifier(tmp_path / "run")
+    model = golden_models.classifier(tmp_path / "run")
     with pytest.raises(ValueError, match="no output layer for masked words"):
         _printed(model, "it rained")
 
@@ -170,15 +164,7 @@ class TestPeer:
     pytestmark = peer.MARKS
 
     def test_scores_are_those_of_transformers(self, masked, tmp_path):
-        message = programs.refusal(
-            "tools.convert_checkpoint",
-            [
-                f"--input={masked}",
-                f"--output={tmp_path}/converted",
-                "--output_format=huggingface",
-            ],
-        )
-        assert message is None
+        tool_runs.converted(masked, tmp_path / "converted", "huggingface")
         done = subprocess.run(
             [
                 *(peer.PYTHON, "-c", _PEER, str(tmp_path / "converted")),

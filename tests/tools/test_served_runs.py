@@ -1,53 +1,35 @@
 """Predictions of tools.predict and of exported models are the scripts'."""
 
-import io
-import json
 import pathlib
 import shutil
 
 import numpy as np
 import pytest
 
-import run_swag
 from bert.tasks.tagging import tag_schemes
 from tests.support import (
-    programs,
     serving_client,
+    tool_runs,
+    toy_files,
     toy_sentences,
     toy_squad,
     toy_swag,
     toy_tagging,
 )
-from tools import export_model, predict
 from vocab import tokenization
 
 pytestmark = pytest.mark.integration
 # float32 in another order of operations: of `predict`, of exported graphs.
 _PREDICT, _EXPORT = 2e-5, 1e-5
+_ask = tool_runs.answers
 
 
-def _ask(model, *texts, **options):
-    """Returns the answers of tools.predict, as objects."""
-    output = io.StringIO()
-    options = predict.Options(model=str(model), format="json", **options)
-    predict.run(options, texts, io.BytesIO(), output)
-    return [json.loads(line) for line in output.getvalue().splitlines()]
-
-
-def _export(model, name="served", **options):
-    return export_model.run(
-        export_model.Options(
-            model_dir=str(model), export_dir=str(model / name), **options
-        )
-    )
-
-
-def _json_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def _export(model):
+    return tool_runs.exported(model, model / "served")
 
 
 def _model_json(version):
-    return json.loads(pathlib.Path(version, "model.json").read_text())
+    return toy_files.read_json(pathlib.Path(version, "model.json"))
 
 
 def _copied(out, predictions):
@@ -69,8 +51,8 @@ def _run_classifier(folder, labels=None, **changes):
     out = toy_sentences.run(folder, do_train=True, do_predict=True, **changes)
     if "num_trials" in changes:
         out = _copied(out, "predictions.jsonl")
-    texts = (data / "test.tsv").read_text().splitlines()[1:]
-    return out, texts, _json_lines(out / "predictions.jsonl")
+    texts = toy_files.read_lines(data / "test.tsv")[1:]
+    return out, texts, toy_files.read_json_lines(out / "predictions.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +81,8 @@ def test_classes(tmp_path, changes):
     if changes.get("long_text") == "windows":
         return  # Not exported.
     version = _export(out)
+    if not changes:
+        _check_requests(out, version)
     (got,) = serving_client.ask(version, {"text_a": texts})
     assert got["label"] == labels
     np.testing.assert_allclose(
@@ -157,9 +141,8 @@ def test_several_labels(tmp_path):
         assert [name for name, kept in chosen if kept] == line["labels"]
 
 
-def test_pair_without_a_second_text_and_ids_answer_as_the_text(tmp_path):
-    out = toy_sentences.run(tmp_path, do_train=True, num_train_epochs=1)
-    version = _export(out)
+def _check_requests(out, version):
+    """Checks pairs without a second text, wrong bytes, no text, and ids."""
     texts = ["good match", "", b"b\xffad \xf0town", "good " * 99]
     (alone,) = serving_client.ask(version, {"text_a": texts})
     asked = {"text_a": texts, "text_b": ["", " ", "\u200b", ""]}
@@ -196,7 +179,7 @@ def test_answers(tmp_path, version_2):
     )
     if version_2:
         out = _copied(out, "predictions.json")
-    paragraphs = toy_squad.read_json(tmp_path / "dev.json")["data"][0]
+    paragraphs = toy_files.read_json(tmp_path / "dev.json")["data"][0]
     ids, questions, contexts = zip(
         *(
             (q["id"], q["question"], p["context"])
@@ -205,28 +188,20 @@ def test_answers(tmp_path, version_2):
         ),
         strict=True,
     )
-    expected = toy_squad.read_json(out / "predictions.json")
-    expected = [expected[name] for name in ids]
-    nbest = toy_squad.read_json(out / "nbest_predictions.json")
-    nbest = [
-        {each["text"]: each["probability"] for each in nbest[name]}
-        for name in ids
-    ]
-    pairs = zip(questions, contexts, strict=True)
-    (tmp_path / "asked.txt").write_text(
-        "".join(f"{' ||| '.join(pair)}\n" for pair in pairs)
+    predictions = toy_files.read_json(out / "predictions.json")
+    expected = [predictions[name] for name in ids]
+    nbest = toy_files.read_json(out / "nbest_predictions.json")
+    path = toy_files.write_lines(
+        tmp_path / "asked.txt",
+        map(" ||| ".join, zip(questions, contexts, strict=True)),
     )
-    rows = _ask(out, input_file=str(tmp_path / "asked.txt"))
+    rows = _ask(out, input_file=path)
     assert [row["answer"] for row in rows] == expected
-    for row, answers in zip(rows, nbest, strict=True):
+    for row, name in zip(rows, ids, strict=True):
+        answers = {each["text"]: each["probability"] for each in nbest[name]}
         assert row["probability"] == pytest.approx(
             answers.get(row["answer"], 0.0), abs=_PREDICT
         )
-    (tmp_path / "paragraph.txt").write_text(contexts[0])
-    (alone,) = _ask(
-        out, questions[0], context_file=str(tmp_path / "paragraph.txt")
-    )
-    assert alone["answer"] == expected[0]
     version = _export(out)
     asked = {"question": list(questions), "context": list(contexts)}
     (got,) = serving_client.ask(version, asked)
@@ -235,23 +210,21 @@ def test_answers(tmp_path, version_2):
     for context, text, start, end in places:
         assert context[max(start, 0) : max(end, 0)] == text
     if version_2:
-        odds = list(toy_squad.read_json(out / "null_odds.json").values())
+        odds = list(toy_files.read_json(out / "null_odds.json").values())
         np.testing.assert_allclose(got["null_odds"], odds, atol=_EXPORT)
 
 
 def _tagged(folder, context, **changes):
     """Trains a tagger; returns run, sentences of the test and their tags."""
     toy_tagging.write_all(folder, num_sentences=60, num_layers=4)
-    toy_tagging.run(
+    out = toy_tagging.run(
         folder,
         do_train=True,
         do_predict=True,
         num_train_epochs=2,
         context=context,
-        max_seq_length=40,
         **changes,
     )
-    out = folder / "out"
     if "num_trials" in changes:
         out = _copied(out, "test_predictions.txt")
     blocks = (out / "test_predictions.txt").read_text().split("\n\n")
@@ -282,22 +255,10 @@ def test_a_tagger_on_features_is_not_served(tmp_path):
 
 
 def test_choices(tmp_path):
-    files = toy_swag.write_model(tmp_path)
     train, test = toy_swag.copying(200, seed=1), toy_swag.copying(12, seed=2)
     toy_swag.write(tmp_path / "train.csv", train)
     toy_swag.write(tmp_path / "test.csv", test, with_labels=False)
-    out = tmp_path / "out"
-    options = programs.parse(
-        run_swag.Options,
-        data_dir=tmp_path,
-        output_dir=out,
-        max_seq_length=8,
-        num_train_epochs=1,
-        do_train=True,
-        do_predict=True,
-        **files,
-    )
-    run_swag.run(options)
+    out = toy_swag.run(tmp_path, do_train=True, do_predict=True)
     expected = np.loadtxt(out / "test_results.tsv")
     texts = [
         " ||| ".join([first, second, *endings])

@@ -20,9 +20,7 @@ import create_pretraining_data as program
 from bert.corpus import beam_shards, pretraining_shards
 from tests.support import locations, programs
 
-_ROOT = locations.ROOT
-_VOCAB = str(_ROOT / "tests/golden/inputs/vocab.txt")
-_WORDS = pathlib.Path(_VOCAB).read_text("utf-8").split()[100:]
+_WORDS = pathlib.Path(locations.VOCAB_FILE).read_text("utf-8").split()[100:]
 _SECONDS_TO_START = 120
 
 needs_beam = pytest.mark.skipif(
@@ -60,7 +58,7 @@ def _options(input_file, output_file, **values):
     return program.Options(
         input_file=str(input_file),
         output_file=str(output_file),
-        vocab_file=_VOCAB,
+        vocab_file=locations.VOCAB_FILE,
         dupe_factor=2,
         shard_documents=2,
         **values,
@@ -144,7 +142,7 @@ def _free_port():
 
 
 @contextlib.contextmanager
-def _processes(folder, *commands, ready, repository=str(_ROOT)):
+def _processes(folder, *commands, ready, repository=str(locations.ROOT)):
     """Runs modules of Python in other working folders, as on a cluster.
 
     Args:
@@ -188,7 +186,7 @@ def _processes(folder, *commands, ready, repository=str(_ROOT)):
             process.wait()
 
 
-def _dask(folder, num_workers=2, repository=str(_ROOT)):
+def _dask(folder, num_workers=2, repository=str(locations.ROOT)):
     """Returns the option for a cluster of Dask, and its processes."""
     port = _free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -203,11 +201,14 @@ def _dask(folder, num_workers=2, repository=str(_ROOT)):
     )
 
 
-def _program(inputs, output, runner, *arguments, folder=_ROOT):
+def _program(inputs, output, runner, *arguments, folder=locations.ROOT):
     """Runs the program on an engine."""
     return programs.python(
-        *(_ROOT / "create_pretraining_data.py", f"--input_file={inputs}"),
-        *(f"--output_file={output}", f"--vocab_file={_VOCAB}"),
+        *(
+            locations.ROOT / "create_pretraining_data.py",
+            f"--input_file={inputs}",
+        ),
+        *(f"--output_file={output}", f"--vocab_file={locations.VOCAB_FILE}"),
         *("--dupe_factor=2", "--shard_documents=2", f"--runner={runner}"),
         *("--", *arguments),
         cwd=folder,

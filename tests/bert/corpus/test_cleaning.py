@@ -33,24 +33,32 @@ def test_a_first_line_is_dropped_if_it_is_the_title_alone():
     assert counts == {"titles": 2}
 
 
-def test_tags_separate_words_and_hide_no_markup_that_is_left():
+def _wiki(*lines):
     counts = collections.Counter()
-    lines = [
+    paragraphs = list(cleaning.wiki_paragraphs(lines, counts))
+    assert all(text == text.strip() for text in paragraphs)
+    return [" ".join(text.split()) for text in paragraphs], counts
+
+
+def test_tags_separate_words_and_hide_no_markup_that_is_left():
+    assert _wiki(
         "<b>One</b>two<br>three &lt;i&gt;",
         " <small> | a cell </small>",
         "<p></p>",
-        "1 < 2",
-    ]
-    paragraphs = list(cleaning.wiki_paragraphs(lines, counts))
-    assert [" ".join(p.split()) for p in paragraphs] == [
-        "One two three", "1 < 2",
-    ]  # fmt: skip
-    assert paragraphs[0] == paragraphs[0].strip()
-    assert counts == {
-        "tags": 8,
-        "paragraphs of left-over markup": 1,
-        "paragraphs without text": 1,
-    }
+        " AT&amp;T <br>and <ref name='a'>x</ref> y",
+    ) == (
+        ["One two three", "AT&T and x y"],
+        {
+            "tags": 11,
+            "paragraphs of left-over markup": 1,
+            "paragraphs without text": 1,
+        },
+    )
+    for text in ("1 < 2 and 3 > 2", "x<y and y>z", "a <b, c and d> e"):
+        escaped = text.replace("<", "&lt;").replace(">", "&gt;")
+        assert _wiki(text)[0] == _wiki(escaped)[0] == [text]
+    for tag in ('<span style="a">', "<ref name=a />", "</div >", "<br />"):
+        assert _wiki(f"A {tag}b")[0] == ["A b"]
 
 
 def test_lines_join_to_paragraphs_at_empty_lines():

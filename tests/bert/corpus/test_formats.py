@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from bert.corpus import cleaning, formats, preparation
 from bert.files import lines
+from tests.support import toy_files
 
 
 @pytest.fixture(name="read")
@@ -98,25 +99,6 @@ def test_json_of_wikiextractor_is_cleaned_as_its_other_layout(read):
     assert read == [["It is  green."], ["A firm."]]
     assert set(counts.values()) == {1}
     assert len(counts) == 3
-
-
-def test_wiki_paragraphs_lose_tags_references_and_markup():
-    def clean(line):
-        counts = collections.Counter()
-        return list(cleaning.wiki_paragraphs([line], counts)), counts
-
-    (paragraph,), counts = clean(" AT&amp;T <br>and <ref name='a'>x</ref> y")
-    assert paragraph.split() == ["AT&T", "and", "x", "y"]
-    assert counts == {"tags": 3}
-    markup = {"paragraphs of left-over markup": 1}
-    assert clean("| date = 1815") == ([], markup)
-    assert clean("<br>") == ([], {"tags": 1, "paragraphs without text": 1})
-    for text in ("1 < 2 and 3 > 2", "x<y and y>z", "a <b, c and d> e"):
-        assert clean(text)[0] == [text]
-        escaped = text.replace("<", "&lt;").replace(">", "&gt;")
-        assert clean(escaped)[0] == [text]
-    for tag in ('<span style="a">', "<ref name=a />", "</div >", "<br />"):
-        assert clean(f"A {tag}b")[0] == ["A  b"]
 
 
 def test_json_lines_give_one_document_each(read):
@@ -225,12 +207,6 @@ def test_documents_of_several_files_do_not_run_together(read, tmp_path):
     ]
 
 
-def _written(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_bytes(content)
-    return str(path)
-
-
 def _documents(name, path, **rules):
     read = formats.read_documents(
         [path], formats.Rules(input_format=name, **rules)
@@ -279,9 +255,9 @@ def test_rows_of_csv_are_documents_of_their_lines(tmp_path):
     documents = [("a", ['One, "two".', "It ran."]), ("", [long]), ("c", [])]
     assert _documents("csv", path, text_field="abstract") == documents
     packed = gzip.compress((tmp_path / "rows.csv").read_bytes())
-    path = _written(tmp_path, "rows.csv.gz", packed)
+    path = toy_files.write(tmp_path / "rows.csv.gz", packed)
     assert _documents("csv", path, text_field="abstract") == documents
-    assert _documents("csv", _written(tmp_path, "empty.csv", b"")) == []
+    assert _documents("csv", toy_files.write(tmp_path / "empty.csv", b"")) == []
 
 
 @pytest.mark.parametrize(
@@ -302,7 +278,7 @@ def test_rows_of_csv_are_documents_of_their_lines(tmp_path):
     ],
 )
 def test_what_is_no_csv_is_named_with_its_line(tmp_path, content, message):
-    path = _written(tmp_path, "rows.csv", content)
+    path = toy_files.write(tmp_path / "rows.csv", content)
     with pytest.raises(ValueError, match=rf"rows\.csv, {message}"):
         _documents("csv", path)
 
@@ -311,8 +287,8 @@ def test_what_is_no_csv_is_named_with_its_line(tmp_path, content, message):
 def test_null_is_a_document_without_text_and_counted(read, tmp_path, kind):
     if kind == "jsonl":
         rows = [{"text": "One."}, {"text": None, "title": None}, {"text": ""}]
-        path = _written(
-            tmp_path, "rows", "\n".join(map(json.dumps, rows)).encode()
+        path = toy_files.write(
+            tmp_path / "rows", "\n".join(map(json.dumps, rows)).encode()
         )
     else:
         path = _parquet(tmp_path, {"text": ["One.", None, ""]})
@@ -373,7 +349,9 @@ def test_lines_of_paragraphs_are_split_into_sentences(read):
 
 
 def test_carriage_return_within_a_paragraph_is_a_space(tmp_path):
-    path = _written(tmp_path, "text", b"One here.\rTwo here.\r\n\r\nThree.\n")
+    path = toy_files.write(
+        tmp_path / "text", b"One here.\rTwo here.\r\n\r\nThree.\n"
+    )
     rules = formats.Rules(input_format="paragraphs")
     documents = formats.read_documents([path], rules)
     assert preparation.prepare_batch(rules, documents).texts == [
@@ -388,7 +366,7 @@ def test_files_that_are_no_whole_parquet_are_named(tmp_path):
         content = file.read()
     damaged = content[:4] + b"\xff" * 99 + content[103:]
     for broken in (content[:-9], damaged, b"", b"text"):
-        path = _written(tmp_path, "cut.parquet", broken)
+        path = toy_files.write(tmp_path / "cut.parquet", broken)
         with pytest.raises(ValueError, match=r"cut\.parquet: not Parquet, or"):
             _documents("parquet", path)
     with pytest.raises(ValueError, match="Pass --input_format=parquet"):
@@ -419,7 +397,7 @@ _DUMP = """\
 
 
 def test_articles_of_a_mediawiki_dump_are_documents(tmp_path):
-    path = _written(tmp_path, "x.xml.bz2", bz2.compress(_DUMP.encode()))
+    path = toy_files.write(tmp_path / "x.xml.bz2", bz2.compress(_DUMP.encode()))
     rules = formats.Rules(input_format="mediawiki")
     (moss, data, grass, empty) = formats.read_documents([path], rules)
     assert (moss.title, data.title, data.lines) == ("Moos", "C", [])
@@ -442,7 +420,7 @@ def test_incomplete_dumps_are_refused(read, tmp_path):
     with pytest.raises(ValueError, match=r"in\.txt, line 1: not XML"):
         read("mediawiki", "")
     cut = bz2.compress(_DUMP.encode())[:-20]
-    path = _written(tmp_path, "cut.xml.bz2", cut)
+    path = toy_files.write(tmp_path / "cut.xml.bz2", cut)
     with pytest.raises(
         ValueError, match=r"cut\.xml\.bz2: damaged or truncated"
     ):

@@ -1,7 +1,6 @@
 """Rules, counts and worker processes."""
 
 import collections
-import doctest
 import subprocess
 import sys
 
@@ -183,7 +182,3 @@ def test_more_files_than_the_soft_limit_are_written_at_once(tmp_path):
         b"system allows 300 (ulimit -Hn). Write fewer files." in ended.stderr
     )
     assert len([*tmp_path.iterdir()]) == 100
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(preparation) == (0, 2)

@@ -9,10 +9,9 @@ import pytest
 
 import create_pretraining_data as program
 from bert.records import sidecars
-from tests.support import locations, moments
+from tests.support import locations, moments, toy_vocabulary
 
-_VOCAB = str(locations.ROOT / "tests/golden/inputs/vocab.txt")
-_WORDS = pathlib.Path(_VOCAB).read_text("utf-8").split()[100:]
+_WORDS = pathlib.Path(locations.VOCAB_FILE).read_text("utf-8").split()[100:]
 
 
 def _documents(num_documents, seed=1):
@@ -32,19 +31,16 @@ def _write_text(path, documents):
     return str(path)
 
 
-def _options(input_file, output_file, **values):
-    return program.Options(
-        input_file=str(input_file),
-        output_file=str(output_file),
-        vocab_file=_VOCAB,
-        dupe_factor=2,
-        **values,
-    )
-
-
 def _run(input_file, output_file, num_workers=1, **values):
     program.run(
-        _options(input_file, output_file, num_workers=num_workers, **values)
+        program.Options(
+            input_file=str(input_file),
+            output_file=str(output_file),
+            vocab_file=locations.VOCAB_FILE,
+            dupe_factor=2,
+            num_workers=num_workers,
+            **values,
+        )
     )
 
 
@@ -121,10 +117,11 @@ def test_workers_change_nothing(tmp_path, text):
 
 def test_a_vocabulary_that_changed_under_its_name_is_read_again(tmp_path):
     (tmp_path / "text").write_text("rain rain\nrain\n")
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     made = []
     for words in (["rain", "snow"], ["snow", "rain"]):
-        (tmp_path / "vocab").write_text("\n".join([*special, *words]))
+        (tmp_path / "vocab").write_text(
+            "\n".join([*toy_vocabulary.SPECIAL, *words])
+        )
         program.run(
             program.Options(
                 input_file=str(tmp_path / "text"),

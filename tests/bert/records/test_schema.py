@@ -131,18 +131,3 @@ def test_a_length_other_than_written_does_not_parse(tmp_path):
     wrong = [dataclasses.replace(_FEATURES[0], shape=(4,))]
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids"):
         encoding.parse(tf.constant(_serialized(tmp_path)), wrong)
-
-
-def test_a_failure_leaves_the_earlier_file(tmp_path):
-    path = tmp_path / "a"
-    tfrecords.write_rows(str(path), [_example()], _FEATURES)
-    before = path.read_bytes()
-
-    def examples():
-        yield _example(1)
-        raise KeyError("the reader failed")
-
-    with pytest.raises(KeyError, match="the reader failed"):
-        tfrecords.write_rows(str(path), examples(), _FEATURES)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]

@@ -1,23 +1,13 @@
 import dataclasses
-import hashlib
 import json
 
 import pytest
 
 from bert.records import sidecars
-from tests.support import locations
+from tests.support import toy_files
 from tests.support import toy_pretraining as toy
-from vocab import tokenization
 
 _METADATA = toy.metadata_of(flags={"random_seed": 12345, "input_file": "a.txt"})
-
-
-def test_vocab_hash_is_that_of_a_plain_file():
-    path = locations.GOLDEN / "inputs/vocab.txt"
-    tokens = path.read_text("utf-8").splitlines()
-    expected = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert tokenization.vocab_sha256(tokens) == expected
-    assert tokenization.vocab_sha256(tokens[::-1]) != expected
 
 
 def test_metadata_round_trip(tmp_path):
@@ -31,7 +21,7 @@ def test_metadata_round_trip(tmp_path):
     )
     values = dataclasses.asdict(without)
     del values["flags"], values["max_predictions_per_seq"]
-    (tmp_path / "x.meta.json").write_text(json.dumps(values))
+    toy_files.write_json(tmp_path / "x.meta.json", values)
     assert sidecars.read_metadata(path) == without
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 
 import keras
 import numpy as np
@@ -11,8 +10,8 @@ import tensorflow as tf
 
 from bert.serving import exporting, loading
 from bert.tasks import task as task_lib
-from modeling import bert, checkpoints, heads
-from tests.support import serving_client, toy_config
+from modeling import bert, checkpoints
+from tests.support import golden_models, heads_of_tasks, toy_config, toy_files
 
 _CONFIG = toy_config.config(
     vocab_size=17,
@@ -29,31 +28,21 @@ def _made(folder, task, kind=task_lib.SINGLE_LABEL, **changes):
     """Writes a checkpoint of random weights; returns model and network."""
     keras.utils.set_random_seed(3)
     config = dataclasses.replace(_CONFIG, **changes)
-    names = () if kind == task_lib.REGRESSION else ("a", "b", "c")
+    head = heads_of_tasks.HEADS.get(task)
+    entries = dict(head.entries) if head else {}
+    scores = {}
+    if kind == task_lib.REGRESSION:
+        scores, entries["labels"] = {"num_labels": 1}, []
     vocabulary = ["[UNK]", "[CLS]", "[SEP]", *map(str, range(14))]
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
-    (folder / "bert_config.json").write_text(json.dumps(config.to_dict()))
-    serving_client.describe(
+    toy_files.write_lines(folder / "vocab.txt", vocabulary)
+    toy_files.write_json(folder / "bert_config.json", config.to_dict())
+    golden_models.describe(
         folder,
-        task=task,
-        problem_type=kind,
-        labels=names,
+        **{**entries, "task": task, "problem_type": kind},
         max_seq_length=11,
         max_query_length=4,
-        version_2_with_negative=False,
     )
-    num_labels = 1 if kind == task_lib.REGRESSION else 3
-    network = {
-        "classification": lambda: heads.BertForSequenceClassification(
-            config, num_labels=num_labels
-        ),
-        "tagging": lambda: heads.BertForTokenClassification(
-            config, num_labels=num_labels
-        ),
-        "question_answering": lambda: heads.BertForQuestionAnswering(config),
-        "multiple_choice": lambda: heads.BertForMultipleChoice(config),
-        _ENCODER: lambda: bert.BertModel(config),
-    }[task]()
+    network = head.make(config, **scores) if head else bert.BertModel(config)
     values = {
         name: variable.value
         for name, variable in checkpoints.variables_by_name(network).items()
@@ -97,7 +86,7 @@ def _compare(folder, made, tolerance, quantize=False):
     cases = [_ids(model.kind, *size) for size in sizes]
     wanted = [model.outputs(network, ids) for ids in cases]
     exporting.write_litert(model, network, str(folder), {}, quantize=quantize)
-    described = json.loads((folder / "model.json").read_text())
+    described = toy_files.read_json(folder / "model.json")
     assert described["quantize"] == ("int8" if quantize else None)
     run = _runner(folder / "model.tflite")
     for ids, want in zip(cases, wanted, strict=True):

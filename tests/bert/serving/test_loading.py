@@ -8,14 +8,11 @@ import pytest
 import tensorflow as tf
 
 from bert.serving import loading
-from modeling import checkpoints
-from tests.support import serving_client
+from tests.support import golden_models, toy_files
 
 
-def _described(folder, **description):
-    made = serving_client.golden_model(folder)
-    serving_client.describe(made, **description)
-    return loading.read(str(made))
+def _described(folder, **entries):
+    return loading.read(str(golden_models.bert(folder, **entries)))
 
 
 def test_a_described_model_is_read_as_it_was_trained(tmp_path):
@@ -45,10 +42,8 @@ def test_a_described_model_is_read_as_it_was_trained(tmp_path):
 
 
 def test_a_best_checkpoint_has_a_description_of_its_own(tmp_path):
-    run = serving_client.golden_classifier(tmp_path / "run")
-    best = serving_client.golden_classifier(run / "best")
-    described = json.loads((best / "task.json").read_text())
-    serving_client.describe(best, **described | {"labels": ["no", "yes"]})
+    run = golden_models.classifier(tmp_path / "run")
+    best = golden_models.classifier(run / "best", labels=["no", "yes"])
     assert loading.read(str(run)).label_set.names == ("0", "1")
     found = loading.read(str(run), best=True)
     assert found.label_set.names == ("no", "yes")
@@ -69,12 +64,12 @@ def _written(message):
 
 
 def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
-    folder = serving_client.golden_model(tmp_path / "squad")
+    folder = golden_models.bert(tmp_path / "squad")
     with pytest.raises(ValueError, match="_length, version_2") as e:
         loading.read(str(folder))
     written = _written(str(e.value))
     assert written["task"] == "question_answering"
-    (folder / "task.json").write_text(json.dumps(written))
+    toy_files.write_json(folder / "task.json", written)
     model = loading.read(str(folder))
     assert model.answers.version_2_with_negative is True
     assert model.threshold == 0.0  # The default of the release.
@@ -83,14 +78,14 @@ def test_squad_of_the_original_program_is_not_taken_for_version_1(tmp_path):
 def test_a_classifier_of_the_original_program_is_completed_in_one_step(
     tmp_path,
 ):
-    folder = serving_client.golden_classifier(tmp_path / "mrpc")
+    folder = golden_models.classifier(tmp_path / "mrpc")
     (folder / "task.json").unlink()
     with pytest.raises(ValueError, match="_type, task of") as e:
         loading.read(str(folder))
     written = _written(str(e.value))
     assert written["labels"] == ["name of output 0", "name of output 1"]
-    (folder / "task.json").write_text(
-        json.dumps(written | {"labels": ["a", "b"]})
+    toy_files.write_json(
+        folder / "task.json", {**written, "labels": ["a", "b"]}
     )
     found = loading.read(str(folder))
     assert (found.kind, found.label_set.names) == ("classification", ("a", "b"))
@@ -98,18 +93,18 @@ def test_a_classifier_of_the_original_program_is_completed_in_one_step(
 
 def _huggingface(folder, **config):
     """Makes a folder that has the files of a Hugging Face classifier."""
-    serving_client.golden_classifier(folder)
+    golden_models.classifier(folder)
     (folder / "task.json").unlink()
-    sizes = json.loads((folder / "bert_config.json").read_text())
+    sizes = toy_files.read_json(folder / "bert_config.json")
     theirs = {
         "model_type": "bert",
         "architectures": ["BertForSequenceClassification"],
         **sizes,
         **config,
     }
-    (folder / "config.json").write_text(json.dumps(theirs))
+    toy_files.write_json(folder / "config.json", theirs)
     tokenizer = {"do_lower_case": True, "strip_accents": False}
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    toy_files.write_json(folder / "tokenizer_config.json", tokenizer)
     return str(folder)
 
 
@@ -127,12 +122,11 @@ def test_the_labels_of_a_hugging_face_folder_are_used(tmp_path):
 
 
 def test_masks_are_filled_at_all_positions_of_the_network(tmp_path):
-    folder = serving_client.golden_model(tmp_path / "run")
-    positions = json.loads((folder / "bert_config.json").read_text())[
-        "max_position_embeddings"
-    ]
-    values = {"task": "pretraining", "max_seq_length": 16}
-    serving_client.describe(folder, **values)
+    folder = golden_models.bert(
+        tmp_path / "run", task="pretraining", max_seq_length=16
+    )
+    config = toy_files.read_json(folder / "bert_config.json")
+    positions = config["max_position_embeddings"]
     model = loading.read(str(folder))
     text = " it" * (positions - 3) + " [MASK]"
     (row,) = model.encode({"text": text}, None)
@@ -145,18 +139,13 @@ def test_masks_are_filled_at_all_positions_of_the_network(tmp_path):
 def test_a_released_model_is_pre_trained_and_its_vocabulary_shows_the_casing(
     tmp_path,
 ):
-    folder = serving_client.golden_model(tmp_path / "bert")
-    weights = checkpoints.read(str(folder / "tiny.ckpt"))
-    for file in folder.glob("tiny.ckpt.*"):
-        file.unlink()
-    kept = {k: v for k, v in weights.items() if "squad" not in k}
-    checkpoints.save(str(folder / "bert_model.ckpt"), kept)
+    folder = golden_models.bert(tmp_path / "bert", lambda k: "squad" not in k)
     model = loading.read(str(folder))
     assert model.kind == "pretraining"
     assert model.model.tokenizer.basic_tokenizer.do_lower_case is True
-    lines = (folder / "vocab.txt").read_text().splitlines()
+    lines = toy_files.read_lines(folder / "vocab.txt")
     few = [x if "[" in x or len(x) == 1 else f"[{x}]" for x in lines]
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in few))
+    toy_files.write_lines(folder / "vocab.txt", few)
     with pytest.raises(ValueError, match="states do_lower_case of the model"):
         loading.read(str(folder))
 
@@ -188,33 +177,34 @@ def test_what_is_not_served_is_refused(tmp_path, description, message):
 
 @pytest.mark.parametrize("entry", [{"bilstm_head": True}, {"features": "last"}])
 def test_the_encoder_below_a_bilstm_is_served(tmp_path, entry):
-    folder = serving_client.golden_model(tmp_path / "run")
-    serving_client.describe(folder, task="tagging", max_seq_length=64, **entry)
+    folder = golden_models.bert(
+        tmp_path / "run", task="tagging", max_seq_length=64, **entry
+    )
     model = loading.read(str(folder), layers=(-1,))
     assert (model.kind, model.model.max_seq_length) == ("embedding", 64)
 
 
 def test_folders_without_one_model_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="absent contains no checkpoint"):
-        loading.read(str(tmp_path / "absent"))
-    with pytest.raises(ValueError, match=f"^{tmp_path} contains no checkpoint"):
+    for path in (tmp_path / "absent", tmp_path):
+        with pytest.raises(ValueError, match=f"^{path} contains no checkpoint"):
+            loading.read(str(path))
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(
+        ValueError, match=r"model.onnx .an ONNX file.*output_dir"
+    ):
         loading.read(str(tmp_path))
-    folder = serving_client.golden_classifier(tmp_path / "run")
-    (folder / "vocab.txt").unlink()
-    with pytest.raises(OSError, match=r"vocab\.txt"):
-        loading.read(str(folder))
 
 
 @pytest.mark.parametrize("has_pooler", [True, False])
 def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
     tmp_path, has_pooler
 ):
-    folder = serving_client.golden_model(tmp_path / "run")
-    serving_client.describe(folder, task="pretraining", max_seq_length=8)
-    if not has_pooler:
-        stored = checkpoints.read(str(folder / "tiny.ckpt"))
-        kept = {k: v for k, v in stored.items() if "/pooler/" not in k}
-        checkpoints.save(str(folder / "tiny.ckpt"), kept)
+    folder = golden_models.bert(
+        tmp_path / "run",
+        lambda k: has_pooler or "/pooler/" not in k,
+        task="pretraining",
+        max_seq_length=8,
+    )
     model = loading.read(str(folder), layers=(-1,))
     names = ("input_ids", "input_mask", "segment_ids")
     rows = dict.fromkeys(names, tf.ones([2, 5], tf.int32))
@@ -224,47 +214,41 @@ def test_an_encoder_has_a_pooled_output_if_its_pooler_is_stored(
 
 
 def test_an_encoder_alone_fills_no_masks(tmp_path):
-    folder = serving_client.golden_model(tmp_path / "run")
-    serving_client.describe(folder, task="pretraining")
-    stored = checkpoints.read(str(folder / "tiny.ckpt"))
-    encoder = {k: v for k, v in stored.items() if k.startswith("bert/")}
-    checkpoints.save(str(folder / "tiny.ckpt"), encoder)
+    folder = golden_models.bert(
+        tmp_path / "run", lambda k: k.startswith("bert/"), task="pretraining"
+    )
     with pytest.raises(ValueError, match="no output layer for masked words"):
         loading.load(loading.read(str(folder)))
 
 
-def test_a_folder_of_another_program_is_named(tmp_path):
-    (tmp_path / "model.onnx").touch()
-    with pytest.raises(
-        ValueError, match=r"model.onnx .an ONNX file.*output_dir"
-    ):
-        loading.read(str(tmp_path))
-
-
-def test_a_vocabulary_without_the_marks_of_a_text_is_refused(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
-    text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    (folder / "vocab.txt").write_text(
-        text.replace("[SEP]\n", "[sep]\n"), encoding="utf-8"
-    )
-    with pytest.raises(ValueError, match=r"it lacks \[SEP\]\."):
-        loading.read(str(folder))
-
-
-def test_a_vocabulary_larger_than_the_network_s_is_refused(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
-    with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
-        file.write("another\n")
-    with pytest.raises(ValueError, match="has 1201 entries, but the model's"):
-        loading.read(str(folder))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (None, r"must have vocab\.txt, or"),
+        (
+            lambda text: text.replace("[SEP]\n", "[sep]\n"),
+            r"it lacks \[SEP\]\.",
+        ),
+        (lambda text: f"{text}another\n", "has 1201 entries, but the model's"),
+    ],
+)
+def test_a_vocabulary_that_is_not_the_model_s_is_refused(
+    tmp_path, change, message
+):
+    path = golden_models.classifier(tmp_path / "run") / "vocab.txt"
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    if change:
+        path.write_text(change(text), encoding="utf-8")
+    with pytest.raises((OSError, ValueError), match=message):
+        loading.read(str(path.parent))
 
 
 @pytest.mark.parametrize("kind", ["dot", "cosine", None])
 def test_embeddings_are_compared_as_their_encoder_states(tmp_path, kind):
-    folder = serving_client.golden_sentence_encoder(tmp_path / "run")
-    (folder / "config_sentence_transformers.json").write_text(
-        json.dumps({"similarity_fn_name": kind})
-    )
+    folder = golden_models.sentence_encoder(tmp_path / "run")
+    path = folder / "config_sentence_transformers.json"
+    toy_files.write_json(path, {"similarity_fn_name": kind})
     assert loading.read(str(folder)).similarity == (kind or "cosine")
     # An encoder that no file describes.
     assert loading.read(str(folder), layers=(-1,)).similarity == "cosine"

@@ -6,23 +6,12 @@ import tensorflow as tf
 
 from bert.serving import loading, predicting
 from bert.tasks import asking
-from tests.support import asked_models, serving_client
-
-_LENGTH = 32
+from tests.support import asked_models, golden_models
 
 
-def _predictor(folder, packing, **description):
-    made = serving_client.golden_model(folder)
-    values = {
-        "task": "question_answering",
-        "max_seq_length": _LENGTH,
-        "max_query_length": 8,
-        "n_best_size": 5,
-        "version_2_with_negative": False,
-        "packing": packing,
-        **description,
-    }
-    serving_client.describe(made, **values)
+def _predictor(folder, packing, **entries):
+    entries = {"n_best_size": 5, "packing": packing, **entries}
+    made = golden_models.answerer(folder, **entries)
     return predicting.Predictor(loading.read(str(made)), batch_size=2)
 
 
@@ -37,7 +26,7 @@ def test_padding_never_competes_for_answers(tmp_path, packing):
         for times in (1, 3)
     )
     answers = []
-    for length in (12, _LENGTH):
+    for length in (12, 32):
         predictor = _predictor(
             tmp_path / str(length), packing, max_seq_length=length
         )

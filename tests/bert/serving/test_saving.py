@@ -1,7 +1,6 @@
 """Folders of exported models, with a model that takes no time."""
 
 import contextlib
-import json
 import logging
 import os
 import types
@@ -12,6 +11,7 @@ import tensorflow as tf
 from bert.files import writing
 from bert.serving import exporting
 from bert.tasks import signatures
+from tests.support import toy_files
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_folders_that_cannot_be_written_are_refused(
 
 def test_model_is_described_beside_it(tmp_path, vocab_file):
     folder = _written(tmp_path, vocab_file)
-    described = json.loads((folder / "model.json").read_text())
+    described = toy_files.read_json(folder / "model.json")
     assert described.items() >= _DESCRIBED.items()
     assert described["versions"]["tensorflow"] == tf.__version__
     text = {"dtype": "string", "shape": [None]}

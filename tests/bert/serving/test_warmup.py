@@ -8,8 +8,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from bert.serving import exporting, warmup
 from bert.tasks import asking, signatures
-from tests.support import asked_models, serving_client
-from tools import export_model
+from tests.support import asked_models, tool_runs
 
 _MESSAGE = descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
 _STRING = descriptor_pb2.FieldDescriptorProto.TYPE_STRING
@@ -117,18 +116,14 @@ def test_a_model_of_short_texts_answers_its_own_requests(tmp_path):
 
 
 @pytest.mark.peer
-def test_an_exported_model_answers_the_messages_of_tensorflow_serving(tmp_path):
+def test_an_exported_model_answers_the_messages_of_tensorflow_serving(
+    made_once,
+):
     apis = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
-    run = serving_client.golden_model(tmp_path / "model")
-    serving_client.describe(
-        run,
-        task="question_answering",
-        max_seq_length=32,
-        max_query_length=8,
-        version_2_with_negative=True,
+    made = made_once(
+        tool_runs.export_golden, "answerer", version_2_with_negative=True
     )
-    options = {"model_dir": str(run), "export_dir": str(tmp_path / "served")}
-    version = export_model.run(export_model.Options(**options))
+    version = str(made / "served/1")
     model = tf.saved_model.load(version)
     names = []
     for record in _stored(version):

@@ -7,6 +7,7 @@ import pytest
 
 from bert.models import description as description_lib
 from bert.tasks import model_card
+from tests.support import toy_files
 
 _TASK = {
     "task": "classification",
@@ -33,9 +34,7 @@ _SCORES = "eval_accuracy = 0.86\neval_f1 = 0.9\nglobal_step = 343\nloss = 0.5\n"
 
 
 def _record(folder, *records):
-    (folder / "run.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in records)
-    )
+    toy_files.write_json_lines(folder / "run.jsonl", records)
 
 
 def _card(folder, description=_TASK, *, name="m", step=343):
@@ -159,7 +158,7 @@ def test_a_task_without_an_example_has_no_usage(tmp_path):
 def test_the_base_model_is_that_of_the_hub(tmp_path, kind):
     start = "hf://lab/tiny-bert@v2"
     if kind == "folder":
-        (tmp_path / "hub.json").write_text(json.dumps({"address": start}))
+        toy_files.write_json(tmp_path / "hub.json", {"address": start})
         start = str(tmp_path / "model.safetensors")
     elif kind == "cache":
         start = f"/hub/models--lab--tiny-bert/snapshots/{'a' * 40}/x.bin"

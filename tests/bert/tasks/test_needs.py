@@ -16,27 +16,6 @@ def _missing(has_outputs=False, **entries):
     return {*needs.missing_entries(description, has_outputs=has_outputs)}
 
 
-@pytest.mark.parametrize(
-    ("task", "names"),
-    [
-        ("classification", {"labels", "max_seq_length", "problem_type"}),
-        ("tagging", {"labels", "max_seq_length"}),
-        ("question_answering", {"version_2_with_negative", "max_seq_length"}),
-        ("multiple_choice", {"max_seq_length"}),
-        ("pretraining", set()),
-        (None, set()),
-    ],
-)
-def test_each_task_needs_its_entries(task, names):
-    assert _missing(task=task) == names
-
-
-def test_an_output_layer_of_labels_needs_its_task():
-    assert _missing(has_outputs=True) == {
-        *("task", "labels", "max_seq_length", "problem_type")
-    }
-
-
 def test_scores_need_no_labels():
     entries = {"task": "classification", "problem_type": "regression"}
     assert _missing(**entries) == {"max_seq_length"}

@@ -1,8 +1,6 @@
 """The objectives of pre-training and of each task."""
 
 import functools
-import gzip
-import json
 
 import keras
 import numpy as np
@@ -18,7 +16,7 @@ from bert.tasks.tagging import objective as tagging_objective
 from bert.tasks.tagging import windows
 from bert.training import padding
 from modeling import checkpoints, heads
-from tests.support import golden_steps, toy_config
+from tests.support import golden_steps, locations, toy_config, toy_files
 from tests.support import toy_pretraining as toy
 
 # --------------------------------------------------- The release's own steps
@@ -59,8 +57,8 @@ _TARGETS = {
 def _released(task):
     """Returns the golden runs of a task and the batches they were given."""
     golden = golden_steps.read(task)
-    with gzip.open(golden_steps.GOLDEN / f"{task}/features.json.gz") as file:
-        content = json.load(file)
+    path = locations.GOLDEN / f"{task}/features.json.gz"
+    content = toy_files.read_json(path)
     features = content.get("features", content)[golden["features"]]
     rows = [features[i] for i in golden["feature_indexes"]]
     arrays = {
@@ -106,7 +104,7 @@ def test_the_pooler_of_a_span_model_is_left_as_it_was():
     untouched = golden_steps.run(golden)["no_gradient"]
     assert untouched
     _, weights = _trained("squad")
-    start = str(golden_steps.GOLDEN / golden["init_checkpoint"])
+    start = str(locations.GOLDEN / golden["init_checkpoint"])
     for name, value in checkpoints.read(start, untouched).items():
         assert np.array_equal(weights[name], value), name
 

@@ -1,9 +1,6 @@
 """Truncation of sentences, against the release's features and by hand."""
 
 import dataclasses
-import doctest
-import gzip
-import json
 
 import hypothesis
 import pytest
@@ -12,17 +9,12 @@ from hypothesis import strategies as st
 from bert.tasks import sentence_pairs, task
 from bert.tasks.classification import class_labels, glue, text_examples
 from tests.bert.tasks.classification import reading
-from tests.support import locations
+from tests.support import locations, toy_files
 from vocab import tokenization
 
-_FEATURES = json.loads(
-    gzip.decompress(
-        (locations.GOLDEN / "classifier/features.json.gz").read_bytes()
-    )
-)
-_TRUNCATIONS = json.loads(
-    (locations.GOLDEN / "classifier/truncate_seq_pair.json").read_text()
-)
+_GOLDEN = locations.GOLDEN / "classifier"
+_FEATURES = toy_files.read_json(_GOLDEN / "features.json.gz")
+_TRUNCATIONS = toy_files.read_json(_GOLDEN / "truncate_seq_pair.json")
 _SPLITS = {"train": task.TRAIN, "dev": task.EVAL, "test": task.PREDICT}
 
 
@@ -42,7 +34,7 @@ class _Words:
 def _read(task_name, split_name):
     info = glue.find_dataset(task_name)
     split = info.splits[_SPLITS[split_name]][0]
-    folder = str(locations.GOLDEN / "inputs" / task_name)
+    folder = str(locations.INPUTS / task_name)
     examples = reading.read_split(
         info, split, folder, with_labels=split_name != "test"
     )
@@ -86,7 +78,7 @@ def test_features_are_those_of_the_release(name):
     lower = casing == "lower"
     vocab = "vocab.txt" if lower else "vocab_cased.txt"
     tokenizer = tokenization.FullTokenizer(
-        str(locations.GOLDEN / "inputs" / vocab), do_lower_case=lower
+        str(locations.INPUTS / vocab), do_lower_case=lower
     )
     info, examples = _read(task_name, split_name)
     truncation = _truncation(int(length.removeprefix("seq")))
@@ -314,7 +306,3 @@ def test_a_text_may_fill_a_sequence_but_not_exceed_it():
     assert segment_ids == [0, 0, 0, 0, 1, 1]
     with pytest.raises(ValueError, match=r"at most 5 word pieces .* got 6: "):
         sentence_pairs.tokenize_pair("a b ||| c", str.split, 5)
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(sentence_pairs) == (0, 3)

@@ -1,7 +1,6 @@
 """Signatures of texts and of rows that a client made."""
 
 import dataclasses
-import json
 import random
 
 import numpy as np
@@ -11,7 +10,7 @@ import tensorflow as tf
 from bert.serving import exporting, loading
 from bert.tasks import asking, registry, signatures
 from modeling import checkpoints
-from tests.support import asked_models, serving_client
+from tests.support import asked_models, golden_models
 from vocab import tokenization
 
 
@@ -62,12 +61,14 @@ class _Layers:
         return {"sequence_output": values, "all_encoder_layers": [values]}
 
 
-def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
+def _encoder(folder):
     model = loading.read(str(folder), layers=(0,))
-    model = registry.ENCODER(
-        dataclasses.replace(model.model, variables=())  # No pooler.
-    )
+    # No pooler.
+    return registry.ENCODER(dataclasses.replace(model.model, variables=()))
+
+
+def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
+    model = _encoder(golden_models.classifier(tmp_path / "run"))
     ask = exporting.make_signatures(model, _Layers())["ids"]
     found = ask(
         tf.constant([[5, 6, 8, 0], [7, 0, 0, 0]]),
@@ -83,13 +84,8 @@ def test_values_at_padding_are_zero_and_left_out_of_the_mean(tmp_path):
 
 @pytest.mark.integration
 def test_texts_are_cut_with_the_accents_of_the_model(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
-    described = json.loads((folder / "task.json").read_text())
-    serving_client.describe(folder, **described | {"strip_accents": False})
-    model = loading.read(str(folder), layers=(0,))
-    model = registry.ENCODER(
-        dataclasses.replace(model.model, variables=())  # No pooler.
-    )
+    folder = golden_models.classifier(tmp_path / "run", strip_accents=False)
+    model = _encoder(folder)
     ask = exporting.make_signatures(model, _Layers())["serving_default"]
     text = "Caf\xe9 cafe\u0301"
     (tokens,) = ask(tf.constant([text]))["tokens"].numpy().tolist()
@@ -112,18 +108,16 @@ class _Points:
 
 @pytest.mark.integration
 def test_a_sentence_encoder_embeds_texts_and_compares_pairs(tmp_path):
-    folder = serving_client.golden_sentence_encoder(tmp_path / "run")
+    folder = golden_models.sentence_encoder(tmp_path / "run")
     model = loading.read(str(folder))
     made = exporting.make_signatures(model, _Points())
     # The second is longer than the model reads.
     texts = ["a", "it rained all day and all night and all day"]
     expected = []
     for text in texts:
-        tokens = model.model.tokenizer.tokenize(text)[
-            : model.model.max_seq_length - 2
-        ]
-        tokens = ["[CLS]", *tokens, "[SEP]"]
-        ids = model.model.tokenizer.convert_tokens_to_ids(tokens)
+        tokenizer = model.model.tokenizer
+        kept = tokenizer.tokenize(text)[: model.model.max_seq_length - 2]
+        ids = tokenizer.convert_tokens_to_ids(["[CLS]", *kept, "[SEP]"])
         mean = np.array([np.mean(ids), 1])
         expected.append(mean / np.linalg.norm(mean))
     got = made["serving_default"](tf.constant(texts))["embedding"]
@@ -148,14 +142,13 @@ class _Logits:
 
 
 def test_a_label_is_chosen_from_a_probability_of_one_half(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
-    described = json.loads((folder / "task.json").read_text())
-    described["problem_type"] = "multi_label"
-    serving_client.describe(folder, **described)
-    model = loading.read(str(folder))
-    ask = exporting.make_signatures(model, _Logits(0.0, -1e-6))[
-        "serving_default"
-    ]
+    folder = golden_models.classifier(
+        tmp_path / "run", problem_type="multi_label"
+    )
+    made = exporting.make_signatures(
+        loading.read(str(folder)), _Logits(0.0, -1e-6)
+    )
+    ask = made["serving_default"]
     answer = ask(tf.constant(["it rained", "it"]))
     assert answer["is_chosen"].numpy().tolist() == [[True, False]] * 2
 
@@ -169,15 +162,14 @@ class _Tags:
 
 @pytest.mark.integration
 def test_a_word_has_the_tag_of_its_first_piece(tmp_path):
-    folder = serving_client.golden_classifier(tmp_path / "run")
     labels = ["O", "B-X", "I-X"]
+    folder = golden_models.classifier(
+        tmp_path / "run", task="tagging", labels=labels, max_seq_length=40
+    )
     # An output for each label; the network of the test is another one.
     weights = checkpoints.read(str(folder))
     weights["output_weights"] = np.zeros((3, 1), np.float32)
     checkpoints.save(str(folder / "mrpc.ckpt-24"), weights)
-    serving_client.describe(
-        folder, task="tagging", labels=labels, max_seq_length=40
-    )
     model = loading.read(str(folder))
     tag = exporting.make_signatures(model, _Tags())["serving_default"]
     rng = random.Random(3)

@@ -1,12 +1,11 @@
 """Labels: parsed, numbered, found and weighed."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.utils import class_weight
 
 from bert.tasks.classification import class_labels, datasets
+from tests.support import toy_files
 
 
 def _set(*names, **options):
@@ -180,7 +179,7 @@ def test_column_that_has_no_labels_is_a_warning(tmp_path, caplog):
 
 def _discover(folder, values, problem_type="single_label", **options):
     path = folder / "d.jsonl"
-    path.write_text("".join(f"{json.dumps([v])}\n" for v in values))
+    toy_files.write_json_lines(path, ([v] for v in values))
     layout = datasets.Layout(text_a=0, label=0)
     return datasets.discover_labels(
         str(path), layout, problem_type, **options

@@ -10,14 +10,13 @@ import pytest
 
 from bert.tasks import task
 from bert.tasks.classification import class_labels, datasets, glue
+from tests.support import toy_files
 
 _BINARY = class_labels.LabelSet(names=("0", "1"))
 
 
 def _write(tmp_path, text, name="d.tsv"):
-    path = tmp_path / name
-    path.write_bytes(text.encode())
-    return str(path)
+    return toy_files.write(tmp_path / name, text)
 
 
 def _read(path, label_set=_BINARY, with_labels=True, **layout):

@@ -5,9 +5,9 @@ import pytest
 
 from bert.tasks.classification import datasets, glue, predictions
 from tests.bert.tasks.classification import reading
-from tests.support import locations
+from tests.support import locations, toy_files
 
-_GLUE = locations.SHARED / "data" / "glue"
+_GLUE = locations.DATA / "glue"
 
 # A header and a row of every file in the formats of GLUE that this project
 # has no measured example of: the parts that matter are in capitals.
@@ -87,16 +87,11 @@ def _read(info, name, folder):
     )
 
 
-def _write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
 @pytest.mark.parametrize("row", _FORMATS)
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_file_in_the_format_of_glue_is_read(tmp_path, mark, row):
     name, split, text, expected = row
-    _write(tmp_path / f"{split}.tsv", mark + text)
+    toy_files.write(tmp_path / f"{split}.tsv", mark + text)
     (example,) = _read(glue.find_dataset(name), split, tmp_path)
     assert (example.text_a, example.text_b, example.label) == expected
 
@@ -107,7 +102,7 @@ def test_diagnostics_are_found_in_and_beside_the_folder_of_mnli(
     tmp_path, monkeypatch, place, name
 ):
     glue_folder = tmp_path / "glue"
-    _write(glue_folder / place / name, f"{_PAIR}\n0\tA\tB\n")
+    toy_files.write(glue_folder / place / name, f"{_PAIR}\n0\tA\tB\n")
     (glue_folder / "MNLI").mkdir(exist_ok=True)
     split = _split(glue.find_dataset("MNLI"), "diagnostic")
     monkeypatch.chdir(glue_folder / "MNLI")
@@ -119,7 +114,7 @@ def test_diagnostics_are_found_in_and_beside_the_folder_of_mnli(
 
 
 def test_the_folder_beside_a_link_is_that_of_the_link(tmp_path):
-    _write(tmp_path / "glue/diagnostic/AX.tsv", f"{_PAIR}\n0\tA\tB\n")
+    toy_files.write(tmp_path / "glue/diagnostic/AX.tsv", f"{_PAIR}\n0\tA\tB\n")
     (tmp_path / "disk/MNLI").mkdir(parents=True)
     (tmp_path / "glue/MNLI").symlink_to(tmp_path / "disk/MNLI")
     folder = str(tmp_path / "glue/MNLI")
@@ -129,7 +124,9 @@ def test_the_folder_beside_a_link_is_that_of_the_link(tmp_path):
 
 
 def test_a_submission_without_diagnostics_is_a_warning(tmp_path, caplog):
-    _write(tmp_path / "test_matched.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n")
+    toy_files.write(
+        tmp_path / "test_matched.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n"
+    )
     info = glue.find_dataset("MNLI")
     (file,) = datasets.find_files(info, "predict", str(tmp_path))
     assert file.path == str(tmp_path / "test_matched.tsv")
@@ -168,7 +165,7 @@ def test_the_server_accepts_the_files_of_all_tasks():
 
 def test_own_folder_wins_over_that_of_the_task(tmp_path):
     for place, text in ("", "outer"), ("WNLI", "inner"):
-        _write(
+        toy_files.write(
             tmp_path / place / "dev.tsv", f"{_PAIR}\tlabel\n0\t{text}\tB\t1\n"
         )
     (example,) = _read(glue.find_dataset("WNLI"), "dev", tmp_path)
@@ -185,26 +182,22 @@ def test_absent_file_is_an_error_only_if_required(tmp_path):
 # --------------------------------------------------------------------- XNLI
 
 
-def _xnli_line(language, label, text_a, text_b):
-    return "\t".join([language, label, *[""] * 4, text_a, text_b, "1", "1"])
-
-
 def _write_xnli(folder):
     head = "language\tgold_label\t\t\t\t\tsentence1\tsentence2\tp\tq"
     for name in "dev", "test":
         rows = [
-            _xnli_line(language, "neutral", f"{name} {language}", "B")
+            f"{language}\tneutral\t\t\t\t\t{name} {language}\tB\t1\t1"
             for language in glue.XNLI_LANGUAGES
         ]
         text = "\n".join([head, *rows]) + "\n"
-        _write(folder / "XNLI-1.0" / f"xnli.{name}.tsv", text)
-        _write(
+        toy_files.write(folder / "XNLI-1.0" / f"xnli.{name}.tsv", text)
+        toy_files.write(
             folder / "XNLI-MT-1.0" / "xnli" / f"xnli.{name}.sw.en.tsv",
             "gold_label\tsentence1\tsentence2\n"
             f"contradictory\t{name} sw translated\tB\n",
         )
     for language in "en", "sw":
-        _write(
+        toy_files.write(
             folder / f"XNLI-MT-1.0/multinli/multinli.train.{language}.tsv",
             f"premise\thypo\tlabel\ntrain {language}\tB\tcontradictory\n",
         )

@@ -12,7 +12,7 @@ from bert.tasks.classification import (
     predictions,
     text_examples,
 )
-from tests.support import locations
+from tests.support import locations, toy_files
 
 _GOLDEN = locations.GOLDEN / "classifier"
 _CLASSES = class_labels.LabelSet(names=("no", "so-so", "yes"))
@@ -46,7 +46,7 @@ def test_several_labels_are_those_of_at_least_one_half():
 
 
 def test_results_are_spelled_as_the_release_spells_them():
-    results = json.loads((_GOLDEN / "mrpc_results.json").read_text())
+    results = toy_files.read_json(_GOLDEN / "mrpc_results.json")
     text = results["predict"]["test_results_tsv"]
     rows = [line.split("\t") for line in text.splitlines()]
     outputs = np.array(rows, np.float32)

@@ -5,7 +5,7 @@ import pytest
 
 from bert.tasks import sentence_pairs
 from bert.tasks.multiple_choice import swag
-from tests.support import toy_swag
+from tests.support import toy_files, toy_swag
 
 _HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -35,9 +35,7 @@ class _Tokenizer:
 
 
 def _write(tmp_path, text, name="train.csv"):
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-    return str(path)
+    return toy_files.write(tmp_path / name, text)
 
 
 def _read(path, *, with_labels=True, **columns):

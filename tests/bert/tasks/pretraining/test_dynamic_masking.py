@@ -12,11 +12,16 @@ import tensorflow as tf
 from bert.records import reading, schema, sidecars, tfrecords
 from bert.tasks.pretraining import dynamic_masking, instance_options
 from bert.training import input_pipeline
-from tests.support import plain_masked_pairs
+from tests.support import plain_masked_pairs, toy_vocabulary
 from tests.support import toy_pretraining as toy
 
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_VOCAB = [*_SPECIAL, *(f"w{n}" for n in range(20)), "##x", "##y", "##z"]
+_VOCAB = [
+    *toy_vocabulary.SPECIAL,
+    *(f"w{n}" for n in range(20)),
+    "##x",
+    "##y",
+    "##z",
+]
 _MASK_ID = 4
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bert.tasks.pretraining import encoded_corpus
-from tests.support import locations
 from vocab import word_memory
 
 
@@ -56,9 +55,6 @@ def test_documents_end_to_end():
     nothing = encoded_corpus.encode_documents([["?"]], _encode)
     assert (nothing.num_sentences, nothing.num_documents) == (0, 0)
     assert nothing.ids.shape == (0,)
-
-
-_INPUTS = locations.GOLDEN / "inputs"
 
 
 def test_one_document_is_a_warning():

@@ -1,5 +1,3 @@
-import doctest
-
 import pytest
 
 from bert.tasks.pretraining import instance_options
@@ -60,7 +58,3 @@ def test_a_token_is_masked_or_else_kept_with_these_probabilities(
 ):
     options = instance_options.InstanceOptions(masking=text)
     assert options.draw_probs == pytest.approx((mask_prob, same_prob))
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(instance_options) == (0, 2)

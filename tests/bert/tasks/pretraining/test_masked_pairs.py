@@ -1,6 +1,5 @@
 """Masked sentence pairs: the release's, and those of the plain definition."""
 
-import doctest
 import gzip
 import hashlib
 import json
@@ -17,11 +16,15 @@ from bert.tasks.pretraining import (
     instance_options,
     masked_pairs,
 )
-from tests.support import locations, plain_masked_pairs
+from tests.support import (
+    locations,
+    plain_masked_pairs,
+    toy_files,
+    toy_vocabulary,
+)
 from vocab import tokenization
 
-_GOLDEN = locations.GOLDEN
-_CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
+_CASES = toy_files.read_json(locations.GOLDEN / "pretraining/cases.json")
 
 
 def _options(flags):
@@ -42,11 +45,12 @@ def _instances(case):
     """Returns a case's instances, their features and the generator after."""
     flags = _CASES[case]["flags"]
     tokenizer = tokenization.FullTokenizer(
-        str(_GOLDEN / flags["vocab_file"]), do_lower_case=flags["do_lower_case"]
+        str(locations.GOLDEN / flags["vocab_file"]),
+        do_lower_case=flags["do_lower_case"],
     )
     documents = plain_masked_pairs.tokenize_documents(
         encoded_corpus.read_documents(
-            str(_GOLDEN / path) for path in flags["input_file"]
+            str(locations.GOLDEN / path) for path in flags["input_file"]
         ),
         tokenizer.tokenize,
     )
@@ -81,7 +85,7 @@ def test_instances_are_the_release_s(case):
         part = features[number::num_files]
         assert len(part) == expected["records"][number]
         assert _sha256(part) == expected["sha256_of_records"][number]
-        with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
+        with np.load(locations.GOLDEN / f"pretraining/{case}.npz") as arrays:
             prefix = f"file{number}/" if num_files > 1 else ""
             for name in part[0]:
                 np.testing.assert_array_equal(
@@ -94,7 +98,7 @@ def test_instances_are_the_release_s(case):
 
 def test_instances_before_serialization_are_the_release_s():
     instances, _, _ = _instances("base")
-    path = _GOLDEN / "pretraining/base_instances.jsonl.gz"
+    path = locations.GOLDEN / "pretraining/base_instances.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         expected = [json.loads(line) for line in file]
     assert len(instances) == len(expected)
@@ -293,9 +297,6 @@ def test_share_of_each_kind_is_as_asked(masking):
         assert abs(count - num_predictions * share) <= bound
 
 
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
 class _Encoded:
     """What a tokenizer makes of texts whose tokens have spaces between."""
 
@@ -345,6 +346,7 @@ def _assert_same(documents, vocab, options, seed):
 
 
 _WORDS = [*"abcdef", "##g", "##h", "##i"]
+_TOKENS = [*toy_vocabulary.SPECIAL, *_WORDS]
 _DOCUMENTS = st.lists(
     st.lists(
         st.lists(st.sampled_from(_WORDS), min_size=1, max_size=25),
@@ -360,7 +362,7 @@ _MASKINGS = ["80,10,10", "100,0,0", "0,0,100", "0,100,0", "80,20,0"]
 @hypothesis.settings(max_examples=50, deadline=None)
 @hypothesis.given(
     _DOCUMENTS,
-    st.permutations(_SPECIAL + _WORDS),
+    st.permutations(_TOKENS),
     st.builds(
         instance_options.InstanceOptions,
         max_seq_length=st.integers(5, 60),
@@ -383,7 +385,7 @@ def test_instances_are_those_of_the_definition(
 
 
 def test_a_document_alone_is_drawn_as_often_as_in_the_release():
-    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
+    vocab = {token: n for n, token in enumerate(_TOKENS)}
     options = instance_options.InstanceOptions(
         max_seq_length=9, max_predictions_per_seq=2, dupe_factor=5
     )
@@ -392,7 +394,7 @@ def test_a_document_alone_is_drawn_as_often_as_in_the_release():
 
 def test_long_sequences_and_many_instances():
     rng = random.Random(3)
-    vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
+    vocab = {token: n for n, token in enumerate(_TOKENS)}
     documents = [
         [rng.choices(_WORDS, k=rng.randint(1, 40)) for _ in range(60)]
         for _ in range(40)
@@ -401,7 +403,3 @@ def test_long_sequences_and_many_instances():
         max_seq_length=300, max_predictions_per_seq=45, dupe_factor=4
     )
     _assert_same(documents, vocab, options, 1)
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(masked_pairs) == (0, 2)

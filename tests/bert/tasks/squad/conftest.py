@@ -9,6 +9,4 @@ from vocab import tokenization
 @pytest.fixture(scope="package")
 def tokenizer():
     """The tokenizer with which the release made the golden files."""
-    return tokenization.FullTokenizer(
-        str(locations.GOLDEN / "inputs" / "vocab.txt")
-    )
+    return tokenization.FullTokenizer(str(locations.INPUTS / "vocab.txt"))

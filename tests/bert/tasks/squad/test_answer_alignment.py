@@ -1,13 +1,11 @@
 """Labels of answers by their words, as released, and by their offsets."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.tasks.squad import question_files, window_features
-from tests.support import toy_vocabulary
+from tests.support import toy_files, toy_vocabulary
 from vocab import tokenization
 
 _SPECIAL = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "?"
@@ -31,7 +29,7 @@ def _read(folder, questions, answer_alignment):
         for number, (context, text, offset) in enumerate(questions)
     ]
     path = folder / "train.json"
-    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    toy_files.write_json(path, {"data": [{"paragraphs": paragraphs}]})
     examples = question_files.read_training_examples(
         str(path),
         version_2_with_negative=False,

@@ -1,10 +1,9 @@
 """Ranked answers, decisions and scores, and the files they are read from."""
 
-import json
-
 import pytest
 
 from bert.tasks.squad import answer_files, answer_ranking
+from tests.support import toy_files
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
@@ -83,7 +82,7 @@ def test_files_have_the_order_of_the_questions_and_of_the_release(tmp_path):
     assert text == '{\n    "b": "\\u00e9",\n    "a": ""\n}\n'
     text = (tmp_path / "null_odds.json").read_text()
     assert text == '{\n    "b": -1.0,\n    "a": 2.0\n}\n'
-    nbest = json.loads((tmp_path / "nbest_predictions.json").read_text())
+    nbest = toy_files.read_json(tmp_path / "nbest_predictions.json")
     names = ["text", "probability", "start_logit", "end_logit"]
     assert [*nbest] == ["b", "a"] and [*nbest["a"][0]] == names
 

@@ -1,5 +1,3 @@
-import doctest
-import gzip
 import itertools
 import json
 
@@ -14,7 +12,7 @@ from bert.tasks.squad import (
     question_files,
     window_features,
 )
-from tests.support import locations, toy_squad
+from tests.support import locations, toy_files, toy_squad
 from vocab import tokenization
 
 _FILES = {
@@ -25,10 +23,8 @@ _FILES = {
 
 
 def _released_cases():
-    with gzip.open(
-        locations.GOLDEN / "squad" / "write_predictions.json.gz"
-    ) as file:
-        return json.load(file)
+    path = locations.GOLDEN / "squad/write_predictions.json.gz"
+    return toy_files.read_json(path)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +38,7 @@ def logits():
 def _rank_case(case, tokenizer, logits):
     version_2 = case["version_2_with_negative"]
     examples = toy_squad.read_examples(
-        str(locations.GOLDEN / "inputs" / "squad" / f"{case['data']}.json"),
+        str(locations.INPUTS / "squad" / f"{case['data']}.json"),
         is_training=False,
         version_2_with_negative=version_2,
     )
@@ -127,7 +123,7 @@ def test_no_answer_wins_where_the_release_crashes(
     decisions = answer_files.decide(answers)
     answer_files.write(str(tmp_path), answers, decisions)
     for name in _FILES.values():
-        content = json.loads((tmp_path / name).read_text())
+        content = toy_files.read_json(tmp_path / name)
         assert list(content) == [answer.qas_id for answer in answers]
 
 
@@ -321,23 +317,17 @@ def test_removed_padding_scores_below_any_token():
             answer_ranking.window_logits(windows, logits)
 
 
-_FUNCTIONS = locations.GOLDEN / "squad" / "functions.json"
-
-
-def _text_cases():
-    return json.loads(_FUNCTIONS.read_text())["get_final_text"]
-
-
-def _final_text(pred_text, orig_text, do_lower_case=True):
-    tokenizer = tokenization.BasicTokenizer(do_lower_case)
-    tok_text = " ".join(tokenizer.tokenize(orig_text))
-    return answer_ranking.final_text(pred_text, orig_text, tok_text)
-
-
-@pytest.mark.parametrize("case", _text_cases())
+@pytest.mark.parametrize(
+    "case",
+    toy_files.read_json(locations.GOLDEN / "squad/functions.json")[
+        "get_final_text"
+    ],
+)
 def test_final_text_is_that_of_the_release(case):
-    text = _final_text(
-        case["pred_text"], case["orig_text"], case["do_lower_case"]
+    tokenizer = tokenization.BasicTokenizer(case["do_lower_case"])
+    tokens = " ".join(tokenizer.tokenize(case["orig_text"]))
+    text = answer_ranking.final_text(
+        case["pred_text"], case["orig_text"], tokens
     )
     assert text == case["final_text"]
 
@@ -358,7 +348,3 @@ def test_pieces_join_to_words():
     assert answer_ranking.join_pieces(pieces) == "unaffable , # [UNK]s"
     assert answer_ranking.join_pieces(["##able", "."]) == "able ."
     assert answer_ranking.join_pieces([]) == ""
-
-
-def test_the_examples_of_the_module_are_true():
-    assert doctest.testmod(answer_ranking) == (0, 3)

@@ -1,11 +1,10 @@
 import dataclasses
-import gzip
 import json
 
 import pytest
 
 from bert.tasks.squad import question_files
-from tests.support import locations, toy_squad
+from tests.support import locations, toy_files, toy_squad
 
 _CONTEXT = "The mill (built 1895) stands\u00a0still by the\u202fold weir."
 
@@ -28,7 +27,7 @@ def _write(folder, qas, *, context=_CONTEXT, version="1.1"):
     path = folder / "squad.json"
     paragraph = {"context": context, "qas": qas}
     dataset = {"version": version, "data": [{"paragraphs": [paragraph]}]}
-    path.write_text(json.dumps(dataset), encoding="utf-8")
+    toy_files.write_json(path, dataset)
     return str(path)
 
 
@@ -52,10 +51,10 @@ def _predict(folder, *qas, version_2=False, **more):
     "name", ["train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"]
 )
 def test_examples_are_those_of_the_release(name):
-    with gzip.open(locations.GOLDEN / "squad" / "examples.json.gz") as file:
-        released = json.load(file)[name]
+    path = locations.GOLDEN / "squad/examples.json.gz"
+    released = toy_files.read_json(path)[name]
     examples = toy_squad.read_examples(
-        str(locations.GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        str(locations.INPUTS / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
     )

@@ -1,6 +1,5 @@
 """Answers in graphs, against the script's and the release's."""
 
-import gzip
 import itertools
 import json
 import random
@@ -17,14 +16,10 @@ from bert.tasks.squad import (
     span_search,
     window_features,
 )
-from tests.support import asked_models, locations, offsets
-
-_GOLDEN = locations.ROOT / "tests/golden"
-_DATA = locations.ROOT.parent / "shared/data"
-_VOCAB = asked_models.VOCAB_FILE
+from tests.support import asked_models, locations, offsets, toy_files
 
 
-def _model(vocab_file=_VOCAB, do_lower_case=True, **entries):
+def _model(vocab_file=locations.VOCAB_FILE, do_lower_case=True, **entries):
     return registry.ASKING["question_answering"](
         asked_models.served(
             vocab_file,
@@ -77,15 +72,15 @@ def _read_questions(path):
     """Lists the ids, questions and contexts of a file."""
     return [
         (qa["id"], qa["question"], part["context"])
-        for entry in json.loads(path.read_text())["data"]
+        for entry in toy_files.read_json(path)["data"]
         for part in entry["paragraphs"]
         for qa in part["qas"]
     ]
 
 
 def _released_cases():
-    with gzip.open(_GOLDEN / "squad/write_predictions.json.gz") as file:
-        return [case for case in json.load(file) if not case["error"]]
+    path = locations.GOLDEN / "squad/write_predictions.json.gz"
+    return [case for case in toy_files.read_json(path) if not case["error"]]
 
 
 @pytest.mark.integration
@@ -95,7 +90,9 @@ def test_no_answer_of_the_release_has_a_better_score(case):
         int("".join(filter(str.isdigit, part)))
         for part in case["features"].split("/")[1].split("_")
     )
-    with np.load(_GOLDEN / "squad/write_predictions_logits.npz") as file:
+    with np.load(
+        locations.GOLDEN / "squad/write_predictions_logits.npz"
+    ) as file:
         logits = file[f"{case['name']}/logits"]
     version_2 = case["version_2_with_negative"]
     model = _model(
@@ -107,7 +104,7 @@ def test_no_answer_of_the_release_has_a_better_score(case):
         null_score_diff_threshold=case["null_score_diff_threshold"],
     )
     questions = _read_questions(
-        _GOLDEN / "inputs" / "squad" / f"{case['data']}.json"
+        locations.INPUTS / "squad" / f"{case['data']}.json"
     )
     got = _ask(
         model,
@@ -201,14 +198,16 @@ def test_the_best_span_of_any_text_is_found(do_lower_case, num_questions):
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not _DATA.exists(), reason="needs the shared data sets")
+@pytest.mark.skipif(
+    not locations.DATA.exists(), reason="needs the shared data sets"
+)
 @pytest.mark.parametrize("casing", ["uncased", "cased"])
 def test_answers_in_squad_are_those_of_the_script(casing):
-    vocab_file = str(_DATA / f"vocab/{casing}.txt")
+    vocab_file = str(locations.DATA / f"vocab/{casing}.txt")
     model = _model(
         vocab_file, casing == "uncased", max_seq_length=192, n_best_size=192
     )
-    questions = _read_questions(_DATA / "squad/dev-v1.1.json")
+    questions = _read_questions(locations.DATA / "squad/dev-v1.1.json")
     questions = random.Random(7).sample(questions, 200)
     got = _ask(model, GivenLogits(), [(q[1], q[2]) for q in questions])
     examples = [

@@ -1,5 +1,3 @@
-import doctest
-import gzip
 import itertools
 import json
 
@@ -12,7 +10,7 @@ from bert.tasks.squad import (
     question_files,
     window_features,
 )
-from tests.support import locations, plain_squad, toy_squad
+from tests.support import locations, plain_squad, toy_files, toy_squad
 
 _SIZES = {
     "seq96_stride32_query16": (96, 32, 16),
@@ -22,13 +20,12 @@ _SIZES = {
 
 @pytest.fixture(scope="module")
 def released():
-    with gzip.open(locations.GOLDEN / "squad" / "features.json.gz") as file:
-        return json.load(file)
+    return toy_files.read_json(locations.GOLDEN / "squad/features.json.gz")
 
 
 def _examples(name):
     return toy_squad.read_examples(
-        str(locations.GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        str(locations.INPUTS / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
     )
@@ -85,8 +82,8 @@ def test_features_are_those_of_the_release(tokenizer, released, name, size):
 
 
 def test_improved_spans_are_those_of_the_release(tokenizer):
-    functions = json.loads(
-        (locations.GOLDEN / "squad" / "functions.json").read_text()
+    functions = toy_files.read_json(
+        locations.GOLDEN / "squad" / "functions.json"
     )
     for case in functions["improve_answer_span"]:
         ours = window_features.improve_answer_span(
@@ -206,8 +203,8 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
 
 
 def test_max_context_is_that_of_the_release():
-    functions = json.loads(
-        (locations.GOLDEN / "squad" / "functions.json").read_text()
+    functions = toy_files.read_json(
+        locations.GOLDEN / "squad" / "functions.json"
     )
     for case in functions["check_is_max_context"]:
         num_pieces = max(map(sum, case["spans"]))
@@ -246,7 +243,3 @@ def test_question_must_leave_room_for_the_paragraph():
     window_features.WindowOptions(max_seq_length=68, max_query_length=64)
     with pytest.raises(ValueError, match=r"max_query_length \+ 3.*67 and 64"):
         window_features.WindowOptions(max_seq_length=67, max_query_length=64)
-
-
-def test_the_examples_of_the_module_are_true():
-    assert doctest.testmod(window_features) == (0, 1)

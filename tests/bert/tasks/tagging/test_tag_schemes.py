@@ -1,4 +1,3 @@
-import doctest
 import logging
 
 import hypothesis
@@ -14,10 +13,6 @@ def _decide(tags):
 
 def _iob2(tags, scheme="iob"):
     return " ".join(tag_schemes.to_iob2(tags.split(), scheme))
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(tag_schemes) == (0, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import doctest
 import itertools
 import logging
 
@@ -89,10 +88,6 @@ def _shown(windows):
 )
 def test_windows_by_hand(documents, length, shown):
     assert _shown(_windows(documents, length)) == shown
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(windows) == (0, 2)
 
 
 def test_words_around_are_whole():
