@@ -16,6 +16,7 @@ the same command again: training resumes from the last checkpoint.
 
 import dataclasses
 
+from bert.commands import flags
 from bert.tasks.tagging import learning
 from bert.tasks.tagging import options as tagging_options
 from bert.training import fine_tuning
@@ -25,13 +26,30 @@ from bert.training import options as training_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
     training_options.AblationOptions,
-    training_options.TaggingOptions,
+    tagging_options.FeatureOptions,
+    training_options.SequenceOptions,
     tagging_options.TaggingFileOptions,
 ):
-    """The flags of this script; see --help."""
+    """The flags of this script; see --help.
+
+    By default text is cased, and windows have 512 pieces.
+    Source: Devlin et al. 2019, §5.3, and App. A.2.
+    """
+
+    do_lower_case: bool = flags.redeclare(
+        training_options.SequenceOptions, "do_lower_case", False
+    )
+    max_seq_length: int = flags.redeclare(
+        training_options.SequenceOptions, "max_seq_length", 512
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.features and self.do_train and not self.init_checkpoint:
+            raise ValueError(
+                "--features are computed by the encoder of --init_checkpoint; "
+                "--init_checkpoint must be given."
+            )
         if self.features and self.bilstm_head:
             raise ValueError(
                 "--features has a BiLSTM of its own; pass no --bilstm_head "

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from bert.records import encoding, schema, sidecars, tfrecords
+from bert.records import reading, schema, sidecars, tfrecords
 from tests.support import locations, programs, toy_files, toy_vocabulary
 from vocab import tokenization
 
@@ -68,7 +68,7 @@ def test_records_are_the_release_s(tmp_path, case):
         assert len(stored) == expected["records"][number]
         digest = hashlib.sha256(b"".join(map(_hash, stored))).hexdigest()
         assert digest == expected["sha256_of_records"][number]
-        parsed = encoding.parse(
+        parsed = reading.parse(
             tf.constant(stored),
             schema.pretraining_features(length, predictions),
         )
@@ -117,7 +117,7 @@ def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
         max_predictions_per_seq=5,
     )
     files = tfrecords.RecordFiles([str(tmp_path / "x")])
-    parsed = encoding.parse(
+    parsed = reading.parse(
         tf.constant(files.read(range(len(files)))),
         schema.pretraining_features(32, 5),
     )
@@ -304,7 +304,7 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
     stored = files.read(range(len(files)))
     names = {feature.name for feature in features}
     assert set(tf.train.Example.FromString(stored[0]).features.feature) == names
-    parsed = encoding.parse(tf.constant(stored), features)
+    parsed = reading.parse(tf.constant(stored), features)
     vocab = tokenization.FullTokenizer(locations.VOCAB_FILE).vocab
     assert not np.any(parsed["input_ids"] == vocab["[MASK]"])
     if do_whole_word_mask:
@@ -348,7 +348,7 @@ def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
         vocab_file=locations.VOCAB_FILE,
     )
     stored = tfrecords.RecordFiles([str(tmp_path / "x")]).read([0])
-    parsed = encoding.parse(
+    parsed = reading.parse(
         tf.constant(stored), schema.pretraining_features(128, 20)
     )
     length = int(np.sum(parsed["input_mask"]))
@@ -374,7 +374,7 @@ def test_accents_are_kept_in_records_if_wanted(tmp_path, strip_accents, token):
     )
     files = tfrecords.RecordFiles([str(tmp_path / "x")])
     features = schema.unmasked_features(16, do_whole_word_mask=False)
-    parsed = encoding.parse(tf.constant(files.read([0])), features)
+    parsed = reading.parse(tf.constant(files.read([0])), features)
     shown = {entries[i] for i in parsed["input_ids"].numpy().ravel()}
     assert shown - {*entries[:5]} == {token}
     metadata = sidecars.read_metadata(str(tmp_path / "x"))

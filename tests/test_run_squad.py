@@ -9,7 +9,7 @@ import pytest
 from absl import logging
 
 import run_squad
-from bert.records import encoding, tfrecords
+from bert.records import reading, tfrecords
 from bert.tasks import task
 from bert.tasks.squad import window_features
 from modeling import checkpoints
@@ -63,7 +63,7 @@ def test_records_to_predict_are_those_of_the_release(golden):
     features = window_features.record_features(
         case["flags"]["max_seq_length"], is_training=False
     )
-    batch = encoding.parse(files.read(range(len(files))), features)
+    batch = reading.parse(files.read(range(len(files))), features)
     assert batch["unique_ids"][:, 0].numpy().tolist() == list(
         range(1000000000, 1000000000 + len(files))
     )

@@ -1,8 +1,9 @@
 """Comparison of the model of a command with that of a folder."""
 
+import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from absl import logging
 
@@ -47,15 +48,16 @@ def check_run(
             sha256 = planned.description.vocab_sha256
             run.check_vocabulary(sha256, "the records")
         return
-    theirs, ours = run.description.to_json(), planned.description.to_json()
-    sizes = planned.config.to_dict()
-    if run.config is not None:
-        theirs |= run.config.to_dict()
-    names = (
-        *(name for name in sizes if name not in _TRAINING_ONLY),
-        *(*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if run.is_ours else ())),
-    )
-    differing = _differences(theirs, ours | sizes, names)
+    sizes = [
+        field.name
+        for field in dataclasses.fields(planned.config)
+        if field.name not in _TRAINING_ONLY
+    ]
+    names = (*_TEXT, *_ATTENTION, *_NETWORK, *(_OUTPUTS if run.is_ours else ()))
+    differing = [
+        *_differences(run.config, planned.config, sizes),
+        *_differences(run.description, planned.description, names),
+    ]
     if differing:
         raise ValueError(
             f"The model in {run.path} is another one: {'; '.join(differing)}. "
@@ -89,19 +91,19 @@ def check_start(
             layer differs.
     """
     check_vocabulary(start, vocab_file)
-    theirs, ours = start.description.to_json(), description.to_json()
+    theirs, text = start.description, {*_TEXT}
     if start.vocab_file is not None:
         # `check_vocabulary` names the entry that differs.
-        theirs.pop("vocab_sha256", None)
+        text.remove("vocab_sha256")
     if (
         start.sources.get("do_lower_case") != description_lib.FILE
-        and ours.get("do_lower_case")
+        and description.do_lower_case
         and casing.from_entries(start.entries or ()).do_lower_case
     ):
         # Hugging Face's copy of the Chinese model states the opposite.
-        theirs.pop("do_lower_case", None)
-    differing = _differences(theirs, ours, _ATTENTION)
-    if "objective" in ours and not with_outputs:
+        text.remove("do_lower_case")
+    differing = _differences(theirs, description, _ATTENTION)
+    if description.objective is not None and not with_outputs:
         for difference in differing:
             logging.info(
                 "Pre-training changes the model of %s: %s.",
@@ -109,10 +111,13 @@ def check_start(
                 difference,
             )
         differing = []
-    differing = [*_differences(theirs, ours, _TEXT), *differing]
+    differing = [
+        *_differences(theirs, description, sorted(text, key=_TEXT.index)),
+        *differing,
+    ]
     advice = "Pass the values there, or choose another checkpoint."
     if with_outputs and not differing:
-        differing = _differences(theirs, ours, _OUTPUTS)
+        differing = _differences(theirs, description, _OUTPUTS)
         advice = (
             "This is its output layer: evaluate it with the script and the "
             "labels of its training. If labels have the same meaning, name "
@@ -130,7 +135,7 @@ def have_other_outputs(
     one: description_lib.Description, other: description_lib.Description
 ) -> bool:
     """Returns whether the output layers of two models differ."""
-    return bool(_differences(one.to_json(), other.to_json(), _OUTPUTS))
+    return bool(_differences(one, other, _OUTPUTS))
 
 
 def check_vocabulary(
@@ -171,22 +176,29 @@ def check_vocabulary(
 
 
 def _differences(
-    theirs: Mapping[str, object],
-    ours: Mapping[str, object],
-    names: Iterable[str],
+    theirs: object, ours: object, names: Iterable[str]
 ) -> list[str]:
-    return [
-        f"{name} is {messages.truncate(repr(theirs[name]))} there and "
-        f"{messages.truncate(repr(ours[name]))} here"
+    """Describes the attributes that differ, of those that both state."""
+    pairs = {
+        name: (getattr(theirs, name, None), getattr(ours, name, None))
         for name in names
-        if name in theirs
-        and name in ours
-        and _folded(theirs[name]) != _folded(ours[name])
+    }
+    return [
+        f"{name} is {_shown(there)} there and {_shown(here)} here"
+        for name, (there, here) in pairs.items()
+        if there is not None
+        and here is not None
+        and _folded(there) != _folded(here)
     ]
+
+
+def _shown(value: object) -> str:
+    shown = [*value] if isinstance(value, tuple) else value
+    return messages.truncate(repr(shown))
 
 
 def _folded(value: object) -> object:
     """Lower-cases labels: other programs write the same ones in capitals."""
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return [str(name).lower() for name in value]
     return value

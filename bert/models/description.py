@@ -11,7 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from bert.files import json_text, messages
 
@@ -20,15 +20,41 @@ FILE = "task.json"
 PRETRAINING, CLASSIFICATION = "pretraining", "classification"
 QUESTION_ANSWERING, TAGGING = "question_answering", "tagging"
 MULTIPLE_CHOICE = "multiple_choice"
-TASKS = (
-    PRETRAINING,
-    CLASSIFICATION,
-    QUESTION_ANSWERING,
-    TAGGING,
-    MULTIPLE_CHOICE,
-)
-# Tasks whose outputs have the names of labels.
-WITH_LABELS = (CLASSIFICATION, TAGGING)
+
+
+class ModelClass(NamedTuple):
+    """A class of Hugging Face's models.
+
+    Attributes:
+        task: ours with the same output layer; its own models are like those of
+            its first class.
+        has_labels: whether the outputs have the names of labels.
+        has_pooler: whether the pooler is trained.
+    """
+
+    task: str
+    has_labels: bool = False
+    has_pooler: bool = True
+
+
+# The tasks of this project: the only place of `bert.models` and `bert.training`
+# that names them.
+CLASSES = {
+    "BertForPreTraining": ModelClass(PRETRAINING),
+    "BertForMaskedLM": ModelClass(PRETRAINING, has_pooler=False),
+    "BertForSequenceClassification": ModelClass(
+        CLASSIFICATION, has_labels=True
+    ),
+    "BertForTokenClassification": ModelClass(
+        TAGGING, has_labels=True, has_pooler=False
+    ),
+    "BertForQuestionAnswering": ModelClass(
+        QUESTION_ANSWERING, has_pooler=False
+    ),
+    "BertForMultipleChoice": ModelClass(MULTIPLE_CHOICE),
+}
+TASKS = (*dict.fromkeys(kind.task for kind in CLASSES.values()),)
+WITH_LABELS = (*(k.task for k in CLASSES.values() if k.has_labels),)
 # JSON has no infinities.
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
@@ -39,8 +65,8 @@ class Description:
 
     Attributes:
         task: one of `TASKS`, or the name of a task of the user's.
-        name: of the data of a classifier, such as `mrpc`.
-        problem_type: of a classifier, one of `bert.tasks.task.PROBLEM_TYPES`.
+        name: of the data, such as `mrpc`, of a task with several data sets.
+        problem_type: of the labels, one of `bert.tasks.task.PROBLEM_TYPES`.
         labels: the names of the outputs, in their order.
         activation: of a score, in a CrossEncoder: `identity` or `sigmoid`.
         max_seq_length: the word pieces of a sequence.
@@ -127,6 +153,14 @@ class Description:
         if name in _kinds():
             return getattr(self, name)
         return self.flags.get(name)
+
+
+def has_pooler(kind: str) -> bool:
+    """Returns whether the models of a task, or of a class, train the pooler."""
+    for name, model_class in CLASSES.items():
+        if kind in (name, model_class.task):
+            return model_class.has_pooler
+    return True
 
 
 def is_entry(name: str) -> bool:

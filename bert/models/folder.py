@@ -28,14 +28,6 @@ from modeling import (
 from modeling import config as config_lib
 from vocab import casing, huggingface_tokenizer, tokenization
 
-_TASK_OF_CLASS = {
-    "BertForPreTraining": description_lib.PRETRAINING,
-    "BertForMaskedLM": description_lib.PRETRAINING,
-    "BertForSequenceClassification": description_lib.CLASSIFICATION,
-    "BertForTokenClassification": description_lib.TAGGING,
-    "BertForQuestionAnswering": description_lib.QUESTION_ANSWERING,
-    "BertForMultipleChoice": description_lib.MULTIPLE_CHOICE,
-}
 _VOCABULARY = "the entries of its vocabulary"
 
 
@@ -291,7 +283,8 @@ def _said_by_config(config: json_text.Object, path: str) -> dict[str, object]:
     values = huggingface_config.labels_of(config, path)
     names = config.get("architectures")
     for name in names if isinstance(names, list) else ():
-        values["task"] = _TASK_OF_CLASS.get(str(name))
+        known = description_lib.CLASSES.get(str(name))
+        values["task"] = known and known.task
     return values
 
 

@@ -1,8 +1,4 @@
-"""Checks that pre-training records of any program fit a run.
-
-The first records are checked before a run, the ids of each batch when it is
-read.
-"""
+"""Checks that pre-training records of any program fit a run, before it."""
 
 import dataclasses
 import math
@@ -12,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert.files import messages
-from bert.records import schema, tfrecords
+from bert.records import reading, schema, tfrecords
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,12 +27,6 @@ _LENGTHS = {
         "--max_predictions_per_seq",
     ),
 }
-_LIMITS = {
-    "input_ids": "the model's vocab_size",
-    "masked_lm_ids": "the model's vocab_size",
-    "masked_lm_positions": "--max_seq_length",
-    "segment_ids": "the model's type_vocab_size",
-}
 
 
 def check_files(
@@ -49,7 +39,7 @@ def check_files(
     Args:
         files: the record files.
         features: the features that a run reads.
-        limits: see `check_ids`.
+        limits: see `reading.check_ids`.
 
     Returns:
         The features, with the names and types by which the files store them.
@@ -71,8 +61,8 @@ def check_files(
                 for feature in adapted
             }
         except ValueError as error:
-            raise _misfit(name, f"{error}.") from error
-        check_ids(values, limits, [name])
+            raise reading.misfit(name, f"{error}.") from error
+        reading.check_ids(values, limits, [name])
         stored.setdefault(adapted, name)
     if len(stored) > 1:
         raise ValueError(
@@ -80,69 +70,6 @@ def check_files(
             f"types; these differ: {', '.join(stored.values())}"
         )
     return next(iter(stored))
-
-
-def check_batch(
-    batch: Mapping[str, "tf.Tensor"],
-    limits: Mapping[str, int],
-    names: "tf.Tensor",
-) -> None:
-    """Checks the ids of a batch of tensors when it is read; see `check_ids`.
-
-    Args:
-        batch: for each feature `[B, ...]`.
-        limits: for features of ids the number that they must be below.
-        names: `[B]` string, of the records.
-    """
-    import tensorflow as tf
-
-    present = [name for name in limits if name in batch]
-
-    def check(names: np.ndarray, *ids: np.ndarray) -> None:
-        check_ids(
-            dict(zip(present, ids, strict=True)),
-            limits,
-            [name.decode() for name in names],
-        )
-
-    tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
-
-
-def check_ids(
-    batch: Mapping[str, np.ndarray],
-    limits: Mapping[str, int],
-    names: Sequence[str],
-) -> None:
-    """Checks the ids of a batch.
-
-    On a GPU the embedding of an id out of range is silently zero.
-
-    Args:
-        batch: for each feature `[B, ...]`.
-        limits: for features of ids the number that they must be below.
-        names: `[B]`, of the records.
-
-    Raises:
-        ValueError: an id is out of range; names the first such record.
-    """
-    for feature, limit in limits.items():
-        if feature not in batch:
-            continue
-        ids = batch[feature]
-        is_wrong = (ids < 0) | (ids >= limit)
-        if not is_wrong.any():
-            continue
-        row = int(np.flatnonzero(is_wrong.reshape(len(ids), -1).any(axis=1))[0])
-        reason = f" ({_LIMITS[feature]})" if feature in _LIMITS else ""
-        raise _misfit(
-            names[row],
-            f"{feature} must be at least 0 and less than {limit}{reason}; "
-            f"got {messages.listed(ids[row][is_wrong[row]].tolist())}.",
-        )
-
-
-def _misfit(name: str, problem: str) -> ValueError:
-    return ValueError(f"{name} does not fit this run: {problem}")
 
 
 def _example(serialized: bytes) -> "tf.train.Example":

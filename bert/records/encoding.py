@@ -1,9 +1,8 @@
-"""Encoding of arrays as `tf.train.Example`, and decoding.
+"""Encoding of arrays as `tf.train.Example`.
 
-NumPy encodes. With fixed features an example is nearly all numbers, which it
+With fixed features an example is nearly all numbers, which it
 encodes for a batch at once; the bytes between them depend on their sizes alone.
-Features are sorted by name, so that equal examples have equal bytes. TensorFlow
-decodes, and is imported for that only.
+Features are sorted by name, so that equal examples have equal bytes.
 
 Source: the protobuf wire format, protobuf.dev/programming-guides/encoding; and
 the messages of tensorflow/core/example (example.proto, feature.proto).
@@ -13,15 +12,12 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy import typing as npt
 
 from bert.records import schema
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 # The arrays of a record, by feature.
 Row: TypeAlias = Mapping[str, npt.ArrayLike]
@@ -144,44 +140,3 @@ def _varint(number: int) -> bytes:
         number >>= _BITS_PER_BYTE
     digits.append(number)
     return bytes(digits)
-
-
-def parse(
-    serialized: "tf.Tensor",
-    features: Sequence[schema.Feature],
-    names: "tf.Tensor | None" = None,
-) -> dict[str, "tf.Tensor"]:
-    """Parses a batch of records.
-
-    Args:
-        serialized: `[B]` string.
-        features: the features of each record.
-        names: `[B]` string, of the records, for error messages.
-
-    Returns:
-        For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
-        (as the release casts them), else float32.
-
-    Raises:
-        tf.errors.InvalidArgumentError: a record lacks a feature, or its number
-            of values differs.
-    """
-    import tensorflow as tf
-
-    parsed = tf.io.parse_example(
-        serialized,
-        {
-            feature.stored_name or feature.name: tf.io.FixedLenFeature(
-                feature.shape, feature.stored_dtype or feature.dtype
-            )
-            for feature in features
-        },
-        example_names=names,
-    )
-    return {
-        feature.name: tf.cast(
-            parsed[feature.stored_name or feature.name],
-            tf.int32 if feature.dtype == "int64" else tf.float32,
-        )
-        for feature in features
-    }

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bert.records import checks, encoding, schema, sidecars, tfrecords
+from bert.files import messages
+from bert.records import schema, sidecars, tfrecords
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,6 +22,12 @@ _OF_PYTHON = re.compile(
 # An error of `tf.io.parse_example` names the record.
 _OF_RECORD = re.compile(r"Name: (.+), ((?:Key|Feature): .+)")
 _RECORDS_PER_SCAN = 1024
+_LIMITS = {
+    "input_ids": "the model's vocab_size",
+    "masked_lm_ids": "the model's vocab_size",
+    "masked_lm_positions": "--max_seq_length",
+    "segment_ids": "the model's type_vocab_size",
+}
 
 
 class Masking(Protocol):
@@ -114,8 +121,8 @@ class RecordSource:
             seeds: `[B, 2]` int64, the seeds of the masks of each record; may be
                 None without `masking`.
         """
-        batch = encoding.parse(serialized, self.features, names)
-        checks.check_batch(batch, self.limits(), names)
+        batch = parse(serialized, self.features, names)
+        check_batch(batch, self.limits(), names)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
         return batch
@@ -162,12 +169,117 @@ class RecordSource:
         for start in range(0, len(indices), _RECORDS_PER_SCAN):
             chosen = indices[start : start + _RECORDS_PER_SCAN]
             with errors(), tf.device("CPU:0"):
-                parsed = encoding.parse(
+                parsed = parse(
                     tf.constant(self.files.read(chosen)),
                     [feature],
                     tf.constant(self.files.names(chosen)),
                 )
             yield parsed[name].numpy()
+
+
+def parse(
+    serialized: "tf.Tensor",
+    features: Sequence[schema.Feature],
+    names: "tf.Tensor | None" = None,
+) -> dict[str, "tf.Tensor"]:
+    """Parses a batch of records.
+
+    Args:
+        serialized: `[B]` string.
+        features: the features of each record.
+        names: `[B]` string, of the records, for error messages.
+
+    Returns:
+        For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
+        (as the release casts them), else float32.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a record lacks a feature, or its number
+            of values differs.
+    """
+    import tensorflow as tf
+
+    parsed = tf.io.parse_example(
+        serialized,
+        {
+            feature.stored_name or feature.name: tf.io.FixedLenFeature(
+                feature.shape, feature.stored_dtype or feature.dtype
+            )
+            for feature in features
+        },
+        example_names=names,
+    )
+    return {
+        feature.name: tf.cast(
+            parsed[feature.stored_name or feature.name],
+            tf.int32 if feature.dtype == "int64" else tf.float32,
+        )
+        for feature in features
+    }
+
+
+def check_batch(
+    batch: Mapping[str, "tf.Tensor"],
+    limits: Mapping[str, int],
+    names: "tf.Tensor",
+) -> None:
+    """Checks the ids of a batch of tensors when it is read; see `check_ids`.
+
+    Args:
+        batch: for each feature `[B, ...]`.
+        limits: for features of ids the number that they must be below.
+        names: `[B]` string, of the records.
+    """
+    import tensorflow as tf
+
+    present = [name for name in limits if name in batch]
+
+    def check(names: np.ndarray, *ids: np.ndarray) -> None:
+        check_ids(
+            dict(zip(present, ids, strict=True)),
+            limits,
+            [name.decode() for name in names],
+        )
+
+    tf.numpy_function(check, [names, *(batch[n] for n in present)], [])
+
+
+def check_ids(
+    batch: Mapping[str, np.ndarray],
+    limits: Mapping[str, int],
+    names: Sequence[str],
+) -> None:
+    """Checks the ids of a batch.
+
+    On a GPU the embedding of an id out of range is silently zero.
+
+    Args:
+        batch: for each feature `[B, ...]`.
+        limits: for features of ids the number that they must be below.
+        names: `[B]`, of the records.
+
+    Raises:
+        ValueError: an id is out of range; names the first such record.
+    """
+    for feature, limit in limits.items():
+        if feature not in batch:
+            continue
+        ids = batch[feature]
+        is_wrong = (ids < 0) | (ids >= limit)
+        if not is_wrong.any():
+            continue
+        row = int(np.flatnonzero(is_wrong.reshape(len(ids), -1).any(axis=1))[0])
+        reason = f" ({_LIMITS[feature]})" if feature in _LIMITS else ""
+        raise misfit(
+            names[row],
+            f"{feature} must be at least 0 and less than {limit}{reason}; "
+            f"got {messages.listed(ids[row][is_wrong[row]].tolist())}.",
+        )
+
+
+def misfit(name: str, problem: str) -> ValueError:
+    """Returns the error of a record that does not fit a run."""
+    return ValueError(f"{name} does not fit this run: {problem}")
 
 
 def evaluation_seeds(indices: np.ndarray) -> np.ndarray:
@@ -189,7 +301,7 @@ def errors() -> Iterator[None]:
     """Replaces the error of TensorFlow for a record that cannot be read.
 
     Raises:
-        ValueError: with the message of `tfrecords` or `checks` alone; or the
+        ValueError: with the message of `tfrecords` or `check_ids` alone; or the
             name of a record that does not fit, and the reason.
     """
     import tensorflow as tf

@@ -139,11 +139,7 @@ def training_batches(
         packing=padding.RowPacking(
             row_length=row_length,
             num_parts=num_parts,
-            row_counts=padding.row_counts(
-                np.split(sampled, num_steps * num_replicas),
-                row_length,
-                num_parts,
-            ),
+            samples=np.split(sampled, num_steps * num_replicas),
         ),
     )
 

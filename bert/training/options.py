@@ -5,7 +5,6 @@ A flag that the original has too keeps its name and default.
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 from bert.commands import flags
@@ -21,21 +20,7 @@ DISTRIBUTION_STRATEGIES = (
     "multi_worker_mirrored",
     "tpu",
 )
-# Source: Devlin et al. 2019, table 7, "Feature-based approach".
-FEATURE_LAYERS = (
-    "embeddings",
-    "second_to_last",
-    "last",
-    "sum_last_four",
-    "concat_last_four",
-    "sum_all",
-)
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
-
-# Defaults set by `--features`; a flag on the command line takes precedence. A
-# randomly initialized BiLSTM needs a higher learning rate and more steps than a
-# trained encoder. The paper does not report them.
-FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -553,44 +538,6 @@ class SequenceOptions(FineTuningOptions):
     @property
     def held_out_batch_size(self) -> int:
         return self.eval_batch_size
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingOptions(SequenceOptions):
-    """Options of taggers, both fine-tuned and with a frozen encoder.
-
-    By default text is cased, and windows have 512 pieces.
-    Source: Devlin et al. 2019, §5.3, and App. A.2.
-    """
-
-    do_lower_case: bool = flags.redeclare(
-        SequenceOptions, "do_lower_case", False
-    )
-    max_seq_length: int = flags.redeclare(
-        SequenceOptions, "max_seq_length", 512
-    )
-    features: str | None = flags.Group.MODEL.optional(
-        "Instead of fine-tuning, train a BiLSTM on these hidden layers of "
-        "--init_checkpoint, which is frozen. Changes the defaults to "
-        + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
-        + ".",
-        choices=FEATURE_LAYERS,
-        changes_result=True,
-        of_model=True,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.features and self.do_train and not self.init_checkpoint:
-            raise ValueError(
-                "--features are computed by the encoder of --init_checkpoint; "
-                "--init_checkpoint must be given."
-            )
-
-    @classmethod
-    def presets(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
-        """Returns the defaults that `--features` changes."""
-        return FEATURE_BASED if chosen["features"] else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

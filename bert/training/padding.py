@@ -5,6 +5,7 @@ few.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -24,22 +25,28 @@ class RowPacking:
     """The packing of the texts of a batch into shared rows.
 
     Attributes:
-        row_length, num_parts, row_counts: see `pack`.
+        row_length, num_parts: see `pack`.
+        samples: `[B, ...]` each, the tokens of the texts of some batches.
     """
 
     row_length: int
     num_parts: int = 1
-    row_counts: Sequence[int] = ()
+    samples: Sequence[np.ndarray] = dataclasses.field(default=(), compare=False)
+
+    @functools.cached_property
+    def row_counts(self) -> list[int]:
+        """The ascending numbers of rows of a micro-batch; empty for any."""
+        if not self.samples:
+            return []
+        return row_counts(self.samples, self.row_length, self.num_parts)
 
     def apply(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Truncates `[B, ..., T]` features; adds the rows that pack them."""
         batch = _truncated(batch, self.row_length)
         mask = batch["input_mask"]
-        length = mask.shape[-1]
+        length, row_counts = mask.shape[-1], self.row_counts
         rows = tf.numpy_function(
-            lambda lengths: pack(
-                lengths, length, self.num_parts, self.row_counts
-            ),
+            lambda lengths: pack(lengths, length, self.num_parts, row_counts),
             [tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])],
             tf.int32,
         )

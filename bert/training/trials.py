@@ -61,7 +61,7 @@ def summarize(task: task_lib.Task, planned: _Trials, results: _Results) -> str:
     """
     metric = task_lib.RESULTS_PREFIX[task_lib.EVAL] + f"_{task.metric}"
     if metric not in next(iter(results.values())):
-        metric = task.metric  # SQuAD's names have no prefix.
+        metric = task.metric  # The task names its results itself.
     scores = {name: values[metric] for name, values in results.items()}
     best = max(scores, key=scores.__getitem__)  # The first of equal ones.
     summary = {

@@ -12,15 +12,6 @@ from bert.models import comparison
 from bert.models import description as description_lib
 from modeling import checkpoints, name_tables
 
-# Tasks, and Hugging Face's classes, of models that have no pooler.
-_WITHOUT_POOLER = {
-    description_lib.QUESTION_ANSWERING,
-    description_lib.TAGGING,
-    "BertForMaskedLM",
-    "BertForQuestionAnswering",
-    name_tables.TOKEN_CLASSIFICATION,
-}
-
 
 class AllowedMissing(NamedTuple):
     """The variables of a model that a checkpoint need not have.
@@ -54,9 +45,9 @@ def allowed_missing(
         target: that of the run.
     """
     patterns = (*new, *model.optional_variables)
-    kinds = {*source.architectures} or {str(origin.task)}
-    # These models train no pooler, so their checkpoints have none.
-    if new and kinds <= _WITHOUT_POOLER:
+    kinds = source.architectures or (str(origin.task),)
+    # Models that train no pooler have none in their checkpoints.
+    if new and not any(map(description_lib.has_pooler, kinds)):
         patterns = (*patterns, name_tables.POOLER)
     has_other_shapes = any(
         name in source.variables
@@ -131,7 +122,7 @@ def _lost_outputs(
     )
     others = ("task", "name", "problem_type")
     is_same_task = all(origin.stated(k) == target.stated(k) for k in others)
-    # Only classifiers have a data set's name, and the flag.
+    # Only a task with several data sets states a name, and has the flag.
     if is_same_task and target.name is not None and {*ours} <= {*theirs}:
         message += (
             " To train the output layer of the model further, pass "

@@ -20,7 +20,7 @@ import create_pretraining_data
 import run_classifier
 import run_ner
 import run_squad
-from bert.records import encoding, schema, tfrecords
+from bert.records import reading, schema, tfrecords
 from bert.tasks.pretraining import encoded_corpus
 from bert.training import run
 from modeling import checkpoints
@@ -142,7 +142,7 @@ def test_create_pretraining_data(check, tmp_path, name):
         _fresh(tmp_path / "out")
         create_pretraining_data.run(options)
         files = tfrecords.RecordFiles(options.output_files)
-        return encoding.parse(
+        return reading.parse(
             tf.constant(files.read(range(len(files)))), features
         )
 

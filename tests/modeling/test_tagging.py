@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from bert.training import options as training_options
+from bert.tasks.tagging import options as tagging_options
 from modeling import ablations, checkpoints, heads
 from tests.support import toy_config
 
@@ -152,7 +152,7 @@ def test_xla_compiles_it_and_its_gradient_where_there_is_a_gpu(monkeypatch):
     ],
 )
 def test_layers_of_the_paper(choice, numbers):
-    assert choice in training_options.FEATURE_LAYERS
+    assert choice in tagging_options.FEATURE_LAYERS
     assert ablations.layer_numbers(choice, 12) == numbers
 
 

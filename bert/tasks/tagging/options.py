@@ -1,7 +1,8 @@
-"""The flags of run_ner.py for its files."""
+"""The flags of run_ner.py for its files and its features."""
 
 import dataclasses
 import os
+from collections.abc import Mapping
 
 from bert.commands import flags
 from bert.files import paths
@@ -16,6 +17,42 @@ _NAMES = {
 }
 DOCUMENT, SENTENCE = "document", "sentence"
 CONTEXTS = (DOCUMENT, SENTENCE)
+# Source: Devlin et al. 2019, table 7, "Feature-based approach".
+FEATURE_LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "sum_last_four",
+    "concat_last_four",
+    "sum_all",
+)
+# Defaults set by `--features`; a flag on the command line takes precedence. A
+# randomly initialized BiLSTM needs a higher learning rate and more steps than a
+# trained encoder. The paper does not report them.
+FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FeatureOptions:
+    """The flags of a tagger that reads the layers of a frozen encoder.
+
+    Source: Devlin et al. 2019, §5.3.
+    """
+
+    features: str | None = flags.Group.MODEL.optional(
+        "Instead of fine-tuning, train a BiLSTM on these hidden layers of "
+        "--init_checkpoint, which is frozen. Changes the defaults to "
+        + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
+        + ".",
+        choices=FEATURE_LAYERS,
+        changes_result=True,
+        of_model=True,
+    )
+
+    @classmethod
+    def presets(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
+        """Returns the defaults that `--features` changes."""
+        return FEATURE_BASED if chosen["features"] else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.records import encoding, schema, tfrecords
+from bert.records import reading, schema, tfrecords
 from bert.tasks import task
 from bert.tasks.classification import text_examples
 from tests.support import locations
@@ -95,9 +95,9 @@ def test_parse_gives_back_what_was_written(tmp_path):
         example["ids"][2] = 5
     tfrecords.write_rows(path, examples, _FEATURES)
     serialized = tfrecords.RecordFiles([path]).read([2, 0])
-    graph = tf.function(lambda batch: encoding.parse(batch, _FEATURES))
+    graph = tf.function(lambda batch: reading.parse(batch, _FEATURES))
     np.testing.assert_array_equal(graph(serialized)["label"], [2, 0])
-    parsed = encoding.parse(tf.constant(serialized), _FEATURES)
+    parsed = reading.parse(tf.constant(serialized), _FEATURES)
     assert {name: value.dtype for name, value in parsed.items()} == {
         "ids": tf.int32,
         "choices": tf.int32,
@@ -123,11 +123,11 @@ def test_golden_records_go_through_unchanged(tmp_path):
     path = str(tmp_path / "x")
     tfrecords.write_rows(path, examples, features)
     written = tf.data.TFRecordDataset(path).batch(600).get_single_element()
-    for name, value in encoding.parse(written, features).items():
+    for name, value in reading.parse(written, features).items():
         np.testing.assert_array_equal(value, arrays[name])
 
 
 def test_a_length_other_than_written_does_not_parse(tmp_path):
     wrong = [dataclasses.replace(_FEATURES[0], shape=(4,))]
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids"):
-        encoding.parse(tf.constant(_serialized(tmp_path)), wrong)
+        reading.parse(tf.constant(_serialized(tmp_path)), wrong)
