@@ -63,7 +63,7 @@ class Options(
         + ".",
         choices=tuple(formats.FORMATS),
     )
-    shard_documents: int = flags.Group.SPEED.whole(
+    shard_documents: int = flags.Group.SPEED.non_negative(
         0,
         "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "
         "... and the next random_seed; 0: a single shard.",

@@ -92,10 +92,10 @@ class Options(training_options.TpuOptions, training_options.ModelOptions):
     precision: str = flags.redeclare(
         training_options.TrainingOptions, "precision"
     )
-    batch_size: int = flags.Group.SPEED.count(
+    batch_size: int = flags.Group.SPEED.positive(
         32, "Global batch size, in lines."
     )
-    use_one_hot_embeddings: bool = flags.Group.TPU.switch(
+    use_one_hot_embeddings: bool = flags.Group.TPU.boolean(
         "Accepted as in the original's commands; has no effect."
     )
 

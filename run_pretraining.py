@@ -67,7 +67,7 @@ def run(options: Options) -> None:
     setup = pretraining.setup(options, planned, records, held_out_records)
     if options.do_train:
         pretraining.log_baselines(records)
-    run_lib.run(setup, options, prepared.run, prepared.start)
+    run_lib.run(setup, options, prepared.run, prepared.init)
 
 
 def _real(path: str) -> str:

@@ -64,9 +64,9 @@ class Options:
     precisions: tuple[str, ...] = _GROUP.flag(
         ("float32", "mixed_bfloat16"), "Data types of matrix products."
     )
-    batch_size: int = _GROUP.count(32, "Rows of the steps that are timed.")
-    num_steps: int = _GROUP.count(20, "Steps to time.")
-    largest_batch: int = _GROUP.whole(
+    batch_size: int = _GROUP.positive(32, "Rows of the steps that are timed.")
+    num_steps: int = _GROUP.positive(20, "Steps to time.")
+    largest_batch: int = _GROUP.non_negative(
         1024, "Batch sizes to try, powers of two, end here; 0 for none."
     )
     run_tests: bool = _GROUP.flag(True, "Run the GPU tests.")

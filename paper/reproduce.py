@@ -42,7 +42,7 @@ class Options:
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
         choices=scales.SIZES,
     )
-    dry_run: bool = _GROUP.ACTIONS.switch(
+    dry_run: bool = _GROUP.ACTIONS.boolean(
         "Write the commands and the missing data; run nothing."
     )
     data_dir: flags.Path = _GROUP.FILES.flag(

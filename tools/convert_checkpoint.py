@@ -59,7 +59,7 @@ class Options:
         "JSON file with the sizes of the model; by default that next to the "
         "input."
     )
-    strip_optimizer: bool = flags.Group.MODEL.switch(
+    strip_optimizer: bool = flags.Group.MODEL.boolean(
         "Omit the moments of the optimizer and the step; Hugging Face's format "
         "has neither."
     )

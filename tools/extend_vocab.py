@@ -59,10 +59,10 @@ class Options(training_options.TokenizerOptions):
         "Prefix of the checkpoint to write, in a new folder, which also gets "
         "the configuration, the vocabulary and task.json."
     )
-    num_words: int = _VOCABULARY.count(
+    num_words: int = _VOCABULARY.positive(
         500, "Maximum number of words; limited by the [unused] entries."
     )
-    min_count: int = _VOCABULARY.count(
+    min_count: int = _VOCABULARY.positive(
         20, "Skip words with fewer occurrences: a model could not learn them."
     )
 
@@ -173,7 +173,7 @@ def run(options: Options) -> None:
     )
     config = model.config
     if source:
-        comparison.check_start(
+        comparison.check_init(
             model,
             description_lib.Description(
                 do_lower_case=options.do_lower_case,

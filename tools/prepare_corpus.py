@@ -37,10 +37,10 @@ class Options(preparation.RawTextOptions):
     output_file: flags.Path = flags.Group.FILES.required(
         "Text file to write; OUT-%05d.txt for numbered files."
     )
-    num_output_files: int = flags.Group.FILES.count(
+    num_output_files: int = flags.Group.FILES.positive(
         1, "Number of files; documents are written to them in turn."
     )
-    holdout_every: int = flags.Group.FILES.whole(
+    holdout_every: int = flags.Group.FILES.non_negative(
         0, "Write every Nth document to --holdout_file instead; 0 for none."
     )
     holdout_file: flags.Path | None = flags.Group.FILES.optional(

@@ -45,19 +45,19 @@ class Options:
         "regression: a score.",
         choices=task.PROBLEM_TYPES,
     )
-    dev_fraction: float = flags.Group.FILES.flag(
+    dev_fraction: float = flags.Group.FILES.non_negative(
         0.1,
         "Fraction of the rows for the dev file; 0 for none.",
-        lower_bound=0.0,
         upper_bound=0.9,
     )
-    test_fraction: float = flags.Group.FILES.flag(
+    test_fraction: float = flags.Group.FILES.non_negative(
         0.1,
         "Fraction of the rows for the test file; 0 for none.",
-        lower_bound=0.0,
         upper_bound=0.9,
     )
-    seed: int = flags.Group.FILES.whole(0, "Another number, another split.")
+    seed: int = flags.Group.FILES.non_negative(
+        0, "Another number, another split."
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.dev_fraction + self.test_fraction < 1:

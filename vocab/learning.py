@@ -42,7 +42,7 @@ class Options:
     strip_accents: bool | None = flags.Group.TEXT.optional(
         "Strip accents; as --do_lower_case if not given."
     )
-    vocab_size: int = _VOCABULARY.count(
+    vocab_size: int = _VOCABULARY.positive(
         30522,  # Source: the released uncased vocabulary.
         "Entries, special tokens included: vocab_size of the model.",
     )
@@ -52,10 +52,10 @@ class Options:
         "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
         lower_bound=_UNUSED_BEFORE_UNK,
     )
-    min_character_count: int = _VOCABULARY.count(
+    min_character_count: int = _VOCABULARY.positive(
         1, "Omit rarer characters; words with one become [UNK]."
     )
-    num_workers: int = flags.Group.SPEED.whole(
+    num_workers: int = flags.Group.SPEED.non_negative(
         0,
         "Processes that count words; 0 for one per core. The vocabulary is "
         "the same.",

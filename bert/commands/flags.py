@@ -5,7 +5,7 @@ An option is declared once, where its value is kept:
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Options:
         input_file: str = flags.Group.FILES.required("Text files.")
-        batch_size: int = flags.Group.SPEED.count(32, "Examples in a batch.")
+        batch_size: int = flags.Group.SPEED.positive(32, "Examples in a batch.")
 
 `define` defines absl flags for the fields, in their order; `read` fills the
 dataclass from them. The type of a field determines the type of its flag: `str`,
@@ -42,7 +42,7 @@ _DEFINE: Mapping[object, Callable[..., object]] = {
 }
 
 
-class _CountDetails(typing.TypedDict, total=False):
+class _NumberDetails(typing.TypedDict, total=False):
     """The attributes of the `Declaration` of a number with a lower bound."""
 
     choices: Sequence[str]
@@ -52,7 +52,7 @@ class _CountDetails(typing.TypedDict, total=False):
     of_model: bool
 
 
-class _Details(_CountDetails, total=False):
+class _Details(_NumberDetails, total=False):
     """The attributes of a `Declaration` besides its help and its heading."""
 
     lower_bound: float | None
@@ -98,27 +98,27 @@ class Heading:
         """Declares a field as a flag whose value is None if not given."""
         return self.flag(None, help, **details)
 
-    def switch(self, help: str, **details: Unpack[_Details]) -> Any:  # noqa: A002
+    def boolean(self, help: str, **details: Unpack[_Details]) -> Any:  # noqa: A002
         """Declares a field as a flag that is False if not given."""
         return self.flag(False, help, **details)
 
-    def count(
+    def positive(
         self,
         default: int,
         help: str,  # noqa: A002
-        **details: Unpack[_CountDetails],
+        **details: Unpack[_NumberDetails],
     ) -> Any:
         """Declares a field as a flag that is at least 1."""
         return self.flag(default, help, lower_bound=1, **details)
 
-    def whole(
+    def non_negative(
         self,
-        default: int,
+        default: float,
         help: str,  # noqa: A002
-        **details: Unpack[_CountDetails],
+        **details: Unpack[_NumberDetails],
     ) -> Any:
         """Declares a field as a flag that is at least 0."""
-        return self.flag(default, help, lower_bound=0, **details)
+        return self.flag(default, help, lower_bound=type(default)(0), **details)
 
 
 class Group:

@@ -35,7 +35,7 @@ class RawTextOptions:
         "mediawiki, else 0.",
         lower_bound=0,
     )
-    num_workers: int = flags.Group.SPEED.whole(
+    num_workers: int = flags.Group.SPEED.non_negative(
         0, "Processes; 0 for one per core. The output is the same."
     )
 

@@ -66,8 +66,8 @@ def check_run(
     check_vocabulary(run, planned.vocab_file)
 
 
-def check_start(
-    start: folder_lib.ModelFolder,
+def check_init(
+    init: folder_lib.ModelFolder,
     description: description_lib.Description,
     vocab_file: str | None = None,
     *,
@@ -79,7 +79,7 @@ def check_start(
     left-to-right model (arXiv 2507.00994); a log line says so.
 
     Args:
-        start: the folder of the weights. Those of other programs do not state
+        init: the folder of the weights. Those of other programs do not state
             everything.
         description: of the command's model.
         vocab_file: of the command, if it has one.
@@ -90,15 +90,15 @@ def check_start(
         ValueError: the vocabulary, the casing, the attention or the output
             layer differs.
     """
-    check_vocabulary(start, vocab_file)
-    theirs, text = start.description, {*_TEXT}
-    if start.vocab_file is not None:
+    check_vocabulary(init, vocab_file)
+    theirs, text = init.description, {*_TEXT}
+    if init.vocab_file is not None:
         # `check_vocabulary` names the entry that differs.
         text.remove("vocab_sha256")
     if (
-        start.sources.get("do_lower_case") != description_lib.FILE
+        init.sources.get("do_lower_case") != description_lib.FILE
         and description.do_lower_case
-        and casing.from_entries(start.entries or ()).do_lower_case
+        and casing.from_entries(init.entries or ()).do_lower_case
     ):
         # Hugging Face's copy of the Chinese model states the opposite.
         text.remove("do_lower_case")
@@ -107,7 +107,7 @@ def check_start(
         for difference in differing:
             logging.info(
                 "Pre-training changes the model of %s: %s.",
-                start.name,
+                init.name,
                 difference,
             )
         differing = []
@@ -126,7 +126,7 @@ def check_start(
         )
     if differing:
         raise ValueError(
-            f"The model of {start.name} does not fit: {'; '.join(differing)}. "
+            f"The model of {init.name} does not fit: {'; '.join(differing)}. "
             f"{advice}"
         )
 

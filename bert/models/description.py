@@ -82,7 +82,7 @@ class Description:
         packing: whether padding is excluded from attention.
         flags: the other entries by name: flags of the task with the values of
             the training. Whoever reads one checks it as the flag's value
-            (`ModelFolder.check_flag`). One that is None is not stated.
+            (`flags.check_value`). One that is None is not stated.
     """
 
     task: str | None = None

@@ -198,7 +198,7 @@ def _fits_casing(
 def _warn_of_contradiction(
     model: folder_lib.ModelFolder, name: str, flag: object, value: object
 ) -> None:
-    # Another casing is an error; see `comparison.check_start`. The length
+    # Another casing is an error; see `comparison.check_init`. The length
     # in the files of other programs is a limit, not that of the training.
     if name not in _TEXT and model.sources[name] == description_lib.FILE:
         logging.warning(

@@ -15,7 +15,6 @@ from typing import Self
 
 from absl import logging
 
-from bert.commands import flags
 from bert.files import json_text, paths, run_files, writing
 from bert.models import description as description_lib
 from bert.models import hub, sentence_encoder
@@ -217,14 +216,6 @@ class ModelFolder:
     def source(self, entry: str) -> str:
         """Names the file that says an entry of the description."""
         return os.path.join(self.path, self.sources.get(entry, ""))
-
-    def check_flag(self, options: type, name: str, value: object) -> None:
-        """Checks an entry of the description, or a limit, as a flag's value.
-
-        Raises:
-            ValueError: see `flags.check_value`.
-        """
-        flags.check_value(options, name, value, self.source(name))
 
 
 def _first(folder: str, *names: str) -> str | None:

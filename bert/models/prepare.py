@@ -64,9 +64,9 @@ class Prepared(Generic[_Options]):
         run: the folder of `--output_dir`, which need not exist yet, or of the
             best trial in it. For a program that applies a model, the model's.
         trials: the folders of several runs in it.
-        start: the model of `--init_checkpoint`, if it is given.
+        init: the model of `--init_checkpoint`, if it is given.
         predicts_with: the model of a command that does not train: the best or
-            latest checkpoint of the run or of its trials, else `start`.
+            latest checkpoint of the run or of its trials, else `init`.
         is_training: whether the command trains.
     """
 
@@ -74,7 +74,7 @@ class Prepared(Generic[_Options]):
     config: config_lib.BertConfig
     run: folder_lib.ModelFolder
     trials: Sequence[folder_lib.ModelFolder]
-    start: folder_lib.ModelFolder | None
+    init: folder_lib.ModelFolder | None
     predicts_with: folder_lib.ModelFolder | None
     is_training: bool
 
@@ -97,15 +97,15 @@ class Prepared(Generic[_Options]):
 
         Raises:
             OSError: a vocabulary cannot be opened.
-            ValueError: see `comparison.check_start` and `check_run`.
+            ValueError: see `comparison.check_init` and `check_run`.
         """
-        if self.start is not None and not self.run.has_training_state:
-            comparison.check_start(
-                self.start,
+        if self.init is not None and not self.run.has_training_state:
+            comparison.check_init(
+                self.init,
                 planned.description,
                 planned.vocab_file,
                 with_outputs=not self.is_training
-                and self.predicts_with is self.start,
+                and self.predicts_with is self.init,
             )
         for folder in self.trials or [self.run]:
             comparison.check_run(folder, planned)
@@ -133,13 +133,13 @@ def open_model(options: _OfModel, given: Collection[str]) -> Prepared[_OfModel]:
         do_lower_case=options.do_lower_case,
         strip_accents=options.strips_accents,
     )
-    comparison.check_start(model, description, options.vocab_file)
+    comparison.check_init(model, description, options.vocab_file)
     return Prepared(
         options=options,
         config=config,
         run=model,
         trials=(),
-        start=model,
+        init=model,
         predicts_with=model,
         is_training=False,
     )
@@ -186,11 +186,11 @@ def prepare(
         folder_lib.ModelFolder.open(folder, is_folder=True)
         for folder in trial_folders
     ]
-    start = None
+    init = None
     if options.init_checkpoint:
-        start = folder_lib.ModelFolder.open(options.init_checkpoint)
+        init = folder_lib.ModelFolder.open(options.init_checkpoint)
         if is_training and (
-            os.path.realpath(run.path) == os.path.realpath(start.path)
+            os.path.realpath(run.path) == os.path.realpath(init.path)
         ):
             raise ValueError(
                 f"--output_dir is the folder of --init_checkpoint, {run.path}: "
@@ -199,18 +199,18 @@ def prepare(
                 "training in its folder, leave out --init_checkpoint."
             )
         if not run.has_training_state:
-            start.find_checkpoint()
+            init.find_checkpoint()
     trained = trials or [run]
     if getattr(options, "use_best_checkpoint", False):
         trained = [folder.open_best() for folder in trained]
     # The models of a grid differ in their weights alone.
-    predicts_with = next((m for m in trained if m.has_training_state), start)
+    predicts_with = next((m for m in trained if m.has_training_state), init)
     if not is_training and not run.has_training_state and not predicts_with:
         raise ValueError(
             f"There is nothing to evaluate: {run.path} holds no checkpoint "
             "and --init_checkpoint is not given."
         )
-    continued = run if run.has_training_state else start
+    continued = run if run.has_training_state else init
     model = continued if is_training or only_text else predicts_with
     options = flag_defaults.fill(
         options,
@@ -220,14 +220,14 @@ def prepare(
         or is_training
         or (model is not None and not model.is_of_task(task)),
     )
-    config = (start or run).read_config(options.bert_config_file)
+    config = (init or run).read_config(options.bert_config_file)
     config.check_length(options.max_seq_length)
     return Prepared(
         options=options,
         config=config,
         run=run,
         trials=trials,
-        start=start,
+        init=init,
         predicts_with=predicts_with,
         is_training=is_training,
     )

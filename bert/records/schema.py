@@ -26,7 +26,7 @@ class PairSizes:
         changes_result=True,
         of_model=True,
     )
-    max_predictions_per_seq: int = PAIR_FLAGS.count(
+    max_predictions_per_seq: int = PAIR_FLAGS.positive(
         20, "Maximum number of predicted tokens per pair.", changes_result=True
     )
 

@@ -19,6 +19,7 @@ from typing import (
 
 import numpy as np
 
+from bert.commands import flags
 from bert.files import json_text, messages
 from bert.models import description as description_lib
 from bert.models import folder as folder_lib
@@ -93,7 +94,8 @@ class ServedModel:
         for field in dataclasses.fields(options):
             value = values[field.name] = self.description.stated(field.name)
             if value is not None and "flag" in field.metadata:
-                self.folder.check_flag(options, field.name, value)
+                source = self.folder.source(field.name)
+                flags.check_value(options, field.name, value, source)
         if "max_seq_length" in values:
             values["max_seq_length"] = self.max_seq_length
         try:

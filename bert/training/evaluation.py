@@ -6,7 +6,7 @@ from bert.records import reading
 from bert.training import input_pipeline, steps
 
 
-def evaluate(
+def average(
     evaluator: steps.Evaluator,
     source: reading.RecordSource,
     *,

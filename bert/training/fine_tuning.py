@@ -91,7 +91,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
 
     def training_data() -> Mapping[str, object]:
         (train,) = task.data_sets(task_lib.TRAIN)
-        return task_records.origin(task, train)
+        return task_records.identity(task, train)
 
     for run_options, folder in runs.values():
         resuming.check(folder, run_options, training_data)
@@ -103,7 +103,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     # The trials share the records and the compiled network.
     setup = task_setup.setup(task, planned_model)
     if not planned:
-        run_lib.run(setup, options, prepared.run, prepared.start)
+        run_lib.run(setup, options, prepared.run, prepared.init)
         _show_next(options, options.output_dir)
         return
     # With test labels every trial is scored; without them only the best trial
@@ -116,9 +116,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     results: dict[str, Mapping[str, float]] = {}
     for name, (trial, folder) in runs.items():
         try:
-            results[name] = run_lib.run(
-                of_trials, trial, folder, prepared.start
-            )
+            results[name] = run_lib.run(of_trials, trial, folder, prepared.init)
         except failures.FailedRunError as error:
             if not results and name == [*runs][-1]:
                 raise
@@ -128,7 +126,7 @@ def run(task_class: type[task_lib.Task], options: _Options) -> None:
     if only_best_predicts:
         folder = folder_lib.ModelFolder.open(path, is_folder=True)
         predicting = dataclasses.replace(setup, splits=(task_lib.PREDICT,))
-        run_lib.evaluate(predicting, folder, init=None)
+        run_lib.evaluate(predicting, folder, prepared.init)
     _show_next(options, path)
 
 

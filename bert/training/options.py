@@ -52,7 +52,7 @@ class TokenizerOptions:
 class RunOptions:
     """The flags of tools that use the model of a run."""
 
-    use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
+    use_best_checkpoint: bool = flags.Group.EVALUATION.boolean(
         "Evaluate and predict with best/, the best weights of the evaluations "
         "while training, instead of the latest checkpoint."
     )
@@ -62,7 +62,7 @@ class RunOptions:
 class TpuOptions:
     """The TPU flags of the release."""
 
-    use_tpu: bool = flags.Group.TPU.switch("Run on a TPU.")
+    use_tpu: bool = flags.Group.TPU.boolean("Run on a TPU.")
     tpu_name: str | None = flags.Group.TPU.optional(
         "Name or address of the TPU; `local` on a TPU VM."
     )
@@ -74,7 +74,7 @@ class TpuOptions:
     num_tpu_cores: int = flags.Group.TPU.flag(
         8, "For compatibility: all cores of the TPU are used."
     )
-    iterations_per_loop: int = flags.Group.TPU.count(
+    iterations_per_loop: int = flags.Group.TPU.positive(
         1000, "Accepted as in the original's commands; has no effect."
     )
 
@@ -97,8 +97,8 @@ class ModelOptions(TokenizerOptions):
 class TrainingOptions(TpuOptions):
     """Options of both pre-training and fine-tuning."""
 
-    do_train: bool = flags.Group.ACTIONS.switch("Train.")
-    do_eval: bool = flags.Group.ACTIONS.switch("Evaluate.")
+    do_train: bool = flags.Group.ACTIONS.boolean("Train.")
+    do_eval: bool = flags.Group.ACTIONS.boolean("Evaluate.")
     output_dir: flags.Path = flags.Group.FILES.required(
         "Folder for checkpoints and results. Training resumes from the latest "
         "checkpoint in it."
@@ -112,15 +112,14 @@ class TrainingOptions(TpuOptions):
         "hf://ORGANISATION/NAME, which is downloaded. Only its weights are "
         "used. A checkpoint in --output_dir takes precedence."
     )
-    train_batch_size: int = flags.Group.TRAINING.count(
+    train_batch_size: int = flags.Group.TRAINING.positive(
         32,
         "Examples in a training step, over all devices together.",
         changes_result=True,
     )
-    learning_rate: float = flags.Group.TRAINING.flag(
+    learning_rate: float = flags.Group.TRAINING.non_negative(
         5e-5,
         "Peak learning rate of Adam.",
-        lower_bound=0.0,
         changes_result=True,
     )
     optimizer: str = flags.Group.TRAINING.flag(
@@ -137,85 +136,80 @@ class TrainingOptions(TpuOptions):
         choices=("release", "continuous"),
         changes_result=True,
     )
-    adam_bias_correction: bool = flags.Group.TRAINING.switch(
+    adam_bias_correction: bool = flags.Group.TRAINING.boolean(
         "Correct the bias of Adam's moments; the original does not.",
         changes_result=True,
     )
-    weight_decay: float = flags.Group.TRAINING.flag(
+    weight_decay: float = flags.Group.TRAINING.non_negative(
         0.01,
         "Weight decay, except of biases and layer normalization.",
-        lower_bound=0.0,
         changes_result=True,
     )
-    adam_beta_1: float = flags.Group.TRAINING.flag(
+    adam_beta_1: float = flags.Group.TRAINING.non_negative(
         0.9,
         "Decay rate of Adam's first moment.",
-        lower_bound=0.0,
         upper_bound=1.0,
         changes_result=True,
     )
-    adam_beta_2: float = flags.Group.TRAINING.flag(
+    adam_beta_2: float = flags.Group.TRAINING.non_negative(
         0.999,
         "Decay rate of Adam's second moment.",
-        lower_bound=0.0,
         upper_bound=1.0,
         changes_result=True,
     )
-    adam_epsilon: float = flags.Group.TRAINING.flag(
+    adam_epsilon: float = flags.Group.TRAINING.non_negative(
         1e-6,
         "Added to the root of Adam's second moment.",
-        lower_bound=0.0,
         changes_result=True,
     )
-    max_grad_norm: float = flags.Group.TRAINING.flag(
+    max_grad_norm: float = flags.Group.TRAINING.non_negative(
         1.0,
         "Norm to which gradients are clipped; 0 for no clipping.",
-        lower_bound=0.0,
         changes_result=True,
     )
-    random_seed: int = flags.Group.TRAINING.whole(
+    random_seed: int = flags.Group.TRAINING.non_negative(
         12345,
         "Seed of initial weights, order of examples and dropout.",
         changes_result=True,
     )
-    log_every_steps: int = flags.Group.CHECKPOINTS.count(
+    log_every_steps: int = flags.Group.CHECKPOINTS.positive(
         100, "Steps between progress reports."
     )
-    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.count(
+    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.positive(
         1000, "Steps between checkpoints."
     )
-    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.whole(
+    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.non_negative(
         5, "Number of checkpoints to keep; 0 for all."
     )
-    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.whole(
+    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.non_negative(
         0,
         "Steps between checkpoints that are never deleted, of which the first "
         "is of step 0; 0 for none.",
     )
-    eval_every_steps: int = flags.Group.EVALUATION.whole(
+    eval_every_steps: int = flags.Group.EVALUATION.non_negative(
         0,
         "Steps between evaluations while training, of which the best weights "
         "are kept in best/; 0 for none.",
     )
-    early_stopping_patience: int = flags.Group.EVALUATION.whole(
+    early_stopping_patience: int = flags.Group.EVALUATION.non_negative(
         0, "Stop after this many evaluations without improvement; 0 for never."
     )
     profile_steps: tuple[int, ...] | None = flags.Group.SPEED.optional(
         "Two steps, such as 10,15: write a profile of the first to the second "
         "for TensorBoard to --output_dir."
     )
-    num_accumulation_steps: int = flags.Group.SPEED.count(
+    num_accumulation_steps: int = flags.Group.SPEED.positive(
         1,
         "Number of micro-batches per update and device; memory is needed for "
         "one micro-batch at a time.",
         changes_result=True,
     )
-    recompute: bool = flags.Group.SPEED.switch(
+    recompute: bool = flags.Group.SPEED.boolean(
         "Gradient checkpointing: keep only the inputs of the Transformer "
         "layers and recompute the rest in the backward pass. It needs less "
         "memory and a third more arithmetic."
     )
-    packing: bool = flags.Group.SPEED.switch(
+    packing: bool = flags.Group.SPEED.boolean(
         "Train with several texts of a batch in one row instead of padding. "
         "Each text attends only to itself.",
         changes_result=True,
@@ -227,7 +221,7 @@ class TrainingOptions(TpuOptions):
         "several, else all GPUs of this machine, else its CPU.",
         choices=DISTRIBUTION_STRATEGIES,
     )
-    num_cpu_devices: int = flags.Group.DEVICES.whole(
+    num_cpu_devices: int = flags.Group.DEVICES.non_negative(
         0,
         "Treat the CPU as this many devices, to test distributed training; 0 "
         "for off.",
@@ -242,7 +236,7 @@ class TrainingOptions(TpuOptions):
         choices=("auto", "true", "false"),
         changes_result=True,
     )
-    deterministic: bool = flags.Group.DEVICES.switch(
+    deterministic: bool = flags.Group.DEVICES.boolean(
         "Make runs on GPUs reproducible bit for bit, also after a resume on "
         "the same type of GPU; slower. Runs on a CPU always are."
     )
@@ -314,15 +308,15 @@ class PretrainingOptions(TrainingOptions, schema.PairSizes):
     eval_input_file: flags.Path | None = flags.Group.FILES.optional(
         "Held-out record files for evaluation; default --input_file."
     )
-    num_train_steps: int = flags.Group.TRAINING.count(
+    num_train_steps: int = flags.Group.TRAINING.positive(
         100000,
         "Total number of steps, including those before a resume.",
         changes_result=True,
     )
-    num_warmup_steps: int = flags.Group.TRAINING.whole(
+    num_warmup_steps: int = flags.Group.TRAINING.non_negative(
         10000, "Steps of learning-rate warm-up.", changes_result=True
     )
-    stop_at_step: int = flags.Group.TRAINING.whole(
+    stop_at_step: int = flags.Group.TRAINING.non_negative(
         0,
         "Save a checkpoint and stop at this step; the learning rate still "
         "falls over all --num_train_steps. A second command in the same folder "
@@ -335,10 +329,10 @@ class PretrainingOptions(TrainingOptions, schema.PairSizes):
         choices=("mlm_nsp", "mlm", "ltr"),
         changes_result=True,
     )
-    eval_batch_size: int = flags.Group.EVALUATION.count(
+    eval_batch_size: int = flags.Group.EVALUATION.positive(
         8, "Examples in an evaluation batch, over all devices together."
     )
-    max_eval_steps: int = flags.Group.EVALUATION.whole(
+    max_eval_steps: int = flags.Group.EVALUATION.non_negative(
         100,
         "Batches of an evaluation, repeating the records if necessary; 0 for "
         "every record exactly once.",
@@ -384,33 +378,31 @@ class FineTuningOptions(TrainingOptions, RunOptions, TokenizerOptions):
     if TYPE_CHECKING:
         max_seq_length: int  # Declared by each task.
 
-    do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
-    num_train_epochs: float = flags.Group.TRAINING.flag(
+    do_predict: bool = flags.Group.ACTIONS.boolean("Predict.")
+    num_train_epochs: float = flags.Group.TRAINING.non_negative(
         3.0,
         "Number of epochs; may be a fraction.",
-        lower_bound=0.0,
         changes_result=True,
     )
-    warmup_proportion: float = flags.Group.TRAINING.flag(
+    warmup_proportion: float = flags.Group.TRAINING.non_negative(
         0.1,
         "Share of the steps for learning-rate warm-up.",
-        lower_bound=0.0,
         upper_bound=1.0,
         changes_result=True,
     )
-    freeze_layers: int = flags.Group.TRAINING.whole(
+    freeze_layers: int = flags.Group.TRAINING.non_negative(
         0,
         "Freeze the embeddings and this many of the first layers; 0 trains "
         "everything.",
         changes_result=True,
     )
-    predict_batch_size: int = flags.Group.EVALUATION.count(
+    predict_batch_size: int = flags.Group.EVALUATION.positive(
         8, "Examples in a prediction batch, over all devices together."
     )
-    eval_every_epoch: bool = flags.Group.EVALUATION.switch(
+    eval_every_epoch: bool = flags.Group.EVALUATION.boolean(
         "Evaluate after each epoch while training."
     )
-    num_trials: int = flags.Group.TRIALS.count(
+    num_trials: int = flags.Group.TRIALS.positive(
         1,
         "Number of runs with different seeds, each in its own folder; the best "
         "one predicts.",
@@ -527,7 +519,7 @@ class SequenceOptions(FineTuningOptions):
     eval_batch_size: int = flags.redeclare(
         PretrainingOptions, "eval_batch_size"
     )
-    max_seq_length: int = flags.Group.TEXT.count(
+    max_seq_length: int = flags.Group.TEXT.positive(
         128,
         "Maximum sequence length in word pieces; longer text is truncated, "
         "shorter text is padded.",
@@ -556,7 +548,7 @@ class AblationOptions:
         changes_result=True,
         of_model=True,
     )
-    bilstm_head: bool = flags.Group.MODEL.switch(
+    bilstm_head: bool = flags.Group.MODEL.boolean(
         "Insert a randomly initialized BiLSTM between the encoder and the "
         "output layer.",
         changes_result=True,

@@ -105,7 +105,7 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
         self._options = options
         self._evaluator: steps.Evaluator | None = None
 
-    def evaluate(
+    def score(
         self, objective: pretraining_objective.Pretraining
     ) -> dict[str, float]:
         options = self._options
@@ -115,7 +115,7 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
                 objective,
                 devices.execution_mode(self._strategy, options.jit_compile),
             )
-        return evaluation.evaluate(
+        return evaluation.average(
             self._evaluator,
             self._source,
             batch_size=options.eval_batch_size,
@@ -131,7 +131,7 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
         metrics: Mapping[str, float] | None,
     ) -> Mapping[str, float]:
         results = {
-            **(metrics or self.evaluate(objective)),
+            **(metrics or self.score(objective)),
             "global_step": step,
         }
         if workers.is_chief():

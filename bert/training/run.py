@@ -301,7 +301,7 @@ class _HeldOut:
     def evaluate(self, step: int) -> None:
         """Evaluates the weights of a step, reports and offers them."""
         with self.report.pause(), _memory_advice(*_EVALUATION):
-            self.metrics = self.evaluation.evaluate(self.objective)
+            self.metrics = self.evaluation.score(self.objective)
             self.report.report_evaluation(step, self.metrics)
             # Must be last: a run that is killed before this line repeats the
             # evaluation when it resumes.

@@ -18,7 +18,7 @@ class Evaluation(abc.ABC, Generic[Objective]):
     """The evaluation of the current weights."""
 
     @abc.abstractmethod
-    def evaluate(self, objective: Objective) -> Mapping[str, float]:
+    def score(self, objective: Objective) -> Mapping[str, float]:
         """Scores the weights on held-out data, while training."""
 
     @abc.abstractmethod
@@ -37,7 +37,7 @@ class Evaluation(abc.ABC, Generic[Objective]):
             output_dir: of the run.
             step: the number of steps of the weights.
             splits: those to evaluate or predict.
-            metrics: the result of `evaluate`, if its last call was for these
+            metrics: the result of `score`, if its last call was for these
                 weights.
 
         Returns:

@@ -38,11 +38,11 @@ def make(
             a record is of a pair and the model has one type of segment.
     """
     path = os.path.join(task.options.output_dir, f"{data_set.name}.tf_record")
-    made_from = _metadata(task, data_set)
+    wanted = _metadata(task, data_set)
 
     def write() -> None:
-        if not _is_up_to_date(path, made_from):
-            _write_records(path, made_from, data_set)
+        if not _is_up_to_date(path, wanted):
+            _write_records(path, wanted, data_set)
 
     communicator.chief_first(write)
     files = tfrecords.RecordFiles([path], may_be_empty=True)
@@ -73,14 +73,14 @@ def make(
     )
 
 
-def origin(
+def identity(
     task: task_lib.Task, data_set: task_lib.DataSet
 ) -> dict[str, object]:
     """Identifies the text of a data set and its conversion, as JSON."""
     values = dataclasses.asdict(_metadata(task, data_set))
     del values["num_records"]
-    made_from = values.pop("flags")
-    return {**values, **made_from}
+    flags = values.pop("flags")
+    return {**values, **flags}
 
 
 def _metadata(
@@ -100,7 +100,7 @@ def _metadata(
     )
 
 
-def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
+def _is_up_to_date(path: str, wanted: sidecars.Metadata) -> bool:
     """Returns whether a record file is whole and was made from this data."""
     try:
         stored = sidecars.read_metadata(path)
@@ -112,7 +112,7 @@ def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
         return False
     counts = stored.flags.get(sidecars.ROWS_PER_EXAMPLE, [1] * len(files))
     if not (
-        sidecars.is_same_data(stored, made_from)
+        sidecars.is_same_data(stored, wanted)
         and sum(counts) == len(files) == stored.num_records
     ):
         return False
@@ -121,7 +121,7 @@ def _is_up_to_date(path: str, made_from: sidecars.Metadata) -> bool:
 
 
 def _write_records(
-    path: str, made_from: sidecars.Metadata, data_set: task_lib.DataSet
+    path: str, wanted: sidecars.Metadata, data_set: task_lib.DataSet
 ) -> None:
     """Writes a record file, then its sidecar."""
     counts: list[int] = []
@@ -133,10 +133,10 @@ def _write_records(
 
     sidecars.remove_metadata(path)
     tfrecords.write_rows(path, rows(), data_set.features)
-    flags = dict(made_from.flags)
+    flags = dict(wanted.flags)
     if any(count != 1 for count in counts):
         flags[sidecars.ROWS_PER_EXAMPLE] = counts
     sidecars.write_metadata(
         path,
-        dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
+        dataclasses.replace(wanted, num_records=sum(counts), flags=flags),
     )

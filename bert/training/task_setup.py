@@ -67,7 +67,7 @@ def setup(
     if options.do_train:
         (train,) = data[task_lib.TRAIN]
         records = train.source
-        training_data = task_records.origin(task, train.data_set)
+        training_data = task_records.identity(task, train.data_set)
         num_examples = len(
             train.rows_per_example
             if train.data_set.counts_examples
@@ -77,7 +77,7 @@ def setup(
     if options.evaluates_while_training:
         held_out = data[task_lib.EVAL][0].data_set
         metric = resuming.HeldOutMetric(
-            name=task.metric, held_out=task_records.origin(task, held_out)
+            name=task.metric, held_out=task_records.identity(task, held_out)
         )
     splits = {
         task_lib.EVAL: options.do_eval,
@@ -116,10 +116,10 @@ class Answering(setup_lib.Evaluation[objectives.FineTuning]):
     ):
         self._strategy, self._task, self._data = strategy, task, data
         self._predictor: prediction.Predictor | None = None
-        # Those of the last `evaluate`, by the name of the data set.
+        # Those of the last `score`, by the name of the data set.
         self._answers: dict[str, object] = {}
 
-    def evaluate(self, objective: objectives.FineTuning) -> Mapping[str, float]:
+    def score(self, objective: objectives.FineTuning) -> Mapping[str, float]:
         held_out = self._data[task_lib.EVAL][0]
         answers = self._answer(objective, held_out)
         self._answers = {held_out.data_set.name: answers}

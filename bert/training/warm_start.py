@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import keras
 from absl import logging
@@ -11,55 +10,6 @@ from bert.files import messages
 from bert.models import comparison
 from bert.models import description as description_lib
 from modeling import checkpoints, name_tables
-
-
-class AllowedMissing(NamedTuple):
-    """The variables of a model that a checkpoint need not have.
-
-    Attributes:
-        patterns: of their names. They keep their initial values.
-        has_other_outputs: whether the output layer of the checkpoint, if any,
-            is another one, so that only the encoder is loaded.
-    """
-
-    patterns: tuple[str, ...]
-    has_other_outputs: bool
-
-
-def allowed_missing(
-    model: keras.Model,
-    source: checkpoints.Source,
-    new: Sequence[str],
-    origin: description_lib.Description,
-    target: description_lib.Description,
-) -> AllowedMissing:
-    """Returns the variables that a checkpoint need not have.
-
-    Args:
-        model: receives the weights.
-        source: the open checkpoint.
-        new: patterns of the variables that training creates where they are
-            missing or have another shape, such as the output layer of a task.
-            Empty when loading for evaluation.
-        origin: the description of the checkpoint's model.
-        target: that of the run.
-    """
-    patterns = (*new, *model.optional_variables)
-    kinds = source.architectures or (str(origin.task),)
-    # Models that train no pooler have none in their checkpoints.
-    if new and not any(map(description_lib.has_pooler, kinds)):
-        patterns = (*patterns, name_tables.POOLER)
-    has_other_shapes = any(
-        name in source.variables
-        and source.variables[name][0] != tuple(variable.shape)
-        for name, variable in checkpoints.variables_by_name(model).items()
-        if matches(name, new)
-    )
-    return AllowedMissing(
-        patterns,
-        has_other_shapes
-        or bool(new and comparison.have_other_outputs(origin, target)),
-    )
 
 
 def load(
@@ -72,27 +22,44 @@ def load(
 ) -> None:
     """Loads the weights of a checkpoint; logs the variables not loaded.
 
+    Only the encoder is loaded if the output layer of the checkpoint is another
+    one than that of the model.
+
     Args:
-        model, source, new, origin, target: as for `allowed_missing`.
+        model: receives the weights.
+        source: the open checkpoint.
+        new: patterns of the variables that training creates where they are
+            missing or have another shape, such as the output layer of a task.
+            Empty when loading for evaluation.
+        origin: the description of the checkpoint's model.
+        target: that of the run.
 
     Raises:
         ValueError: the checkpoint lacks other variables, or does not fit the
             model.
     """
-    missing = allowed_missing(model, source, new, origin, target)
-    report = checkpoints.load_from(
-        model.bert if missing.has_other_outputs else model,
-        source,
-        new=missing.patterns,
+    names = checkpoints.variables_by_name(model)
+    has_other_shapes = any(
+        name in source.variables
+        and source.variables[name][0] != tuple(variable.shape)
+        for name, variable in names.items()
+        if matches(name, new)
     )
-    if not missing.has_other_outputs:
+    loads_outputs = not has_other_shapes and not (
+        new and comparison.have_other_outputs(origin, target)
+    )
+    may_be_missing = (*new, *model.optional_variables)
+    kinds = source.architectures or (str(origin.task),)
+    # Models that train no pooler have none in their checkpoints.
+    if new and not any(map(description_lib.has_pooler, kinds)):
+        may_be_missing = (*may_be_missing, name_tables.POOLER)
+    report = checkpoints.load_from(
+        model if loads_outputs else model.bert, source, new=may_be_missing
+    )
+    if loads_outputs:
         logging.info("Initialized from %s: %s", source.origin, report)
         return
-    head = [
-        name
-        for name in checkpoints.variables_by_name(model)
-        if not name.startswith("bert/")
-    ]
+    head = [name for name in names if not name.startswith("bert/")]
     logging.info(
         "Initialized the encoder from %s: %s. The output layer is new: %s.",
         source.origin,

@@ -87,11 +87,10 @@ class SentenceOptions:
         "weight.",
         changes_result=True,
     )
-    dev_fraction: float = flags.Group.FILES.flag(
+    dev_fraction: float = flags.Group.FILES.non_negative(
         0.0,
         "Fraction of the training file to hold out as the dev set, stratified "
         "by label; 0 for none.",
-        lower_bound=0.0,
         upper_bound=0.9,
         of_model=True,
     )

@@ -17,16 +17,15 @@ class InstanceOptions(schema.PairSizes):
         ValueError: `masking` is malformed.
     """
 
-    masked_lm_prob: float = _PAIRS.flag(
-        0.15, "Share of the tokens to predict.", lower_bound=0, upper_bound=1
+    masked_lm_prob: float = _PAIRS.non_negative(
+        0.15, "Share of the tokens to predict.", upper_bound=1
     )
-    do_whole_word_mask: bool = _PAIRS.switch(
+    do_whole_word_mask: bool = _PAIRS.boolean(
         "Mask all pieces of a word together."
     )
-    short_seq_prob: float = _PAIRS.flag(
+    short_seq_prob: float = _PAIRS.non_negative(
         0.1,
         "Share of documents split into pairs of a random shorter length.",
-        lower_bound=0,
         upper_bound=1,
     )
     random_seed: int = _PAIRS.flag(12345, "Decides every random draw.")
@@ -36,12 +35,12 @@ class InstanceOptions(schema.PairSizes):
         "Percentages of predicted tokens that become [MASK], are kept, and "
         "become a random token (not in the original).",
     )
-    dynamic_masking: bool = _PAIRS.switch(
+    dynamic_masking: bool = _PAIRS.boolean(
         "Write unmasked pairs, which run_pretraining.py masks anew in each "
         "epoch; the default of dupe_factor is then 1 (not in the "
         "original)."
     )
-    dupe_factor: int = _PAIRS.count(10, "Passes over the text.")
+    dupe_factor: int = _PAIRS.positive(10, "Passes over the text.")
 
     def __post_init__(self) -> None:
         _ = self.masking_rates  # The property checks the values.

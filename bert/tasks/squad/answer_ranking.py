@@ -33,18 +33,18 @@ class AnswerOptions:
     With `version_2_with_negative` "no answer" is a candidate, as token 0.
     """
 
-    n_best_size: int = ANSWERS.count(
+    n_best_size: int = ANSWERS.positive(
         20,
         "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
         of_model=True,
     )
-    max_answer_length: int = ANSWERS.count(
+    max_answer_length: int = ANSWERS.positive(
         30,
         "Maximum word pieces of an answer.",
         of_model=True,
     )
-    version_2_with_negative: bool = ANSWERS.switch(
+    version_2_with_negative: bool = ANSWERS.boolean(
         "The files are of SQuAD 2.0: some questions have no answer.",
         of_model=True,
     )

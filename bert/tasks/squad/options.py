@@ -57,7 +57,7 @@ class SquadOptions(window_features.WindowOptions, answer_ranking.AnswerOptions):
         "characters, common for DRCD too; of KorQuAD, by characters.",
         choices=tuple(answer_measures.MEASURES),
     )
-    verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
+    verbose_logging: bool = flags.Group.CHECKPOINTS.boolean(
         "Log word pieces that could not be located in the paragraph."
     )
 

@@ -31,18 +31,18 @@ class WindowOptions:
         ValueError: no room is left for the paragraph.
     """
 
-    max_seq_length: int = flags.Group.TEXT.count(
+    max_seq_length: int = flags.Group.TEXT.positive(
         384,
         "Word pieces of a window: question, part of the paragraph, three "
         "special tokens.",
         of_model=True,
     )
-    doc_stride: int = flags.Group.TEXT.count(
+    doc_stride: int = flags.Group.TEXT.positive(
         128,
         "Word pieces between the starts of consecutive windows.",
         of_model=True,
     )
-    max_query_length: int = flags.Group.TEXT.count(
+    max_query_length: int = flags.Group.TEXT.positive(
         64,
         "Maximum word pieces of a question; longer questions are truncated.",
         of_model=True,

@@ -86,7 +86,7 @@ class _File(_Preset):
     limit: float | str = Group.TRAINING.flag(0.5, "Limit.", parser=_Limit())
     out: flags_lib.Path | None = Group.FILES.optional("Out.")
     kind: str = Group.TRAINING.flag("a", "Kind.", choices=("a", "b"))
-    count: int = Group.TRAINING.count(1, "Count.")
+    count: int = Group.TRAINING.positive(1, "Count.")
     share: float = Group.TRAINING.flag(
         0.5, "Share.", lower_bound=0.0, upper_bound=1.0
     )
@@ -161,8 +161,8 @@ class _Bounded:
     share: float = Group.TRAINING.flag(
         0.5, "Share.", lower_bound=0, upper_bound=1
     )
-    size: int = Group.SPEED.count(1, "Size.")
-    rest: int = Group.SPEED.whole(0, "Rest.")
+    size: int = Group.SPEED.positive(1, "Size.")
+    rest: int = Group.SPEED.non_negative(0, "Rest.")
 
 
 @pytest.mark.parametrize(

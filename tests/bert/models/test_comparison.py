@@ -136,7 +136,7 @@ def test_a_stale_vocabulary_is_not_that_of_records_without_one(tmp_path):
 
 
 def _check_start(folder, *, with_outputs=False, **description):
-    comparison.check_start(
+    comparison.check_init(
         _open(f"{folder}/model.ckpt-3"),
         dataclasses.replace(toy_folders.TAGGER, **description),
         with_outputs=with_outputs,
@@ -216,10 +216,10 @@ def test_words_in_unused_entries_change_the_hash_and_fit(tmp_path):
     start = toy_folders.trained(tmp_path)
     new = toy_folders.put_entries(tmp_path / "new.txt", ["[PAD]", "word"])
     other = dataclasses.replace(toy_folders.TAGGER, vocab_sha256="b")
-    comparison.check_start(start, other, new)
+    comparison.check_init(start, other, new)
     new = toy_folders.put_entries(tmp_path / "new.txt", ["[UNK]", "word"])
     with pytest.raises(ValueError, match="line 1"):
-        comparison.check_start(start, other, new)
+        comparison.check_init(start, other, new)
 
 
 def test_words_may_replace_unused_entries(tmp_path):

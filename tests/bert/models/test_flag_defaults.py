@@ -20,7 +20,7 @@ class _Options:
     context: str = flags.Group.TEXT.flag("document", "", of_model=True)
     scale: int = flags.Group.TEXT.flag(5, "", of_model=True)
     choices: tuple[str, ...] = flags.Group.TEXT.flag((), "", of_model=True)
-    batch_size: int = flags.Group.SPEED.count(8, "")
+    batch_size: int = flags.Group.SPEED.positive(8, "")
 
 
 _FILES = {"vocab_file": "v.txt", "bert_config_file": "c.json"}

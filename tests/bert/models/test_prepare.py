@@ -46,11 +46,11 @@ def test_the_model_of_a_command_is_its_own_else_that_it_starts_from(tmp_path):
     toy_folders.trained(start)
     prepared = _prepare(run, start)
     assert (prepared.run.path, prepared.run.checkpoint) == (str(run), None)
-    assert prepared.predicts_with == prepared.start
+    assert prepared.predicts_with == prepared.init
     toy_folders.trained(run)
     prepared = _prepare(run, f"{start}/model.ckpt-3")
     assert prepared.predicts_with == prepared.run
-    assert prepared.start.path == str(start)
+    assert prepared.init.path == str(start)
 
 
 def test_a_stray_checkpoint_is_not_that_of_the_run(tmp_path):

@@ -59,7 +59,7 @@ def test_the_loss_is_a_mean_over_batches_and_a_metric_over_weights(
         features=[schema.Feature(name="input_ids", shape=(4,))],
         vocab_size=9,
     )
-    results = evaluation.evaluate(
+    results = evaluation.average(
         steps.Evaluator(tf.distribute.OneDeviceStrategy("/CPU:0"), _Sums()),
         source,
         batch_size=2,

@@ -22,14 +22,14 @@ def grid(tmp_path, monkeypatch):
     def run_grid(errors, scores=(0.5, 0.7, 0.6), **changes):
         tried, answered = [], []
 
-        def run(setup, options, folder):
+        def run(setup, options, folder, init):
             tried.append(options.learning_rate)
             place = _RATES.index(options.learning_rate)
             if place in errors:
                 raise errors[place]
             return {"eval_accuracy": scores[place]}
 
-        def evaluate(setup, folder):
+        def evaluate(setup, folder, init):
             name = os.path.basename(folder.path)
             answered.append((name, tuple(setup.splits)))
             return {}

@@ -141,7 +141,7 @@ class _Made(setup_lib.Evaluation):
         (weight,) = objective.model.weights
         return int(weight.numpy().item())
 
-    def evaluate(self, objective):
+    def score(self, objective):
         num_steps = self._num_steps(objective)
         self.events.append(f"evaluation {num_steps}")
         return {"loss": self._losses.get(num_steps, 1.0)}
@@ -507,7 +507,7 @@ def test_out_of_memory_in_an_evaluation_names_its_batch_size(
     def fail(self, objective):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM")
 
-    monkeypatch.setattr(_Made, "evaluate", fail)
+    monkeypatch.setattr(_Made, "score", fail)
     with pytest.raises(failures.OutOfMemoryError, match="--eval_batch_size"):
         _run(tmp_path, every=2)
 
