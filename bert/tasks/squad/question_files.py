@@ -50,7 +50,9 @@ class SquadExample:
 
     `start_position` and `end_position` are the first and last word of the
     answer, -1 for an unanswerable question. They and `orig_answer_text` are
-    None in prediction. Questions on one paragraph share `doc_tokens`.
+    None in prediction. Questions on one paragraph share `doc_tokens`. With
+    `OFFSET`, `answer_characters` are the begin and the end of the answer in
+    its words, joined by spaces.
     """
 
     qas_id: str
@@ -60,17 +62,7 @@ class SquadExample:
     start_position: int | None = None
     end_position: int | None = None
     is_impossible: bool = False
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AlignedExample(SquadExample):
-    """A question whose answer is at its offset.
-
-    `answer_characters` are the begin and the end of the answer in its words,
-    joined by spaces.
-    """
-
-    answer_characters: tuple[int, int]
+    answer_characters: tuple[int, int] | None = None
 
 
 def find_words(context: str) -> tuple[str, ...]:
@@ -126,20 +118,18 @@ def read_training_examples(
             continue
         if place.is_ambiguous:
             ambiguous.append(question.qas_id)
-        example = SquadExample(
-            qas_id=question.qas_id,
-            question_text=question.text,
-            doc_tokens=words,
-            orig_answer_text=text,
-            start_position=place.first_word,
-            end_position=place.last_word,
-            is_impossible=is_impossible,
-        )
-        if is_aligned and place.characters:
-            example = AlignedExample(
-                **vars(example), answer_characters=place.characters
+        examples.append(
+            SquadExample(
+                qas_id=question.qas_id,
+                question_text=question.text,
+                doc_tokens=words,
+                orig_answer_text=text,
+                start_position=place.first_word,
+                end_position=place.last_word,
+                is_impossible=is_impossible,
+                answer_characters=place.characters if is_aligned else None,
             )
-        examples.append(example)
+        )
     warn(path, dropped, "questions dropped: the answer is not at its offset")
     if not is_aligned:
         warn(

@@ -304,7 +304,7 @@ def _answer_span(
     words = paragraph.word_of_piece
     start = int(np.searchsorted(words, example.start_position))
     end = int(np.searchsorted(words, example.end_position, "right")) - 1
-    if isinstance(example, question_files.AlignedExample):
+    if example.answer_characters is not None:
         first, last = example.start_position, example.end_position
         text = " ".join(example.doc_tokens[first : last + 1])
         if span := pieces_at(text, example.answer_characters, tokenizer):
