@@ -63,7 +63,7 @@ class Options(training_options.RunOptions):
     )
 
     def __post_init__(self) -> None:
-        if self.format != _SAVED_MODEL and self.default_signature == _IDS:
+        if self.format != _SAVED_MODEL and self.default_signature != _TEXT:
             raise ValueError(
                 "--default_signature chooses the signature of a SavedModel; a "
                 f"model of --format={self.format} only takes ids."

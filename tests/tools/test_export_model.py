@@ -263,8 +263,9 @@ def test_layers_of_a_sentence_encoder_are_exported_on_request(tmp_path):
     assert "embedding" not in got
 
 
-def test_a_signature_is_not_chosen_for_a_network_without_one():
+@pytest.mark.parametrize("signature", ["ids", "ids_and_label"])
+def test_a_signature_is_not_chosen_for_a_network_without_one(signature):
     with pytest.raises(
         ValueError, match=r"--default_signature .*--format=lite"
     ):
-        _export("m", "e", format="litert", default_signature="ids")
+        _export("m", "e", format="litert", default_signature=signature)
