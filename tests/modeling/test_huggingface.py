@@ -339,28 +339,6 @@ def test_a_classifier_is_what_the_architecture_says(
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (
-            {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]},
-            r"model_type must be 'bert'.*'roberta' \(RobertaForMaskedLM\)",
-        ),
-        # An old one names another network by its class.
-        (
-            {"model_type": None, "architectures": ["DistilBertModel"]},
-            "DistilBertModel",
-        ),
-        ({"is_decoder": True}, "is_decoder must be False"),
-        ({"auto_map": {"AutoModel": "m.Net"}}, "auto_map must be {}"),
-        ({"quantization_config": {"bits": 4}}, "quantization_config must be"),
-    ],
-)
-def test_another_network_is_named(tmp_path, config, message):
-    with pytest.raises(ValueError, match=message):
-        checkpoints.read(_folder(tmp_path, _encoder(), **config))
-
-
-@pytest.mark.parametrize(
     ("theirs", "ours"),
     [
         ("gelu", "gelu_exact"),
@@ -424,6 +402,17 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        (
+            {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]},
+            r"model_type must be 'bert'.*'roberta' \(RobertaForMaskedLM\)",
+        ),
+        # An old one names another network by its class.
+        (
+            {"model_type": None, "architectures": ["DistilBertModel"]},
+            "DistilBertModel",
+        ),
+        ({"auto_map": {"AutoModel": "m.Net"}}, "auto_map must be {}"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config must be"),
         ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12.* got 1e-05"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
         ({"embedding_size": 3}, "embedding_size must be 12, as in BERT"),
@@ -435,7 +424,7 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
         ({"tie_word_embeddings": False}, "tie_word_embeddings must be True"),
     ],
 )
-def test_no_option_is_read_as_another(tmp_path, config, message):
+def test_no_network_or_option_is_read_as_another(tmp_path, config, message):
     folder = _folder(tmp_path, _encoder(), **config)
     path = f"{folder}/config.json"
     with pytest.raises(ValueError, match=message):
