@@ -1,7 +1,6 @@
 """Checkpoints: their formats, round trips, and errors for other files."""
 
 import dataclasses
-import json
 import pathlib
 import re
 import shutil
@@ -14,12 +13,10 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
-from tests.support import locations
+from tests.support import locations, toy_files
 
-_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
-_CONFIG = config_lib.BertConfig.from_json_file(
-    str(locations.GOLDEN / "inputs/bert_config.json")
-)
+_CHECKPOINT = str(locations.CHECKPOINT)
+_CONFIG = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
 _DATA = ".data-00000-of-00001"
 
 
@@ -77,9 +74,7 @@ def test_no_checkpoint_and_several_are_refused(tmp_path):
 
 
 def test_list_variables_has_every_name_shape_and_type():
-    contents = json.loads(
-        (locations.GOLDEN / "model/variables.json").read_text()
-    )
+    contents = toy_files.read_json(locations.GOLDEN / "model/variables.json")
     want = {
         name: (tuple(shape), "float32")
         for part in contents.values()
@@ -97,9 +92,7 @@ def test_load_puts_every_value_in_its_place():
         np.testing.assert_array_equal(variable, stored.get_tensor(name))
     assert report.loaded == tuple(sorted(variables))
     assert report.missing == ()
-    contents = json.loads(
-        (locations.GOLDEN / "model/variables.json").read_text()
-    )
+    contents = toy_files.read_json(locations.GOLDEN / "model/variables.json")
     others = contents["squad_head"] + contents["extra_layers"]
     assert report.unexpected == tuple(sorted(name for name, _ in others))
 

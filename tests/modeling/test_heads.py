@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 
 import keras
 import numpy as np
@@ -11,12 +10,10 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads, losses
 from modeling import config as config_lib
-from tests.support import locations, toy_config
+from tests.support import locations, toy_config, toy_files
 
-_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
-_CONFIG = config_lib.BertConfig.from_json_file(
-    str(locations.GOLDEN / "inputs/bert_config.json")
-)
+_CHECKPOINT = str(locations.CHECKPOINT)
+_CONFIG = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
 _SEED = np.array([3, 5], np.int32)
 _CASES = [
     ("gelu", "padded"),
@@ -172,9 +169,8 @@ def test_losses_and_gradients_are_those_of_the_release(activation, batch):
 
 
 def _released_variables(key):
-    return dict(
-        json.loads((locations.GOLDEN / "model/variables.json").read_text())[key]
-    )
+    contents = toy_files.read_json(locations.GOLDEN / "model/variables.json")
+    return dict(contents[key])
 
 
 def test_variables_have_the_release_s_names_shapes_and_encoder_order():

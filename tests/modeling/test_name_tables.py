@@ -2,24 +2,14 @@
 
 import pytest
 
-from modeling import bert, checkpoints, heads, name_tables
+from modeling import bert, checkpoints, name_tables
 from modeling import config as config_lib
-from tests.support import locations
+from tests.support import heads_of_tasks, locations
 
-_CONFIG = config_lib.BertConfig.from_json_file(
-    str(locations.GOLDEN / "inputs/bert_config.json")
-)
+_CONFIG = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
 _MODELS = {
     "BertModel": bert.BertModel,
-    "BertForPreTraining": heads.BertForPreTraining,
-    "BertForQuestionAnswering": heads.BertForQuestionAnswering,
-    "BertForMultipleChoice": heads.BertForMultipleChoice,
-    "BertForSequenceClassification": lambda config: (
-        heads.BertForSequenceClassification(config, num_labels=3)
-    ),
-    "BertForTokenClassification": lambda config: (
-        heads.BertForTokenClassification(config, num_labels=3)
-    ),
+    **{x.architecture: x.make for x in heads_of_tasks.HEADS.values()},
 }
 
 

@@ -1,5 +1,4 @@
 import doctest
-import json
 
 import numpy as np
 import pytest
@@ -7,9 +6,9 @@ import tensorflow as tf
 
 from bert.training import optimization
 from modeling import compilation
-from tests.support import toy_pretraining as toy
+from tests.support import locations, toy_files
 
-_GOLDEN = toy.GOLDEN / "optimizer"
+_GOLDEN = locations.GOLDEN / "optimizer"
 _ONE_DEVICE = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
@@ -39,7 +38,7 @@ def _values(optimizer):
 
 
 def test_rates_are_those_of_the_release():
-    cases = json.loads((_GOLDEN / "lr_schedule.json").read_text())
+    cases = toy_files.read_json(_GOLDEN / "lr_schedule.json")
     assert len(cases) > 20
     for case in cases:
         schedule = optimization.Schedule(
@@ -101,7 +100,7 @@ def test_the_rates_of_a_run_are_described(changes, description):
 
 
 def test_ten_updates_are_those_of_the_release():
-    names = json.loads((_GOLDEN / "weight_decay_by_name.json").read_text())
+    names = toy_files.read_json(_GOLDEN / "weight_decay_by_name.json")
     hyper = names["hyperparameters"]
     with np.load(_GOLDEN / "optimizer_alone.npz") as arrays:
         golden = dict(arrays)
@@ -144,7 +143,7 @@ def test_ten_updates_are_those_of_the_release():
 
 
 def test_decay_follows_the_names_as_in_the_release():
-    names = json.loads((_GOLDEN / "weight_decay_by_name.json").read_text())
+    names = toy_files.read_json(_GOLDEN / "weight_decay_by_name.json")
     optimizer = _optimizer(
         {},
         exclude_from_weight_decay=tuple(names["exclude_from_weight_decay"]),

@@ -1,4 +1,3 @@
-import json
 import math
 import re
 
@@ -11,7 +10,7 @@ from bert.records import reading, schema, sidecars, tfrecords
 from bert.training import options as training_options
 from bert.training import pretraining
 from modeling import config
-from tests.support import toy_pretraining
+from tests.support import toy_files, toy_pretraining
 from vocab import tokenization
 
 _TOKENS = ["[PAD]", "a", "b"]
@@ -95,7 +94,7 @@ def test_accents_of_records_follow_their_casing_if_nobody_says(
     (tmp_path / "words").write_text("[PAD]\na\nb\n")
     casing = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
     folder = _describe(tmp_path, tmp_path / "words", **casing)
-    described = json.loads((folder / "task.json").read_text())
+    described = toy_files.read_json(folder / "task.json")
     assert described["vocab_sha256"] == tokenization.vocab_sha256(_TOKENS)
     assert described["do_lower_case"] == do_lower_case
     if strip_accents is None:

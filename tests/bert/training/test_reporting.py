@@ -1,4 +1,3 @@
-import json
 import os
 import pty
 import re
@@ -15,6 +14,7 @@ from tensorboard.backend.event_processing import (
 
 from bert.training import failures, reporting, steps
 from bert.training import length as length_lib
+from tests.support import toy_files
 
 _ZERO = {"gradient_norm": 2.0, "skipped_steps": 0, "learning_rate": 1e-3}
 
@@ -46,10 +46,7 @@ def _report(reporter, step, loss):
 
 
 def _lines(folder):
-    return [
-        json.loads(line)
-        for line in (folder / "metrics.jsonl").read_text().splitlines()
-    ]
+    return toy_files.read_json_lines(folder / "metrics.jsonl")
 
 
 def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(

@@ -4,7 +4,6 @@ Steps, batches and pictures have stand-ins, so that each order of saves, signals
 and kills takes milliseconds. Runs of programs see them in a few orders.
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -38,6 +37,7 @@ from bert.training import options as training_options
 from bert.training import setup as setup_lib
 from modeling import checkpoint_files, checkpoints, compilation
 from modeling import config as config_lib
+from tests.support import toy_files
 
 _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
@@ -217,16 +217,12 @@ def _run(folder, options=None, *, every=0, end=4, init=None, **changes):
 
 
 def _reported(folder, name="eval_loss"):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [
-        (line["step"], line[name])
-        for line in map(json.loads, lines)
-        if name in line
-    ]
+    reports = toy_files.read_json_lines(folder / "metrics.jsonl")
+    return [(line["step"], line[name]) for line in reports if name in line]
 
 
 def _best(folder):
-    record = json.loads((folder / "best/best.json").read_text())
+    record = toy_files.read_json(folder / "best/best.json")
     return record["step"], record["value"]
 
 

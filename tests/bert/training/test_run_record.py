@@ -12,6 +12,7 @@ import pytest
 
 from bert.files import json_text
 from bert.training import run_record
+from tests.support import toy_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,8 +22,7 @@ class _Options:
 
 
 def _lines(folder):
-    text = (folder / "run.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
+    return toy_files.read_json_lines(folder / "run.jsonl")
 
 
 def test_each_program_adds_its_start_and_its_outcome(tmp_path, monkeypatch):

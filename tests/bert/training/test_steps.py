@@ -1,4 +1,3 @@
-import json
 import time
 import types
 
@@ -15,7 +14,7 @@ from bert.training import (
     steps,
 )
 from modeling import checkpoints, compilation
-from tests.support import golden_steps, programs
+from tests.support import golden_steps, programs, toy_files
 from tests.support import toy_pretraining as toy
 
 _GOLDEN = toy.GOLDEN / "optimizer"
@@ -118,7 +117,7 @@ def golden_run(tmp_path_factory):
 
 
 def _check_against_golden(results, tensors):
-    log = json.loads((_GOLDEN / "train12.json").read_text())["log"]
+    log = toy_files.read_json(_GOLDEN / "train12.json")["log"]
     for result, expected in zip(results, log, strict=True):
         found = {
             **result.losses,

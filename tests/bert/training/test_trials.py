@@ -1,12 +1,10 @@
 """Trials, their names, their summary, and the choice of one of them."""
 
-import json
-
 import pytest
 
 from bert.training import options as training_options
 from bert.training import trials
-from tests.support import programs, toy_sentences
+from tests.support import programs, toy_files, toy_sentences
 
 
 def _options(**changes):
@@ -148,7 +146,7 @@ def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog):
     grid = {"learning_rates": "1e-3,2e-4", "num_trials": 3}
     stages = {"do_train": True, "do_eval": True, "num_train_epochs": 0.05}
     out = toy_sentences.run(tmp_path, **stages, **grid)
-    first = json.loads((out / "trials.json").read_text())
+    first = toy_files.read_json(out / "trials.json")
     assert len(first["trials"]) == 6
     assert first["metric"] == "eval_accuracy"
     assert {"learning_rate", "random_seed"} < first["trials"][0]["flags"].keys()
@@ -156,7 +154,7 @@ def test_a_grown_grid_trains_only_its_new_trials(tmp_path, caplog):
     toy_sentences.run(tmp_path, **stages, **grid | {"num_trials": 5})
     assert caplog.text.count("Training is already complete") == 6
     assert caplog.text.count("the whole model starts from random") == 4
-    second = json.loads((out / "trials.json").read_text())
+    second = toy_files.read_json(out / "trials.json")
     assert len(second["trials"]) == 10
     for trial in first["trials"]:
         assert trial in second["trials"]

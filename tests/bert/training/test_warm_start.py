@@ -1,7 +1,6 @@
 """Loading of checkpoints of every format and of other tasks."""
 
 import functools
-import json
 
 import numpy as np
 import pytest
@@ -11,22 +10,21 @@ from bert.models import folder as folder_lib
 from bert.training import warm_start
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tests.support import locations, programs
-from tools import convert_checkpoint
+from tests.support import heads_of_tasks, locations, tool_runs, toy_files
 
-_CONFIG_FILE = str(locations.GOLDEN / "inputs/bert_config.json")
-_CONFIG = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
-_CHECKPOINT = str(locations.GOLDEN / "model/tiny.ckpt")
+_CONFIG = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
+_CHECKPOINT = str(locations.CHECKPOINT)
 _HEAD = ("output_weights", "output_bias")
+_TWINS = {"classification", "tagging"}
 
 
 def _convert(source, target, output_format, **options):
-    named = {"input": source, "output": target, "output_format": output_format}
-    named |= {"bert_config_file": _CONFIG_FILE, **options}
-    convert_checkpoint.convert(
-        programs.parse(convert_checkpoint.Options, **named)
+    config = locations.CONFIG_FILE
+    return str(
+        tool_runs.converted(
+            source, target, output_format, bert_config_file=config, **options
+        )
     )
-    return str(target)
 
 
 def _saved(folder, model):
@@ -89,7 +87,7 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path, caplog):
     tagger = heads.BertForTokenClassification(_CONFIG, num_labels=2)
     prefix = _saved(tmp_path, tagger)
     there = {"task": "tagging", "labels": ["O", "B-X"]}
-    (tmp_path / "task.json").write_text(json.dumps(there))
+    toy_files.write_json(tmp_path / "task.json", there)
     for changes, is_kept in (
         ({}, True),
         ({"labels": ["O", "B-Y"]}, False),
@@ -130,7 +128,7 @@ def test_a_trained_output_layer_that_is_lost_is_warned_of(
     tmp_path, caplog, changes, offered
 ):
     prefix = _saved(tmp_path, _classifier(3))
-    (tmp_path / "task.json").write_text(json.dumps(_POLARITY))
+    toy_files.write_json(tmp_path / "task.json", _POLARITY)
     target = _POLARITY | changes
     model = _classifier(len(target["labels"]))
     _load(model, prefix, new=_HEAD, target=target)
@@ -155,42 +153,26 @@ def test_pretrained_weights_lose_no_output_layer_of_a_task(tmp_path, caplog):
     assert not [r for r in caplog.records if r.levelname == "WARNING"]
 
 
-_HEADS = {
-    "BertForPreTraining": heads.BertForPreTraining,
-    "BertForSequenceClassification": lambda config: (
-        heads.BertForSequenceClassification(config, num_labels=2)
-    ),
-    "BertForTokenClassification": lambda config: (
-        heads.BertForTokenClassification(config, num_labels=2)
-    ),
-    "BertForQuestionAnswering": heads.BertForQuestionAnswering,
-    "BertForMultipleChoice": heads.BertForMultipleChoice,
-}
-# They have the same variables; `task.json` distinguishes them.
-_TWINS = {"BertForSequenceClassification", "BertForTokenClassification"}
-
-
 @functools.cache
-def _model(name):
-    return _HEADS[name](_CONFIG)
+def _model(task):
+    return heads_of_tasks.HEADS[task].make(_CONFIG)
 
 
 @pytest.mark.parametrize("form", ["release", "huggingface"])
-@pytest.mark.parametrize("held", _HEADS)
+@pytest.mark.parametrize("held", heads_of_tasks.HEADS)
 def test_no_head_is_evaluated_as_another(tmp_path, held, form):
     path = _saved(tmp_path, _model(held))
     if form == "huggingface":
-        is_tagger = held == "BertForTokenClassification"
-        task = "tagging" if is_tagger else None
+        task = "tagging" if held == "tagging" else None
         path = _convert(path, tmp_path / "hf", form, task=task)
-    for wanted in _HEADS:
-        model = _model(wanted)
+    for wanted in heads_of_tasks.HEADS:
         if wanted == held:
-            _load(model, path)
-        if {wanted, held} <= _TWINS or wanted == held:
+            _load(_model(wanted), path)
             continue
-        with pytest.raises(ValueError, match=r"must contain all"):
-            _load(model, path)
+        # Of other numbers of labels; `task.json` distinguishes equal ones.
+        error = "num_labels is" if {wanted, held} == _TWINS else "contain all"
+        with pytest.raises(ValueError, match=error):
+            _load(_model(wanted), path)
 
 
 def _without_pooler(folder, architecture):
@@ -201,9 +183,7 @@ def _without_pooler(folder, architecture):
     )
     path = _convert(prefix, folder / "hf", "huggingface")
     config = folder / "hf/config.json"
-    values = json.loads(config.read_text())
-    values["architectures"] = [architecture]
-    config.write_text(json.dumps(values))
+    toy_files.change_json(config, architectures=[architecture])
     return path
 
 
@@ -231,7 +211,7 @@ def test_a_model_of_a_task_without_a_pooler_can_be_started_from(
     checkpoints.save(
         prefix, {n: v for n, v in weights.items() if "pooler" not in n}
     )
-    (tmp_path / "task.json").write_text(json.dumps({"task": task}))
+    toy_files.write_json(tmp_path / "task.json", {"task": task})
     if is_accepted:
         _load(_classifier(), prefix, new=_HEAD)
         return
