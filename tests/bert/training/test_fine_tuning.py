@@ -1,13 +1,12 @@
 """A grid of trials of which some fail."""
 
-import json
 import os
 
 import pytest
 
 from bert.training import failures, fine_tuning
 from bert.training import run as run_lib
-from tests.support import toy_sentences
+from tests.support import toy_files, toy_sentences
 
 _RATES = (1e-3, 2e-3, 3e-3)
 
@@ -48,7 +47,7 @@ def grid(tmp_path, monkeypatch):
 
 
 def _summary(folder):
-    return json.loads((folder / "out/trials.json").read_text())
+    return toy_files.read_json(folder / "out/trials.json")
 
 
 _LOSS = failures.NonFiniteLossError("The loss of step 3")
@@ -131,14 +130,9 @@ def test_what_does_not_fit_is_refused_before_the_data_are_read(tmp_path):
         _trained_of(tmp_path, do_train=True, vocab_file=str(many))
 
 
-def _records(folder):
-    text = (folder / "out/run.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_a_grid_is_recorded_once_in_its_own_folder(grid, tmp_path):
     grid({})
-    (start,) = _records(tmp_path)
+    (start,) = toy_files.read_json_lines(tmp_path / "out/run.jsonl")
     assert start["flags"]["learning_rates"] == [*_RATES]
 
 
