@@ -12,7 +12,13 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.records import reading, schema, sidecars, tfrecords
-from tests.support import locations, programs, toy_files, toy_vocabulary
+from tests.support import (
+    golden_models,
+    locations,
+    programs,
+    toy_files,
+    toy_vocabulary,
+)
 from vocab import tokenization
 
 _CASES = toy_files.read_json(locations.GOLDEN / "pretraining/cases.json")
@@ -23,15 +29,28 @@ def _options(**values):
     return programs.parse(create_pretraining_data.Options, **values)
 
 
-def _run(**values):
-    create_pretraining_data.run(_options(**values))
+@pytest.fixture(autouse=True)
+def _text(tmp_path):
+    (tmp_path / "text.txt").write_text(_TEXT, encoding="utf-8")
 
 
-@pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(_TEXT, encoding="utf-8")
-    return str(path)
+def _run(folder, **values):
+    """Makes the records `x` of the text; returns what their sidecar says."""
+    named = {
+        "input_file": folder / "text.txt",
+        "output_file": folder / "x",
+        "vocab_file": locations.VOCAB_FILE,
+        **values,
+    }
+    create_pretraining_data.run(_options(**named))
+    return sidecars.read_metadata(str(folder / "x"))
+
+
+def _read(path, features):
+    """Returns the stored records of a file, and their arrays by name."""
+    files = tfrecords.RecordFiles([str(path)])
+    stored = files.read(range(len(files)))
+    return stored, reading.parse(tf.constant(stored), features)
 
 
 def _hash(record):
@@ -59,19 +78,16 @@ def test_records_are_the_release_s(tmp_path, case):
     values["vocab_file"] = str(locations.GOLDEN / values["vocab_file"])
     num_files = len(expected["records"])
     output = [str(tmp_path / f"out/{number}") for number in range(num_files)]
-    _run(input_file=inputs, output_file=",".join(output), **values)
+    _run(tmp_path, input_file=inputs, output_file=",".join(output), **values)
     length = values["max_seq_length"]
     predictions = values["max_predictions_per_seq"]
     for number, path in enumerate(output):
-        files = tfrecords.RecordFiles([path])
-        stored = files.read(range(len(files)))
+        stored, parsed = _read(
+            path, schema.pretraining_features(length, predictions)
+        )
         assert len(stored) == expected["records"][number]
         digest = hashlib.sha256(b"".join(map(_hash, stored))).hexdigest()
         assert digest == expected["sha256_of_records"][number]
-        parsed = reading.parse(
-            tf.constant(stored),
-            schema.pretraining_features(length, predictions),
-        )
         with np.load(locations.GOLDEN / f"pretraining/{case}.npz") as arrays:
             prefix = f"file{number}/" if num_files > 1 else ""
             for name, value in parsed.items():
@@ -83,22 +99,16 @@ def test_records_are_the_release_s(tmp_path, case):
         assert metadata.do_lower_case == values["do_lower_case"]
         assert metadata.num_records == len(stored)
         assert metadata.flags["random_seed"] == values["random_seed"]
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {
-        name
+    assert toy_files.names(tmp_path / "out") == {
+        f"{number}{end}"
         for number in range(num_files)
-        for name in (f"{number}", f"{number}.meta.json")
+        for end in ("", ".meta.json")
     }
 
 
-def test_sidecar_has_the_vocabulary_and_the_flags_as_values(tmp_path, text):
-    names = [str(tmp_path / name) for name in "ab"]
-    _run(
-        input_file=text,
-        output_file=f"{names[0]}, {names[1]}",
-        vocab_file=locations.VOCAB_FILE,
-    )
-    metadata = sidecars.read_metadata(names[0])
+def test_sidecar_has_the_vocabulary_and_the_flags_as_values(tmp_path):
+    names = [str(tmp_path / name) for name in ("x", "y")]
+    metadata = _run(tmp_path, output_file=", ".join(names))
     content = pathlib.Path(locations.VOCAB_FILE).read_bytes()
     assert metadata.vocab_size == 1200
     assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
@@ -109,77 +119,47 @@ def test_sidecar_has_the_vocabulary_and_the_flags_as_values(tmp_path, text):
 
 def test_the_log_has_the_share_of_random_next_sentences(tmp_path, caplog):
     caplog.set_level("INFO")
+    text = locations.INPUTS / "text_a.txt"
     _run(
-        input_file=locations.INPUTS / "text_a.txt",
-        output_file=tmp_path / "x",
-        vocab_file=locations.VOCAB_FILE,
-        max_seq_length=32,
-        max_predictions_per_seq=5,
+        tmp_path, input_file=text, max_seq_length=32, max_predictions_per_seq=5
     )
-    files = tfrecords.RecordFiles([str(tmp_path / "x")])
-    parsed = reading.parse(
-        tf.constant(files.read(range(len(files)))),
-        schema.pretraining_features(32, 5),
-    )
+    stored, parsed = _read(tmp_path / "x", schema.pretraining_features(32, 5))
     share = 100 * parsed["next_sentence_labels"].numpy().mean()
-    assert (
-        f"Created {len(files)} instances, {share:.1f} % with a random next"
-        in caplog.text
-    )
+    message = f"Created {len(stored)} instances, {share:.1f} % with a random"
+    assert message in caplog.text
 
 
 # As released, random replacements are drawn from all lines, so the model needs
 # an embedding for each, unlike for reading text.
 @pytest.mark.parametrize("place", [-2, None])
-def test_a_repeated_line_of_the_vocabulary_has_an_embedding(
-    tmp_path, text, place
-):
+def test_a_repeated_line_of_the_vocabulary_has_an_embedding(tmp_path, place):
     lines = toy_files.read_lines(locations.VOCAB_FILE)
     # The same for a blank line.
     lines.append(lines[place] if place else "")
     vocab = toy_files.write_lines(tmp_path / "vocab.txt", lines)
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
-    assert sidecars.read_metadata(str(tmp_path / "x")).vocab_size == 1201
+    assert _run(tmp_path, vocab_file=vocab).vocab_size == 1201
 
 
 @pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-def test_the_vocabulary_has_all_special_tokens(tmp_path, text, token):
+def test_the_vocabulary_has_all_special_tokens(tmp_path, token):
     entries = pathlib.Path(locations.VOCAB_FILE).read_text("utf-8")
-    (tmp_path / "vocab.txt").write_text(entries.replace(token, "x"), "utf-8")
+    path = toy_files.write(tmp_path / "vocab.txt", entries.replace(token, "x"))
     with pytest.raises(ValueError, match=re.escape(token)):
-        _run(
-            input_file=text,
-            output_file=tmp_path / "x",
-            vocab_file=tmp_path / "vocab.txt",
-        )
+        _run(tmp_path, vocab_file=path)
 
 
-def test_the_vocabulary_may_be_that_of_a_model(tmp_path, text):
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "vocab.txt").write_bytes(
-        pathlib.Path(locations.VOCAB_FILE).read_bytes()
-    )
-    (model / "task.json").write_text('{"do_lower_case": false}')
-    _run(input_file=text, output_file=tmp_path / "x", vocab_file=model)
-    metadata = sidecars.read_metadata(str(tmp_path / "x"))
+def test_the_vocabulary_may_be_that_of_a_model(tmp_path):
+    model = golden_models.bert(tmp_path / "model", do_lower_case=False)
+    metadata = _run(tmp_path, vocab_file=model)
     assert metadata.vocab_size == 1200
     assert metadata.do_lower_case is False
 
 
-def test_markup_read_as_sentences_is_a_warning(tmp_path, text, caplog):
-    _run(
-        input_file=text,
-        output_file=tmp_path / "x",
-        vocab_file=locations.VOCAB_FILE,
-    )
+def test_markup_read_as_sentences_is_a_warning(tmp_path, caplog):
+    _run(tmp_path)
     assert "Pass --input_format" not in caplog.text
     (tmp_path / "text.txt").write_text('{"text": "rain ."}\n')
-    _run(
-        input_file=text,
-        output_file=tmp_path / "x",
-        vocab_file=locations.VOCAB_FILE,
-    )
+    _run(tmp_path)
     assert "Pass --input_format=jsonl." in caplog.text
 
 
@@ -197,12 +177,8 @@ _NEW_FLAGS = {
 }
 
 
-def test_pairs_that_are_masked_in_training_are_made_once_by_default(text):
-    named = {
-        "input_file": text,
-        "output_file": "x",
-        "vocab_file": locations.VOCAB_FILE,
-    }
+def test_pairs_that_are_masked_in_training_are_made_once_by_default():
+    named = dict.fromkeys(("input_file", "output_file", "vocab_file"), "x")
     for masks, factor in ((False, 10), (True, 1)):
         options = _options(**named, dynamic_masking=masks)
         assert options.dupe_factor == factor
@@ -232,21 +208,13 @@ def test_flags_and_defaults_are_the_release_s():
 @pytest.mark.parametrize(
     ("content", "values", "message"),
     [
-        (
-            "a b c d .\n",
-            {},
-            "The corpus is one document",
-        ),
+        ("a b c d .\n", {}, "The corpus is one document"),
         (
             _TEXT,
             {"max_predictions_per_seq": 18},
             "max_predictions_per_seq=18 is too small",
         ),
-        (
-            _TEXT,
-            {"do_lower_case": False},
-            "_case is False, but no entry",
-        ),
+        (_TEXT, {"do_lower_case": False}, "_case is False, but no entry"),
         (
             _TEXT,
             {"vocab_file": locations.INPUTS / "vocab_cased.txt"},
@@ -257,54 +225,43 @@ def test_flags_and_defaults_are_the_release_s():
 def test_doubtful_input_is_warned_of(
     tmp_path, caplog, content, values, message
 ):
-    path = tmp_path / "text"
-    path.write_text(content, encoding="utf-8")
-    values = {"vocab_file": locations.VOCAB_FILE} | values
-    _run(input_file=path, output_file=tmp_path / "out", **values)
+    (tmp_path / "text.txt").write_text(content, encoding="utf-8")
+    _run(tmp_path, **values)
     assert message in caplog.text
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "at least one sentence; got none in .*bad"),
-        (b" \n\t\n", "at least one sentence; got none in .*bad"),
-        (b"good\nb\xe9te\n", "bad, line 2: not UTF-8"),
+        (b"", "at least one sentence; got none in .*text.txt"),
+        (b" \n\t\n", "at least one sentence; got none in .*text.txt"),
+        (b"good\nb\xe9te\n", "text.txt, line 2: not UTF-8"),
     ],
 )
 def test_unusable_text_is_named(tmp_path, content, message):
-    path = tmp_path / "bad"
-    path.write_bytes(content)
+    (tmp_path / "text.txt").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        _run(
-            input_file=path,
-            output_file=tmp_path / "o",
-            vocab_file=locations.VOCAB_FILE,
-        )
-    assert [left.name for left in tmp_path.iterdir()] == ["bad"]
+        _run(tmp_path)
+    assert toy_files.names(tmp_path) == {"text.txt"}
+
+
+_UNMASKED = {
+    "max_seq_length": 16,
+    "max_predictions_per_seq": 3,
+    "dynamic_masking": True,
+}
 
 
 @pytest.mark.parametrize("do_whole_word_mask", [False, True])
 def test_pairs_to_be_masked_in_training_are_written_as_they_are(
-    tmp_path, text, do_whole_word_mask
+    tmp_path, do_whole_word_mask
 ):
-    _run(
-        input_file=text,
-        output_file=tmp_path / "x",
-        vocab_file=locations.VOCAB_FILE,
-        max_seq_length=16,
-        max_predictions_per_seq=3,
-        do_whole_word_mask=do_whole_word_mask,
-        dynamic_masking=True,
-    )
-    features = schema.unmasked_features(
-        16, do_whole_word_mask=do_whole_word_mask
-    )
-    files = tfrecords.RecordFiles([str(tmp_path / "x")])
-    stored = files.read(range(len(files)))
+    words = {"do_whole_word_mask": do_whole_word_mask}
+    metadata = _run(tmp_path, **words, **_UNMASKED)
+    features = schema.unmasked_features(16, **words)
+    stored, parsed = _read(tmp_path / "x", features)
     names = {feature.name for feature in features}
     assert set(tf.train.Example.FromString(stored[0]).features.feature) == names
-    parsed = reading.parse(tf.constant(stored), features)
     vocab = tokenization.FullTokenizer(locations.VOCAB_FILE).vocab
     assert not np.any(parsed["input_ids"] == vocab["[MASK]"])
     if do_whole_word_mask:
@@ -312,46 +269,29 @@ def test_pairs_to_be_masked_in_training_are_written_as_they_are(
         starts = ~np.char.startswith(tokens, "##") * parsed["input_mask"]
         np.testing.assert_array_equal(parsed["word_starts"], starts)
         assert 0 in starts[parsed["input_mask"].numpy() > 0]
-    metadata = sidecars.read_metadata(str(tmp_path / "x"))
     assert metadata.max_predictions_per_seq == 3
     assert metadata.flags["dynamic_masking"] is True
     assert metadata.flags["dupe_factor"] == 1
     assert metadata.flags["mask_id"] == vocab["[MASK]"]
-    assert len(files) <= 4
+    assert len(stored) <= 4
 
 
 def test_unmasked_pairs_may_be_made_several_times(tmp_path):
     text = locations.INPUTS / "text_a.txt"
-    for name, count in (("a", 1), ("b", 3)):
-        _run(
-            input_file=text,
-            output_file=tmp_path / name,
-            vocab_file=locations.VOCAB_FILE,
-            max_seq_length=16,
-            max_predictions_per_seq=3,
-            dynamic_masking=True,
-            dupe_factor=count,
-        )
-    once, thrice = (
-        tfrecords.RecordFiles([str(tmp_path / name)]) for name in "ab"
-    )
+    once, thrice = [], []
+    for made, count in ((once, 1), (thrice, 3)):
+        _run(tmp_path, input_file=text, dupe_factor=count, **_UNMASKED)
+        files = tfrecords.RecordFiles([str(tmp_path / "x")])
+        made.extend(files.read(range(len(files))))
     assert 2.5 * len(once) < len(thrice) < 3.5 * len(once)
-    different = set(thrice.read(range(len(thrice))))
-    assert len(different) > 2 * len(once)
+    assert len(set(thrice)) > 2 * len(once)
 
 
-def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
+def test_padding_is_id_0_whatever_stands_there(tmp_path):
     # In this vocabulary [PAD] has id 2.
-    _run(
-        input_file=text,
-        output_file=tmp_path / "x",
-        vocab_file=locations.VOCAB_FILE,
-    )
-    stored = tfrecords.RecordFiles([str(tmp_path / "x")]).read([0])
-    parsed = reading.parse(
-        tf.constant(stored), schema.pretraining_features(128, 20)
-    )
-    length = int(np.sum(parsed["input_mask"]))
+    _run(tmp_path)
+    _, parsed = _read(tmp_path / "x", schema.pretraining_features(128, 20))
+    length = int(np.sum(parsed["input_mask"][0]))
     assert length < 128
     assert not np.any(parsed["input_ids"][0, length:])
 
@@ -361,31 +301,27 @@ def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
 )
 def test_accents_are_kept_in_records_if_wanted(tmp_path, strip_accents, token):
     entries = [*toy_vocabulary.SPECIAL, "cafe", "caf\xe9"]
-    (tmp_path / "vocab").write_text("\n".join(entries), encoding="utf-8")
-    (tmp_path / "text").write_text("Caf\xe9\nCaf\xe9\n", encoding="utf-8")
-    _run(
-        input_file=tmp_path / "text",
-        output_file=tmp_path / "x",
+    toy_files.write_lines(tmp_path / "vocab", entries)
+    toy_files.write_lines(tmp_path / "text.txt", ["Caf\xe9"] * 2)
+    metadata = _run(
+        tmp_path,
         vocab_file=tmp_path / "vocab",
-        max_seq_length=16,
-        max_predictions_per_seq=3,
-        dynamic_masking=True,
         strip_accents=strip_accents,
+        **_UNMASKED,
     )
-    files = tfrecords.RecordFiles([str(tmp_path / "x")])
-    features = schema.unmasked_features(16, do_whole_word_mask=False)
-    parsed = reading.parse(tf.constant(files.read([0])), features)
+    _, parsed = _read(
+        tmp_path / "x", schema.unmasked_features(16, do_whole_word_mask=False)
+    )
     shown = {entries[i] for i in parsed["input_ids"].numpy().ravel()}
     assert shown - {*entries[:5]} == {token}
-    metadata = sidecars.read_metadata(str(tmp_path / "x"))
     assert metadata.strip_accents is (strip_accents is None)
 
 
-def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
+def test_the_program_runs_without_tensorflow_and_logs(tmp_path):
     (tmp_path / "tensorflow.py").write_text("raise RuntimeError")
     done = programs.python(
         "create_pretraining_data.py",
-        f"--input_file={text}",
+        f"--input_file={tmp_path}/text.txt",
         f"--output_file={tmp_path}/new/a,{tmp_path}/new/b",
         f"--vocab_file={locations.VOCAB_FILE}",
         "--max_seq_length=16",

@@ -51,7 +51,10 @@ def _trials(*values, metric="eval_accuracy", rate=2e-5):
 
 @pytest.fixture(name="folders")
 def fixture_folders(tmp_path):
-    return running.Folders("data", str(tmp_path))
+    return running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+
+
+_CLAIMS = [tables.Claim("a", "b", ["MRPC"], "x")]
 
 
 def _table(*cells, **more):
@@ -129,8 +132,7 @@ def test_margins(folders, metric, better, worse, margin):
     ]
     for cell, values in zip(cells, (better, worse), strict=True):
         _finish(folders, cell.commands[0], _trials(*values, metric=metric))
-    claim = tables.Claim("a", "b", ["MRPC"], "x")
-    lines = _write(_table(*cells, claims=[claim]), folders)
+    lines = _write(_table(*cells, claims=_CLAIMS), folders)
     assert f"- a above b (x): MRPC {margin}." in lines
 
 
@@ -138,8 +140,7 @@ def test_the_margin_of_best_runs_has_no_standard_error(folders):
     cells = [_cell("a"), _cell("b")]
     _finish(folders, cells[0].commands[0], _trials(0.75, 0.5))
     _finish(folders, cells[1].commands[0], _trials(0.25, 0.5))
-    claims = [tables.Claim("a", "b", ["MRPC"], "x")]
-    lines = _write(_table(*cells, claims=claims), folders)
+    lines = _write(_table(*cells, claims=_CLAIMS), folders)
     assert "- a above b (x): MRPC +25.00." in lines
 
 
@@ -150,8 +151,7 @@ def test_only_rankings_of_small_models_are_compared_with_the_paper_s(folders):
     ]
     for cell, value in zip(cells, (0.75, 0.5), strict=True):
         _finish(folders, cell.commands[0], _trials(value))
-    claims = [tables.Claim("a", "b", ["MRPC"], "x")]
-    lines = _write(_table(*cells, claims=claims), folders)
+    lines = _write(_table(*cells, claims=_CLAIMS), folders)
     assert "| a | MRPC | 86.7 | 75.0 | 75.0 | 1 | 2e-05 | – |" in lines
     assert "- a above b (x): MRPC +25.00 (paper +0.20)." in lines
 
@@ -234,8 +234,7 @@ def _reproduce(tmp_path, **changes):
     return reproduce.run(reproduce.Options(**given))
 
 
-def test_a_figure_shows_the_available_results(tmp_path):
-    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+def test_a_figure_shows_the_available_results(tmp_path, folders):
     table = tables.figure_5(plans.Plan(scales.SMALL))
     for cell in table.cells:
         (command,) = cell.commands
@@ -256,8 +255,7 @@ def test_a_figure_shows_the_available_results(tmp_path):
     assert picture.startswith(b"\x89PNG")
 
 
-def test_a_table_of_one_model_has_no_section_of_rankings(tmp_path):
-    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+def test_a_table_of_one_model_has_no_section_of_rankings(folders):
     plan = plans.Plan(scales.FULL, ("base",))
     for name in ("table-1", "table-7"):
         table = tables.make(name, plan)
@@ -311,10 +309,7 @@ def test_a_trial_without_the_metric_that_selects_is_left_out(folders):
 def test_a_run_without_trials_has_no_rate(folders):
     cell = _cell("one")
     (command,) = cell.commands
-    output = pathlib.Path(folders.fill(command.output))
-    output.mkdir(parents=True)
-    (output / "eval_results.txt").write_text("eval_accuracy = 0.5\n")
-    pathlib.Path(command.marker(folders)).touch()
+    _evaluate(folders, command, eval_accuracy=0.5)
     row = "| one | MRPC | – | 50.0 | 50.0 | 1 | – | – |"
     assert row in _write(_table(cell), folders)
 
@@ -366,10 +361,9 @@ def test_one_size_of_the_models_may_be_chosen(tmp_path, capsys):
         _reproduce(tmp_path, table="5", model="base", **named)
 
 
-def test_a_dry_run_names_what_is_done(tmp_path, capsys):
+def test_a_dry_run_names_what_is_done(tmp_path, capsys, folders):
     _reproduce(tmp_path, dry_run=True)
     assert ", done" not in capsys.readouterr().out
-    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
     table = tables.make("figure-5", plans.Plan(scales.SMALL))
     _finish(folders, table.commands[1], _trials(0.5))
     _reproduce(tmp_path, dry_run=True)
@@ -382,8 +376,7 @@ def test_a_dry_run_names_what_is_done(tmp_path, capsys):
     assert done == [f"# 2 of {count}: {name}, done"]
 
 
-def test_a_margin_of_several_pre_trainings_has_their_interval(tmp_path):
-    folders = running.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+def test_a_margin_of_several_pre_trainings_has_their_interval(folders):
     table = tables.make("figure-5", plans.Plan(scales.FULL))
     values = {"MultiBERTs 1000000": 0.84, "MultiBERTs 600000": 0.82}
     for cell in table.cells:

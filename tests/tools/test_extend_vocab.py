@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from modeling import checkpoints
 from modeling import config as config_lib
-from tests.support import toy_config, toy_files, toy_vocabulary
+from tests.support import programs, toy_config, toy_files, toy_vocabulary
 from tools import extend_vocab
 from vocab import tokenization
 
@@ -16,62 +17,59 @@ _ENTRIES = [
 
 
 @pytest.fixture
-def options(tmp_path):
+def extend(tmp_path):
+    """Extends the vocabulary by a text; returns the new entries."""
     toy_files.write_lines(tmp_path / "vocab.txt", _ENTRIES)
     (tmp_path / "text.txt").write_text("Unable unableed.\n" * 3 + "uned\n")
 
-    def make(**changes):
-        values = {
-            "vocab_file": str(tmp_path / "vocab.txt"),
-            "output_file": str(tmp_path / "more.txt"),
-            "input_file": str(tmp_path / "text.txt"),
+    def run(**changes):
+        named = {
+            "vocab_file": tmp_path / "vocab.txt",
+            "output_file": tmp_path / "more.txt",
+            "input_file": tmp_path / "text.txt",
             "min_count": 2,
+            **changes,
         }
-        return extend_vocab.Options(**{**values, **changes})
+        extend_vocab.run(programs.parse(extend_vocab.Options, **named))
+        return toy_files.read_lines(named["output_file"])
 
-    return make
+    return run
 
 
-def test_words_of_a_text_come_in(options, tmp_path, caplog):
+def test_words_of_a_text_come_in(extend, tmp_path, caplog):
     caplog.set_level("INFO")
-    extend_vocab.run(options())
-    entries = (tmp_path / "more.txt").read_text().splitlines()
+    entries = extend()
     assert (entries[1], entries[6]) == ("unableed", "unable")
     assert len(entries) == len(_ENTRIES)
     assert "with 2 new words: unableed, unable. 0 [unused]" in caplog.text
     # Or of a list of words, which are one piece from then on.
     (tmp_path / "words.txt").write_text("uned\n", encoding="utf-8-sig")
-    extend_vocab.run(
-        options(input_file=str(tmp_path / "words.txt"), min_count=1)
-    )
-    entries = (tmp_path / "more.txt").read_text().splitlines()
+    entries = extend(input_file=tmp_path / "words.txt", min_count=1)
     assert (entries[1], entries[6]) == ("uned", "[unused1]")
     extended = tokenization.FullTokenizer(str(tmp_path / "more.txt"))
     assert extended.tokenize("Uned unable") == ["uned", "un", "##able"]
 
 
-def test_words_may_have_digits_but_not_digits_alone(options, tmp_path):
+def test_words_may_have_digits_but_not_digits_alone(extend, tmp_path):
     (tmp_path / "text.txt").write_text("1234567 " * 9 + "b12 " * 3)
-    extend_vocab.run(options())
-    entries = (tmp_path / "more.txt").read_text().splitlines()
+    entries = extend()
     assert (entries[1], entries[6]) == ("b12", "[unused1]")
 
 
 def test_only_as_many_words_as_there_is_room_for_are_named(
-    options, tmp_path, caplog
+    extend, tmp_path, caplog
 ):
     caplog.set_level("INFO")
     (tmp_path / "text.txt").write_text("unableed " * 9 + "unable uned " * 3)
-    extend_vocab.run(options())
+    extend()
     assert "with 2 new words: unableed, unable. 0 [unused]" in caplog.text
-    extend_vocab.run(options(num_words=1))
+    extend(num_words=1)
     assert "with 1 new words: unableed. 1 [unused]" in caplog.text
 
 
-def test_the_words_of_a_cased_vocabulary_keep_their_capitals(options, tmp_path):
+def test_the_words_of_a_cased_vocabulary_keep_their_capitals(extend, tmp_path):
     (tmp_path / "text.txt").write_text("Uned Uned Uned")
-    extend_vocab.run(options(do_lower_case=False))
-    assert (tmp_path / "more.txt").read_text().splitlines()[1] == "Uned"
+    assert extend(do_lower_case=False)[1] == "Uned"
 
 
 def _model(folder, **changes):
@@ -90,21 +88,16 @@ def _model(folder, **changes):
     return table
 
 
-def _extend(options, folder, **changes):
+def _of_model(folder):
+    """Names the flags that extend the model in a folder, too."""
     target = folder / "start/bert_model.ckpt"
-    extend_vocab.run(
-        options(
-            init_checkpoint=str(folder),
-            output_checkpoint=str(target),
-            **changes,
-        )
-    )
-    return target
+    return {"init_checkpoint": folder, "output_checkpoint": target}
 
 
-def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
+def test_new_words_begin_as_the_mean_of_their_pieces(extend, tmp_path):
     table = _model(tmp_path)
-    written = checkpoints.read(str(_extend(options, tmp_path)))
+    extend(**_of_model(tmp_path))
+    written = checkpoints.read(str(tmp_path / "start/bert_model.ckpt"))
     assert set(written) == {
         "bert/embeddings/word_embeddings",
         "cls/predictions/output_bias",
@@ -119,7 +112,7 @@ def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
     np.testing.assert_allclose(new_bias[[1, 6]], [8.0, 7.5])
 
 
-def test_the_folder_of_the_model_describes_it(options, tmp_path):
+def test_the_folder_of_the_model_describes_it(extend, tmp_path):
     _model(tmp_path)
     tokens = tokenization.load_vocab(str(tmp_path / "vocab.txt"))
     task = {
@@ -128,7 +121,8 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
         "vocab_sha256": tokenization.vocab_sha256(tokens),
     }
     toy_files.write_json(tmp_path / "task.json", task)
-    start = _extend(options, tmp_path).parent
+    flags, start = _of_model(tmp_path), tmp_path / "start"
+    extend(**flags)
     config = config_lib.BertConfig.from_checkpoint(str(tmp_path))
     assert config_lib.BertConfig.from_checkpoint(str(start)) == config
     vocab_file = start / "vocab.txt"
@@ -137,65 +131,52 @@ def test_the_folder_of_the_model_describes_it(options, tmp_path):
     task["vocab_sha256"] = tokenization.vocab_sha256(vocab)
     assert toy_files.read_json(start / "task.json") == task
     with pytest.raises(FileExistsError, match="must be in a new folder"):
-        _extend(options, tmp_path)
+        extend(**flags)
     shutil.rmtree(start)
-    _extend(options, tmp_path, output_file=str(vocab_file))
-    assert vocab_file.read_text() == (tmp_path / "more.txt").read_text()
+    entries = extend(**flags, output_file=vocab_file)
+    assert entries == toy_files.read_lines(tmp_path / "more.txt")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "flags", "message"),
     [
         (
             "task.json",
             '{"strip_accents": false}',
+            {"strip_accents": True},
             "strip_accents is False there and True here",
         ),
-        ("vocab.txt", "a\nb\n", "must be that of the model"),
+        ("vocab.txt", "a\nb\n", {}, "must be that of the model"),
+        (
+            "bert_config.json",
+            json.dumps(toy_config.sizes(vocab_size=9)),
+            {},
+            "has 10 entries, but the model's",
+        ),
+        ("a", "", {"output_checkpoint": "copy.ckpt"}, r"; got copy\.ckpt\."),
+        ("a", "", {"output_checkpoint": None}, "--output_checkpoint together"),
     ],
 )
-def test_another_model_is_refused(options, tmp_path, name, content, message):
+def test_what_does_not_fit_the_model_is_refused(
+    extend, tmp_path, name, content, flags, message
+):
     folder = tmp_path / "model"
     _model(folder)
     (folder / name).write_text(content)
-    with pytest.raises(ValueError, match=message):
-        _extend(options, folder, strip_accents=True)
+    with pytest.raises((ValueError, FileExistsError), match=message):
+        extend(**{**_of_model(folder), **flags})
+    assert not (tmp_path / "more.txt").exists()
+    assert not (folder / "start").exists()
 
 
-def test_the_casing_is_that_of_the_model(options, tmp_path):
+def test_the_casing_is_that_of_the_model(extend, tmp_path):
     folder = tmp_path / "model"
     _model(folder)
     task = {"do_lower_case": True, "strip_accents": False}
     toy_files.write_json(folder / "task.json", task)
     (tmp_path / "text.txt").write_text("häuser " * 30, encoding="utf-8")
-    _extend(options, folder, input_file=str(tmp_path / "text.txt"))
-    added = (tmp_path / "more.txt").read_text("utf-8").splitlines()
+    added = extend(**_of_model(folder))
     assert "häuser" in added and "hauser" not in added
-
-
-def test_the_vocabulary_must_be_the_models(options, tmp_path):
-    _model(tmp_path)
-    toy_config.write(tmp_path / "bert_config.json", vocab_size=9)
-    with pytest.raises(ValueError, match=r"has 10 entries, but the model's"):
-        _extend(options, tmp_path)
-    assert not (tmp_path / "more.txt").exists()
-    assert not (tmp_path / "start").exists()
-
-
-def test_the_copy_of_a_model_is_in_a_folder_of_its_own(options, tmp_path):
-    _model(tmp_path)
-    with pytest.raises(FileExistsError, match=r"; got copy\.ckpt\."):
-        extend_vocab.run(
-            options(
-                init_checkpoint=str(tmp_path), output_checkpoint="copy.ckpt"
-            )
-        )
-    assert not (tmp_path / "more.txt").exists()
-
-
-def test_a_model_and_its_copy_go_together(options):
-    with pytest.raises(ValueError, match="--output_checkpoint together"):
-        options(init_checkpoint="x")
 
 
 # ------------------------------------------------------ Choosing and placing
@@ -212,6 +193,12 @@ def tokenizer(tmp_path):
 
 
 def test_words_that_save_most_come_first(tokenizer):
+    def choose(counts, num_words=9, min_count=2):
+        pieces = tokenizer.wordpiece_tokenizer
+        return extend_vocab.choose_words(
+            counts, pieces, num_words=num_words, min_count=min_count
+        )
+
     counts = {
         "unable": 5,  # un ##able: saves 1 each.
         "unableed": 4,  # un ##able ##ed: saves 2 each.
@@ -220,28 +207,11 @@ def test_words_that_save_most_come_first(tokenizer):
         "ab": 1,  # too rare.
         "12": 50,  # no letter.
     }
-    chosen = extend_vocab.choose_words(
-        counts, tokenizer.wordpiece_tokenizer, num_words=9, min_count=2
-    )
-    assert chosen == ["unableed", "xyz", "unable"]
-    first = extend_vocab.choose_words(
-        counts, tokenizer.wordpiece_tokenizer, num_words=1, min_count=2
-    )
-    assert first == chosen[:1]
+    assert choose(counts) == ["unableed", "xyz", "unable"]
+    assert choose(counts, num_words=1) == ["unableed"]
     # A longer word is [UNK] whatever the vocabulary has.
     longest = "a" * 200
-    chosen = extend_vocab.choose_words(
-        {longest: 2, f"{longest}a": 2},
-        tokenizer.wordpiece_tokenizer,
-        num_words=9,
-        min_count=2,
-    )
-    assert chosen == [longest]
+    assert choose({longest: 2, f"{longest}a": 2}) == [longest]
     # Equals come by the alphabet.
-    chosen = extend_vocab.choose_words(
-        {"uned": 2, "abed": 1, "unb": 2},
-        tokenizer.wordpiece_tokenizer,
-        num_words=9,
-        min_count=1,
-    )
-    assert chosen == ["abed", "unb", "uned"]
+    equal = choose({"uned": 2, "abed": 1, "unb": 2}, min_count=1)
+    assert equal == ["abed", "unb", "uned"]

@@ -1,7 +1,7 @@
 """Masked sentence pairs: the release's, and those of the plain definition."""
 
+import dataclasses
 import gzip
-import hashlib
 import json
 import math
 import random
@@ -24,29 +24,14 @@ from tests.support import (
 )
 from vocab import tokenization
 
-_CASES = toy_files.read_json(locations.GOLDEN / "pretraining/cases.json")
 
-
-def _options(flags):
-    names = (
-        "max_seq_length",
-        "max_predictions_per_seq",
-        "dupe_factor",
-        "short_seq_prob",
-        "masked_lm_prob",
-        "do_whole_word_mask",
-    )
-    return instance_options.InstanceOptions(
-        **{name: flags[name] for name in names}
-    )
-
-
-def _instances(case):
-    """Returns a case's instances, their features and the generator after."""
-    flags = _CASES[case]["flags"]
+def test_the_plain_definition_makes_the_instances_of_the_release():
+    """Its records are those of tests/test_create_pretraining_data.py."""
+    golden = locations.GOLDEN / "pretraining"
+    case = toy_files.read_json(golden / "cases.json")["base"]
+    flags = case["flags"]
     tokenizer = tokenization.FullTokenizer(
-        str(locations.GOLDEN / flags["vocab_file"]),
-        do_lower_case=flags["do_lower_case"],
+        str(locations.GOLDEN / flags["vocab_file"]), flags["do_lower_case"]
     )
     documents = plain_masked_pairs.tokenize_documents(
         encoded_corpus.read_documents(
@@ -54,54 +39,17 @@ def _instances(case):
         ),
         tokenizer.tokenize,
     )
+    fields = dataclasses.fields(instance_options.InstanceOptions)
+    options = instance_options.InstanceOptions(
+        **{x.name: flags[x.name] for x in fields if x.name in flags}
+    )
     rng = random.Random(flags["random_seed"])
-    options = _options(flags)
     instances = plain_masked_pairs.create_training_instances(
         documents, list(tokenizer.vocab), options, rng
     )
-    features = [
-        plain_masked_pairs.instance_features(
-            instance, tokenizer.convert_tokens_to_ids, options
-        )
-        for instance in instances
-    ]
-    return instances, features, rng
-
-
-def _sha256(records):
-    digest = hashlib.sha256()
-    for record in records:
-        line = json.dumps(record, sort_keys=True, separators=(",", ":"))
-        digest.update(line.encode() + b"\n")
-    return digest.hexdigest()
-
-
-@pytest.mark.parametrize("case", sorted(_CASES))
-def test_instances_are_the_release_s(case):
-    expected = _CASES[case]
-    instances, features, rng = _instances(case)
-    num_files = len(expected["records"])
-    for number in range(num_files):
-        part = features[number::num_files]
-        assert len(part) == expected["records"][number]
-        assert _sha256(part) == expected["sha256_of_records"][number]
-        with np.load(locations.GOLDEN / f"pretraining/{case}.npz") as arrays:
-            prefix = f"file{number}/" if num_files > 1 else ""
-            for name in part[0]:
-                np.testing.assert_array_equal(
-                    [record[name] for record in part], arrays[prefix + name]
-                )
-    random_next = sum(instance.is_random_next for instance in instances)
-    assert random_next == expected["random_next"]
-    assert rng.random() == expected["next_random_after"]
-
-
-def test_instances_before_serialization_are_the_release_s():
-    instances, _, _ = _instances("base")
-    path = locations.GOLDEN / "pretraining/base_instances.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+    assert rng.random() == case["next_random_after"]
+    with gzip.open(golden / "base_instances.jsonl.gz", "rt") as file:
         expected = [json.loads(line) for line in file]
-    assert len(instances) == len(expected)
     for instance, wanted in zip(instances, expected, strict=True):
         for name, value in wanted.items():
             assert getattr(instance, name) == value, name
@@ -130,72 +78,6 @@ def test_truncation_shortens_the_longer_at_a_random_end():
     assert (
         masked_pairs.truncate_pair_at_random_ends(*spans, 2, _Coin()) == spans
     )
-
-
-def _documents(rng):
-    names = (f"t{number}" for number in range(100_000))
-    return [
-        [
-            [next(names) for _ in range(rng.randint(1, 30))]
-            for _ in range(rng.randint(1, 12))
-        ]
-        for _ in range(8)
-    ]
-
-
-@pytest.mark.parametrize("max_seq_length", [5, 6, 17, 64])
-@pytest.mark.parametrize("seed", range(5))
-def test_instances_keep_their_promises(max_seq_length, seed):
-    rng = random.Random(seed)
-    documents = _documents(rng)
-    place = {
-        token: (number, index)
-        for number, document in enumerate(documents)
-        for index, token in enumerate(
-            token for sentence in document for token in sentence
-        )
-    }
-    options = instance_options.InstanceOptions(
-        max_seq_length=max_seq_length,
-        max_predictions_per_seq=3,
-        dupe_factor=2,
-        short_seq_prob=0.3,
-    )
-    instances = plain_masked_pairs.create_training_instances(
-        documents, ["other"], options, rng
-    )
-    for instance in instances:
-        tokens = list(instance.tokens)
-        assert 5 <= len(tokens) <= max_seq_length
-        assert 1 <= len(instance.masked_lm_positions) <= 3
-        for at, label in zip(
-            instance.masked_lm_positions,
-            instance.masked_lm_labels,
-            strict=True,
-        ):
-            tokens[at] = label
-        middle = tokens.index("[SEP]")
-        assert (tokens[0], tokens[-1]) == ("[CLS]", "[SEP]")
-        assert instance.segment_ids == [0] * (middle + 1) + [1] * (
-            len(tokens) - middle - 1
-        )
-        places_a = [place[token] for token in tokens[1:middle]]
-        places_b = [place[token] for token in tokens[middle + 1 : -1]]
-        for places in (places_a, places_b):
-            number, first = places[0]
-            assert places == [(number, first + k) for k in range(len(places))]
-        if not instance.is_random_next:
-            assert places_a[0][0] == places_b[0][0]
-            assert places_a[-1] < places_b[0]
-
-
-def test_a_single_document_pairs_with_itself():
-    options = instance_options.InstanceOptions(max_seq_length=8, dupe_factor=1)
-    (instance,) = plain_masked_pairs.create_training_instances(
-        [[["a"]]], ["x"], options, random.Random(1)
-    )
-    assert instance.is_random_next
-    assert instance.segment_ids == [0, 0, 0, 1, 1]
 
 
 _LABELS = [f"word{number}" for number in range(50)]
@@ -269,34 +151,6 @@ def test_whole_words_are_predicted_together_or_passed_over(
     assert (shown == tokens) == (not expected)
 
 
-@pytest.mark.parametrize(
-    "masking",
-    ["80,10,10", "100,0,0", "80,20,0", "80,0,20", "0,20,80", "0,0,100"],
-)
-def test_share_of_each_kind_is_as_asked(masking):
-    rng = random.Random(7)
-    tokens = ["[CLS]", *(f"old{number}" for number in range(98)), "[SEP]"]
-    found = {"mask": 0, "same": 0, "replace": 0}
-    for _ in range(300):
-        shown, positions, labels = _masked(tokens, rng, masking=masking)
-        for at, label in zip(positions, labels, strict=True):
-            token = shown[at]
-            if token == "[MASK]":
-                found["mask"] += 1
-            elif token == label:
-                found["same"] += 1
-            else:
-                assert token in _LABELS
-                found["replace"] += 1
-    num_predictions = 300 * 15
-    assert sum(found.values()) == num_predictions
-    for count, rate in zip(found.values(), masking.split(","), strict=True):
-        share = int(rate) / 100
-        # Five standard deviations of the binomial; none at 0 and 100 percent.
-        bound = 5 * math.sqrt(num_predictions * share * (1 - share))
-        assert abs(count - num_predictions * share) <= bound
-
-
 class _Encoded:
     """What a tokenizer makes of texts whose tokens have spaces between."""
 
@@ -320,6 +174,38 @@ def _arrays(instances):
         name: np.concatenate([batch[name] for batch in batches])
         for name in batches[0]
     }
+
+
+@pytest.mark.parametrize(
+    "masking",
+    ["80,10,10", "100,0,0", "80,20,0", "80,0,20", "0,20,80", "0,0,100"],
+)
+def test_share_of_each_kind_is_as_asked(masking):
+    rng = random.Random(7)
+    words = [f"w{number}" for number in range(50)]
+    vocab = {t: n for n, t in enumerate([*toy_vocabulary.SPECIAL, *words])}
+    documents = [
+        [rng.choices(words, k=30) for _ in range(9)] for _ in range(40)
+    ]
+    options = instance_options.InstanceOptions(dupe_factor=3, masking=masking)
+    made = _arrays(_made(documents, vocab, options, rng))
+    rows, places = np.nonzero(made["masked_lm_weights"])
+    shown = made["input_ids"][rows, made["masked_lm_positions"][rows, places]]
+    is_same = shown == made["masked_lm_ids"][rows, places]
+    is_mask = shown == vocab["[MASK]"]
+    total = len(rows)
+    assert total > 4000
+    masked, kept, replaced = (int(part) / 100 for part in masking.split(","))
+    # Now and then the random token is [MASK], or the token itself.
+    chance = replaced / len(vocab)
+    for found, share in (
+        (is_mask, masked + chance),
+        (is_same, kept + chance),
+        (~is_mask & ~is_same, replaced - 2 * chance),
+    ):
+        # Five standard deviations of the binomial; none at 0 and 100 percent.
+        bound = 5 * math.sqrt(total * share * (1 - share))
+        assert abs(found.sum() - total * share) <= bound + 1e-9
 
 
 def _assert_same(documents, vocab, options, seed):
