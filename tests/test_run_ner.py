@@ -398,6 +398,10 @@ def test_words_without_tags_keep_the_answers_of_the_dev_set(
     answers = (out / written).read_text().split("\n")
     assert [row.split(" ")[0] for row in answers[:2]] == ["Ann", "fell"]
     assert len(answers[0].split(" ")) == 2
+    # The scores stay if they are those of the answers beside them.
+    replaced = written == "test_predictions.txt"
+    for scores in ("test_results.txt", "test_report.txt"):
+        assert (out / scores).exists() is not replaced
 
 
 @pytest.mark.integration
