@@ -38,8 +38,8 @@ class Options(
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    fine_tuning.run(learning.SentenceClassification, options)
+    fine_tuning.run(learning.ClassificationTask, options)
 
 
 if __name__ == "__main__":
-    fine_tuning.main(learning.SentenceClassification, Options)
+    fine_tuning.main(learning.ClassificationTask, Options)

@@ -59,8 +59,8 @@ class Options(
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    fine_tuning.run(learning.Tagging, options)
+    fine_tuning.run(learning.TaggingTask, options)
 
 
 if __name__ == "__main__":
-    fine_tuning.main(learning.Tagging, Options)
+    fine_tuning.main(learning.TaggingTask, Options)

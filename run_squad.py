@@ -39,8 +39,8 @@ class Options(
 
 def run(options: Options) -> None:
     """Trains, predicts and evaluates according to the options."""
-    fine_tuning.run(learning.QuestionAnswering, options)
+    fine_tuning.run(learning.QuestionAnsweringTask, options)
 
 
 if __name__ == "__main__":
-    fine_tuning.main(learning.QuestionAnswering, Options)
+    fine_tuning.main(learning.QuestionAnsweringTask, Options)

@@ -51,8 +51,8 @@ class Options(training_options.SequenceOptions, swag.Columns):
 
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
-    fine_tuning.run(learning.MultipleChoice, options)
+    fine_tuning.run(learning.MultipleChoiceTask, options)
 
 
 if __name__ == "__main__":
-    fine_tuning.main(learning.MultipleChoice, Options)
+    fine_tuning.main(learning.MultipleChoiceTask, Options)

@@ -78,13 +78,13 @@ def _start(job):
     config = config_lib.BertConfig(**job.sizes)
     with strategy.scope():
         if job.kind == "pretraining":
-            return strategy, pretraining_objective.Pretraining(
+            return strategy, pretraining_objective.PretrainingObjective(
                 heads.BertForPreTraining(config), "mlm_nsp"
             )
         model = heads.BertForSequenceClassification(
             config, num_labels=contenders.NUM_LABELS
         )
-        return strategy, classification_objective.Classification(
+        return strategy, classification_objective.ClassificationObjective(
             model, task.SINGLE_LABEL
         )
 

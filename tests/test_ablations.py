@@ -23,9 +23,9 @@ def _model(task, tools, folder, **flags):
 @pytest.mark.parametrize(
     ("task", "tools"),
     [
-        (run_classifier.learning.SentenceClassification, toy),
-        (run_squad.learning.QuestionAnswering, toy_squad),
-        (run_ner.learning.Tagging, toy_tagging),
+        (run_classifier.learning.ClassificationTask, toy),
+        (run_squad.learning.QuestionAnsweringTask, toy_squad),
+        (run_ner.learning.TaggingTask, toy_tagging),
     ],
 )
 def test_the_flags_of_a_network_reach_it(tmp_path, task, tools):
@@ -39,7 +39,7 @@ def test_the_flags_of_a_network_reach_it(tmp_path, task, tools):
 
 def test_the_features_of_a_tagger_reach_it(tmp_path):
     model = _model(
-        run_ner.learning.Tagging, toy_tagging, tmp_path, features="last"
+        run_ner.learning.TaggingTask, toy_tagging, tmp_path, features="last"
     )
     assert model.features == "last"
 

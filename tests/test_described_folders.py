@@ -137,22 +137,22 @@ def _squad(folder):
     flags = toy_squad.flags_of(
         folder, max_seq_length=80, **dict.fromkeys(names)
     )
-    return run_squad, run_squad.learning.QuestionAnswering, flags
+    return run_squad, run_squad.learning.QuestionAnsweringTask, flags
 
 
 def _tagging(folder):
-    return run_ner, run_ner.learning.Tagging, toy_tagging.flags_of(folder)
+    return run_ner, run_ner.learning.TaggingTask, toy_tagging.flags_of(folder)
 
 
 def _swag(folder):
     (folder / "train.csv").write_text("label,sent1,sent2,A,B\n1,wa,,wb,wa\n")
     flags = toy_swag.flags_of(folder)
-    return run_swag, run_swag.learning.MultipleChoice, flags
+    return run_swag, run_swag.learning.MultipleChoiceTask, flags
 
 
 def _sentences(folder):
     flags = toy_sentences.flags_of(folder)
-    task = run_classifier.learning.SentenceClassification
+    task = run_classifier.learning.ClassificationTask
     return run_classifier, task, flags
 
 

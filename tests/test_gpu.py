@@ -225,7 +225,9 @@ def test_predictions_are_those_of_the_cpu(tmp_path):
         model.set_weights(weights)
         predictor = prediction.Predictor(
             strategy,
-            classification_objective.Classification(model, task.SINGLE_LABEL),
+            classification_objective.ClassificationObjective(
+                model, task.SINGLE_LABEL
+            ),
             devices.execution_mode(strategy),
         )
         scores = predictor.predict(source, batch_size=4, by_length=True)

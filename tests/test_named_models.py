@@ -119,11 +119,11 @@ def test_a_classifier_of_transformers_is_trained_and_evaluated(
 ):
     toy_sentences.write_data(tmp_path / "data", toy_sentences.sentences(40, 1))
     options = _custom(tmp_path, folder, do_eval=True, do_predict=True)
-    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
+    fine_tuning.run(run_classifier.learning.ClassificationTask, options)
     assert "eval_accuracy" in (tmp_path / "out/eval_results.txt").read_text()
     assert not (tmp_path / "out/task.json").exists()
     options = _custom(tmp_path, folder, do_train=True, num_train_epochs=1.0)
-    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
+    fine_tuning.run(run_classifier.learning.ClassificationTask, options)
     described = toy_files.read_json(tmp_path / "out/task.json")
     assert described["do_lower_case"] is True
     assert described["labels"] == ["no", "yes"]
@@ -145,7 +145,7 @@ def test_a_tagger_of_transformers_is_evaluated_by_its_length(tmp_path, folder):
         output_dir=tmp_path / "out",
         do_eval=True,
     )
-    fine_tuning.run(run_ner.learning.Tagging, options)
+    fine_tuning.run(run_ner.learning.TaggingTask, options)
     assert "eval_f1" in (tmp_path / "out/eval_results.txt").read_text()
 
 
@@ -187,7 +187,7 @@ def test_an_answerer_of_transformers_predicts(tmp_path, folder):
         max_query_length=8,
         do_predict=True,
     )
-    fine_tuning.run(run_squad.learning.QuestionAnswering, options)
+    fine_tuning.run(run_squad.learning.QuestionAnsweringTask, options)
     answers = toy_files.read_json(tmp_path / "out/predictions.json")
     assert answers["q"]
 
@@ -231,7 +231,7 @@ def test_vectors_need_the_folder_or_its_address_alone(
 def test_fine_tuning_starts_from_an_address(tmp_path, address):
     toy_sentences.write_data(tmp_path / "data", toy_sentences.sentences(40, 1))
     options = _custom(tmp_path, address, do_train=True, num_train_epochs=1.0)
-    fine_tuning.run(run_classifier.learning.SentenceClassification, options)
+    fine_tuning.run(run_classifier.learning.ClassificationTask, options)
     # The folder of the run needs the address no more.
     out = tmp_path / "out"
     assert toy_files.read_json(out / "task.json")["labels"] == ["no", "yes"]

@@ -244,7 +244,7 @@ def test_loss_is_a_sum():
     config = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)
     model = heads.BertForPreTraining(config)
     checkpoints.load(model, str(locations.CHECKPOINT))
-    objective = pretraining_objective.Pretraining(model, "mlm_nsp")
+    objective = pretraining_objective.PretrainingObjective(model, "mlm_nsp")
     parts = objective.outcome(features, objective.denominators(features), None)
     assert set(parts.losses) == {"masked_lm_loss", "next_sentence_loss"}
     total = sum(float(value) for value in parts.losses.values())

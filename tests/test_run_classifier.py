@@ -321,7 +321,7 @@ def _evaluation(folder, task_name, **changes):
             **changes,
         },
     )
-    return run_classifier.learning.SentenceClassification(
+    return run_classifier.learning.ClassificationTask(
         toy.parse(flags), None, folder_lib.ModelFolder.open(str(folder))
     )
 
@@ -364,7 +364,7 @@ def test_records_depend_on_data_labels_and_truncation(tmp_path):
 
     def made_from(**changes):
         flags = toy.flags_of(tmp_path, do_train=True, **changes)
-        model = run_classifier.learning.SentenceClassification(
+        model = run_classifier.learning.ClassificationTask(
             toy.parse(flags), None
         )
         (data_set,) = model.data_sets("train")
@@ -395,14 +395,14 @@ def test_labels_are_weighed_from_the_training_file_in_training_alone(tmp_path):
         tmp_path, class_weights="balanced", label_names="no,yes", do_eval=True
     )
     (tmp_path / "data/train.tsv").unlink(missing_ok=True)
-    evaluating = run_classifier.learning.SentenceClassification(
+    evaluating = run_classifier.learning.ClassificationTask(
         toy.parse(flags), None
     )
     # They show in the loss of a training only, among all else.
     assert evaluating._class_weights == ()
     toy.write_tsv(tmp_path / "data/train.tsv", rows)
     training = toy.parse({**flags, "do_train": True})
-    weights = run_classifier.learning.SentenceClassification(training, None)
+    weights = run_classifier.learning.ClassificationTask(training, None)
     assert weights._class_weights == pytest.approx((0.75, 1.5))
 
 

@@ -319,7 +319,7 @@ def _task(options):
     if not options.do_train:
         trained = folder_lib.ModelFolder.open(options.output_dir)
     tokenizer = tokenization.open_tokenizer(options)
-    return run_ner.learning.Tagging(options, tokenizer, trained)
+    return run_ner.learning.TaggingTask(options, tokenizer, trained)
 
 
 def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):

@@ -189,7 +189,7 @@ def _answering(folder, **changes):
     options = toy_squad.parse(
         toy_squad.flags_of(folder, do_predict=True, **changes)
     )
-    answering = run_squad.learning.QuestionAnswering(
+    answering = run_squad.learning.QuestionAnsweringTask(
         options, tokenization.open_tokenizer(options)
     )
     # The network of a test would answer at random.
@@ -368,7 +368,7 @@ def test_the_ground_truth_is_read_for_scores_and_the_best_threshold(
     options = toy_squad.parse(
         toy_squad.flags_of(tmp_path, version_2_with_negative=True, **changes)
     )
-    task = run_squad.learning.QuestionAnswering(options, None)
+    task = run_squad.learning.QuestionAnsweringTask(options, None)
     # The time of reading shows it, of a large file.
     assert bool(task._gold) == is_read
 

@@ -162,9 +162,9 @@ def test_records_depend_on_the_data_and_the_choices(tmp_path):
         options = toy.parse(
             toy.flags_of(tmp_path, do_train=True, ending_columns=choices)
         )
-        (data_set,) = run_swag.learning.MultipleChoice(options, None).data_sets(
-            "train"
-        )
+        (data_set,) = run_swag.learning.MultipleChoiceTask(
+            options, None
+        ).data_sets("train")
         return str(data_set.made_from)
 
     first = made_from("A,B")

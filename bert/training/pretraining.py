@@ -40,7 +40,7 @@ def setup(
     planned: folder_lib.PlannedModel,
     records: reading.RecordSource,
     held_out: reading.RecordSource,
-) -> setup_lib.Setup[pretraining_objective.Pretraining]:
+) -> setup_lib.Setup[pretraining_objective.PretrainingObjective]:
     """Sets up the training of a masked language model.
 
     Args:
@@ -55,11 +55,13 @@ def setup(
     strategy = devices.prepare(options)
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
 
-    def make_objective() -> pretraining_objective.Pretraining:
+    def make_objective() -> pretraining_objective.PretrainingObjective:
         model = heads.BertForPreTraining(
             planned.config, objective=options.objective
         )
-        return pretraining_objective.Pretraining(model, options.objective)
+        return pretraining_objective.PretrainingObjective(
+            model, options.objective
+        )
 
     metric = None
     if options.eval_every_steps:
@@ -86,7 +88,9 @@ def setup(
     )
 
 
-class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
+class HeldOutLosses(
+    setup_lib.Evaluation[pretraining_objective.PretrainingObjective]
+):
     """The losses and metrics of held-out records.
 
     Args:
@@ -106,7 +110,7 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
         self._evaluator: steps.Evaluator | None = None
 
     def score(
-        self, objective: pretraining_objective.Pretraining
+        self, objective: pretraining_objective.PretrainingObjective
     ) -> dict[str, float]:
         options = self._options
         if self._evaluator is None:
@@ -124,7 +128,7 @@ class HeldOutLosses(setup_lib.Evaluation[pretraining_objective.Pretraining]):
 
     def write_results(
         self,
-        objective: pretraining_objective.Pretraining,
+        objective: pretraining_objective.PretrainingObjective,
         output_dir: str,
         step: int,
         splits: Sequence[str],

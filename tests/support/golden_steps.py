@@ -32,7 +32,7 @@ def pretraining(strategy, mode, *, dropout=None, scales_loss=False):
         checkpoints.load(made, str(locations.GOLDEN / "model/tiny.ckpt"))
         return steps.Trainer(
             strategy,
-            pretraining_objective.Pretraining(made, "mlm_nsp"),
+            pretraining_objective.PretrainingObjective(made, "mlm_nsp"),
             optimization.AdamWeightDecayOptimizer(
                 checkpointing.weights(made), mode=mode
             ),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bert.tasks.classification import objective
 
 
-class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
+class ClassificationTask(labeled_task.LabeledTask[datasets.TextFile]):
     """Classification or regression of texts and pairs of texts.
 
     Raises:
@@ -118,7 +118,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
 
     def make_objective(
         self, config: config_lib.BertConfig
-    ) -> "objective.Classification":
+    ) -> "objective.ClassificationObjective":
         from bert.tasks.classification import objective
         from modeling import heads
 
@@ -128,7 +128,7 @@ class SentenceClassification(labeled_task.LabeledTask[datasets.TextFile]):
             causal=self.options.is_causal,
             bilstm_head=self.options.bilstm_head,
         )
-        return objective.Classification(
+        return objective.ClassificationObjective(
             model, self.label_set.problem_type, self._class_weights
         )
 
@@ -197,7 +197,7 @@ def _stated_labels(
     """
     if trained is None or trained.description.task not in (
         None,
-        SentenceClassification.kind,
+        ClassificationTask.kind,
     ):
         return None
     description = trained.description

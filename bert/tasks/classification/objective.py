@@ -9,7 +9,7 @@ from bert.tasks import objectives, task
 from modeling import losses
 
 
-class Classification(objectives.PerExample):
+class ClassificationObjective(objectives.PerExample):
     """One label, several labels or a score for each example.
 
     Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a

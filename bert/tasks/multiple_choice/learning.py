@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bert.tasks.classification import objective
 
 
-class MultipleChoice(labeled_task.LabeledTask[None]):
+class MultipleChoiceTask(labeled_task.LabeledTask[None]):
     """Multiple choice among several endings.
 
     Raises:
@@ -76,12 +76,14 @@ class MultipleChoice(labeled_task.LabeledTask[None]):
 
     def make_objective(
         self, config: config_lib.BertConfig
-    ) -> "objective.Classification":
+    ) -> "objective.ClassificationObjective":
         from bert.tasks.classification import objective
         from modeling import heads
 
         model = heads.BertForMultipleChoice(config)
-        return objective.Classification(model, self.label_set.problem_type)
+        return objective.ClassificationObjective(
+            model, self.label_set.problem_type
+        )
 
     def write_answers(
         self,

@@ -22,7 +22,7 @@ _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Masking:
+class DynamicMasking:
     """The masking of unmasked records.
 
     Attributes:
@@ -188,13 +188,13 @@ def choose(
 
 def of_sidecars(
     metadata_of_files: Mapping[str, sidecars.Metadata | None],
-) -> Masking | None:
+) -> DynamicMasking | None:
     """Reads the masking of record files; None if they are masked already.
 
     Raises:
         ValueError: the masking of the files differs.
     """
-    paths: dict[Masking | None, str] = {}
+    paths: dict[DynamicMasking | None, str] = {}
     for path, metadata in metadata_of_files.items():
         masking = None
         if metadata is not None and sidecars.MASK_ID in metadata.flags:
@@ -210,9 +210,9 @@ def of_sidecars(
     return next(iter(paths))
 
 
-def _masking(metadata: sidecars.Metadata) -> Masking:
+def _masking(metadata: sidecars.Metadata) -> DynamicMasking:
     made_with = metadata.flags
-    return Masking(
+    return DynamicMasking(
         options=instance_options.InstanceOptions(
             masking=",".join(map(str, made_with["masking"])),
             **{name: made_with[name] for name in _RATES},

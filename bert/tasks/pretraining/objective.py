@@ -7,7 +7,7 @@ from bert.tasks import objectives
 from modeling import heads, losses
 
 
-class Pretraining(objectives.Objective):
+class PretrainingObjective(objectives.Objective):
     """Masked-language-model and next-sentence losses.
 
     Source: Devlin et al. 2019, §3.1 and §5.1.

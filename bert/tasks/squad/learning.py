@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _Ranked = Sequence[answer_ranking.RankedAnswers]
 
 
-class QuestionAnswering(task.Task[None, _Ranked]):
+class QuestionAnsweringTask(task.Task[None, _Ranked]):
     """Extractive question answering: a span of the paragraph, or no answer.
 
     Raises:

@@ -124,7 +124,7 @@ class _Paragraph:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Question:
+class _EncodedQuestion:
     query: Sequence[str]  # Its pieces, after truncation.
     answer: tuple[int, int] | None  # Its first and last piece.
     is_impossible: bool
@@ -170,7 +170,7 @@ def convert_examples_to_features(
         query = pieces[: options.max_query_length]
         if counts:
             counts.add(len(pieces), len(pieces) - len(query))
-        question = _Question(
+        question = _EncodedQuestion(
             query=query,
             answer=_answer_span(example, paragraph, tokenizer),
             is_impossible=example.is_impossible,
@@ -245,7 +245,7 @@ def pieces_at(
 
 
 def _windows(
-    question: _Question,
+    question: _EncodedQuestion,
     paragraph: _Paragraph,
     options: WindowOptions,
     tokenizer: tokenization.FullTokenizer,

@@ -35,7 +35,7 @@ class _Answers:
     loss: float
 
 
-class Tagging(task.Task[conll.ColumnFile, _Answers]):
+class TaggingTask(task.Task[conll.ColumnFile, _Answers]):
     """Token classification, with a fine-tuned or a frozen encoder.
 
     Raises:
@@ -110,7 +110,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
 
     def make_objective(
         self, config: config_lib.BertConfig
-    ) -> "objective.Tagging":
+    ) -> "objective.TaggingObjective":
         from bert.tasks.tagging import objective
         from modeling import heads
 
@@ -121,7 +121,7 @@ class Tagging(task.Task[conll.ColumnFile, _Answers]):
             causal=self.options.is_causal,
             bilstm_head=self.options.bilstm_head,
         )
-        return objective.Tagging(model)
+        return objective.TaggingObjective(model)
 
     def decode(
         self,

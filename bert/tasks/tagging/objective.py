@@ -6,7 +6,7 @@ from bert.tasks import objectives
 from modeling import heads, losses
 
 
-class Tagging(objectives.FineTuning):
+class TaggingObjective(objectives.FineTuning):
     """One label for each word.
 
     Source: Devlin et al. 2019, §5.3. Features in addition to the model's

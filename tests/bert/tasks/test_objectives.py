@@ -22,7 +22,7 @@ from tests.support import toy_pretraining as toy
 # --------------------------------------------------- The release's own steps
 
 
-class _WithoutDropout(classification_objective.Classification):
+class _WithoutDropout(classification_objective.ClassificationObjective):
     """The golden steps were made with the head's dropout off, too."""
 
     def outcome(self, features, denominators, dropout_seed):
@@ -151,7 +151,7 @@ def _trained_on(problem_type, weights, logits, labels, rows=None):
     Returns:
         The loss, and of the accuracy the sum and the weight.
     """
-    objective = classification_objective.Classification(
+    objective = classification_objective.ClassificationObjective(
         _Fixed(logits), problem_type, weights
     )
     rows = np.ones(len(logits)) if rows is None else rows
@@ -221,7 +221,7 @@ def test_the_losses_of_predictions_have_no_class_weights():
     labels = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], np.float32)
     features = dict.fromkeys(objectives.PIECE_INPUTS, labels)
     features["label_ids"] = tf.constant(labels)
-    scores = classification_objective.Classification(
+    scores = classification_objective.ClassificationObjective(
         lambda **_: {"logits": tf.constant(logits)}, "multi_label", (3.0, 5.0)
     ).predictions(features)
     expected = np.logaddexp(0, logits) - labels * logits
@@ -244,7 +244,7 @@ def test_the_outputs_of_predictions_are_those_of_the_problem(
     features = dict.fromkeys(objectives.PIECE_INPUTS, np.ones([1, 3]))
     labels = [[1]] if problem_type == "single_label" else [[1.0, 0.0]]
     features["label_ids"] = tf.constant(labels)
-    objective = classification_objective.Classification(
+    objective = classification_objective.ClassificationObjective(
         _Fixed([[0.0, np.log(3.0)]]), problem_type
     )
     scores = objective.predictions(features)
@@ -279,7 +279,7 @@ def _tagging_features(**more):
 
 class TaggingTest(tf.test.TestCase):
     def test_loss_and_accuracy_by_hand(self):
-        objective = tagging_objective.Tagging(_Tagger())
+        objective = tagging_objective.TaggingObjective(_Tagger())
         features = _tagging_features()
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 3.0})
@@ -296,7 +296,7 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.losses["loss"], -np.log(7 / 8), atol=1e-6)
 
     def test_predictions(self):
-        objective = tagging_objective.Tagging(_Tagger())
+        objective = tagging_objective.TaggingObjective(_Tagger())
         features = _tagging_features()
         scores = objective.predictions(features)
         self.assertAllEqual(scores["label_ids"][0], [0, 0, 1])
@@ -312,7 +312,7 @@ class TaggingTest(tf.test.TestCase):
     def test_model_is_called_with_its_inputs_and_the_seed(self):
         model = _Tagger(features="last")
         seed = tf.constant([1, 2])
-        objective = tagging_objective.Tagging(model)
+        objective = tagging_objective.TaggingObjective(model)
         objective.outcome(_tagging_features(), {"loss": 3.0}, seed)
         names = sorted([*objectives.PIECE_INPUTS, "label_mask"])
         self.assertEqual(model.seen, (seed, names))
@@ -353,7 +353,7 @@ def models():
 
 
 def _pretrained(models, name, features, denominators=None):
-    objective = pretraining_objective.Pretraining(models[name], name)
+    objective = pretraining_objective.PretrainingObjective(models[name], name)
     if denominators is None:
         denominators = objective.denominators(features)
     outcome = objective.outcome(features, denominators, None)
@@ -396,7 +396,7 @@ def test_left_to_right_reads_the_original_text(models):
         reads.update(inputs)
         return model(**inputs)
 
-    objective = pretraining_objective.Pretraining(recorded, "ltr")
+    objective = pretraining_objective.PretrainingObjective(recorded, "ltr")
     outcome = objective.outcome(
         features, objective.denominators(features), None
     )
@@ -420,7 +420,9 @@ def test_left_to_right_need_not_know_the_number_of_rows(models):
     }
 
     def run(features):
-        objective = pretraining_objective.Pretraining(models["ltr"], "ltr")
+        objective = pretraining_objective.PretrainingObjective(
+            models["ltr"], "ltr"
+        )
         return objective.outcome(
             features, objective.denominators(features), None
         ).losses["masked_lm_loss"]
@@ -479,7 +481,7 @@ def test_rows_that_fill_the_batch_count_for_nothing(models, name):
 def test_parts_of_a_batch_add_up_to_its_losses(models, name):
     features = _pretraining_features(3)
     whole = _pretrained(models, name, features)
-    objective = pretraining_objective.Pretraining(models[name], name)
+    objective = pretraining_objective.PretrainingObjective(models[name], name)
     denominators = objective.denominators(features)
     parts = [
         _pretrained(
@@ -516,7 +518,7 @@ def test_a_packed_tagger_has_the_same_loss():
     model = heads.BertForTokenClassification(
         toy_config.config(initializer_range=0.3), num_labels=3
     )
-    objective = tagging_objective.Tagging(model)
+    objective = tagging_objective.TaggingObjective(model)
     features, packed = _few_texts()
     denominators = objective.denominators(features)
     want, got = (

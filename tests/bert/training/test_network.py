@@ -16,7 +16,9 @@ def _network(created):
         layers = [keras.Input((1,)), keras.layers.Dense(1)]
         model = keras.Sequential(layers)
         created.append(weakref.ref(model))
-        return classification_objective.Classification(model, task.REGRESSION)
+        return classification_objective.ClassificationObjective(
+            model, task.REGRESSION
+        )
 
     return network.Network(tf.distribute.OneDeviceStrategy("/CPU:0"), make)
 

@@ -122,7 +122,7 @@ def test_rows_of_all_lengths_are_answered_in_their_order(
     keras.config.set_dtype_policy(precision)
     try:
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-        objective = classification_objective.Classification(
+        objective = classification_objective.ClassificationObjective(
             model, task.SINGLE_LABEL
         )
         predictor = prediction.Predictor(
@@ -148,7 +148,9 @@ def test_predictions_are_those_of_the_current_weights(tmp_path):
     def predictor():
         return prediction.Predictor(
             tf.distribute.get_strategy(),
-            classification_objective.Classification(model, task.SINGLE_LABEL),
+            classification_objective.ClassificationObjective(
+                model, task.SINGLE_LABEL
+            ),
         )
 
     used = predictor()
@@ -182,7 +184,7 @@ def test_one_cpu_alone_computes_two_batches_at_once(
     monkeypatch.setattr(futures, "ThreadPoolExecutor", noted)
     with strategy.scope():
         model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-    objective = classification_objective.Classification(
+    objective = classification_objective.ClassificationObjective(
         model, task.SINGLE_LABEL
     )
     predictor = prediction.Predictor(strategy, objective)

@@ -57,7 +57,7 @@ def _pieces(*shape):
 
 def _pretraining(objective):
     model = heads.BertForPreTraining(_CONFIG, objective=objective)
-    return pretraining_objective.Pretraining(model, objective), {
+    return pretraining_objective.PretrainingObjective(model, objective), {
         **_pieces(_BATCH, _LENGTH),
         "masked_lm_positions": _ids(_BATCH, 2, high=_LENGTH),
         "masked_lm_ids": _ids(_BATCH, 2),
@@ -70,7 +70,7 @@ def _classification(problem_type, labels, class_weights=(), **options):
     model = heads.BertForSequenceClassification(
         _CONFIG, num_labels=3, **options
     )
-    return classification_objective.Classification(
+    return classification_objective.ClassificationObjective(
         model, problem_type, class_weights
     ), {
         **_pieces(_BATCH, _LENGTH),
@@ -92,7 +92,7 @@ def _tagging(features=None):
     model = heads.BertForTokenClassification(
         _CONFIG, num_labels=5, features=features
     )
-    return tagging_objective.Tagging(model), {
+    return tagging_objective.TaggingObjective(model), {
         **_pieces(_BATCH, _LENGTH),
         "label_ids": _ids(_BATCH, _LENGTH, high=5),
         "label_mask": _pieces(_BATCH, _LENGTH)["input_mask"],
@@ -101,7 +101,9 @@ def _tagging(features=None):
 
 def _swag():
     model = heads.BertForMultipleChoice(_CONFIG)
-    return classification_objective.Classification(model, task.SINGLE_LABEL), {
+    return classification_objective.ClassificationObjective(
+        model, task.SINGLE_LABEL
+    ), {
         **_pieces(_BATCH, _CHOICES, _LENGTH),
         "label_ids": _ids(_BATCH, 1, high=_CHOICES),
     }

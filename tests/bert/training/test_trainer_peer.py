@@ -115,7 +115,9 @@ def _train_here(start, rows):
     ).batch(_BATCH)
     trainer = steps.Trainer(
         tf.distribute.get_strategy(),
-        classification_objective.Classification(model, task.SINGLE_LABEL),
+        classification_objective.ClassificationObjective(
+            model, task.SINGLE_LABEL
+        ),
         optimization.AdamWeightDecayOptimizer(
             weights, optimization.AdamOptions(bias_correction=True)
         ),

@@ -31,7 +31,7 @@ def _pair(words_a, words_b):
 
 def _masking(**options):
     options = {"max_seq_length": 24, "max_predictions_per_seq": 4} | options
-    return dynamic_masking.Masking(
+    return dynamic_masking.DynamicMasking(
         options=instance_options.InstanceOptions(
             **options, dynamic_masking=True
         ),
@@ -304,7 +304,7 @@ def test_sidecars_say_how_records_are_masked():
     found = dynamic_masking.of_sidecars(
         {"a": _metadata(), "b": _metadata(dupe_factor=3)}
     )
-    assert found == dynamic_masking.Masking(
+    assert found == dynamic_masking.DynamicMasking(
         options=instance_options.InstanceOptions(
             max_seq_length=24,
             max_predictions_per_seq=4,
