@@ -176,7 +176,7 @@ def _remove(prefix: str) -> None:
         paths.remove(prefix + part)
 
 
-# ------------------------------------------------------------------------ Best
+# ---------------------------------------------------------------------- Saving
 
 
 @dataclasses.dataclass(eq=False)
@@ -234,6 +234,9 @@ class Saver:
             keep=self.options.keep_checkpoint_max,
             keep_every=self.options.keep_checkpoint_every_n_steps,
         )
+
+
+# ------------------------------------------------------------------------ Best
 
 
 class BestCheckpoint:

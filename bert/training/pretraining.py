@@ -17,7 +17,6 @@ from bert.tasks import task as task_lib
 from bert.tasks.pretraining import objective as pretraining_objective
 from bert.training import (
     devices,
-    evaluation,
     input_pipeline,
     network,
     resuming,
@@ -119,12 +118,13 @@ class HeldOutLosses(
                 objective,
                 devices.execution_mode(self._strategy, options.jit_compile),
             )
-        return evaluation.average(
-            self._evaluator,
+        batches = input_pipeline.evaluation_batches(
+            self._strategy,
             self._source,
             batch_size=options.eval_batch_size,
             num_batches=options.max_eval_steps,
         )
+        return self._evaluator.average(batches)
 
     def write_results(
         self,

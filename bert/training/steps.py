@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -397,6 +397,31 @@ class Evaluator:
     def run(self, batch: objectives.Tensors) -> objectives.Outcome:
         """Returns the losses and metrics of one batch."""
         return self._compiled_step(batch)
+
+    def average(
+        self, batches: Iterable[objectives.Tensors]
+    ) -> dict[str, float]:
+        """Averages losses and metrics over batches.
+
+        Returns:
+            `loss`, the mean of the losses of the batches, as released; and each
+            metric, a weighted mean over all batches.
+        """
+        losses = []
+        sums: dict[str, np.ndarray] = {}
+        for batch in batches:
+            outcome = self.run(batch)
+            losses.append(sum(float(x) for x in outcome.losses.values()))
+            for name, pair in outcome.metrics.items():
+                total = sums.setdefault(name, np.zeros(2))
+                total += [float(part) for part in pair]
+        return {
+            "loss": float(np.mean(losses)),
+            **{
+                name: float(total / weight if weight else 0.0)
+                for name, (total, weight) in sums.items()
+            },
+        }
 
     def _step(self, batch: objectives.Tensors) -> objectives.Outcome:
         return _first_replica(

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from bert.records import reading, schema, tfrecords
 from bert.tasks import objectives
-from bert.training import evaluation, steps
+from bert.training import options as training_options
+from bert.training import pretraining
 
 
 class _Sums:
@@ -59,10 +60,15 @@ def test_the_loss_is_a_mean_over_batches_and_a_metric_over_weights(
         features=[schema.Feature(name="input_ids", shape=(4,))],
         vocab_size=9,
     )
-    results = evaluation.average(
-        steps.Evaluator(tf.distribute.OneDeviceStrategy("/CPU:0"), _Sums()),
-        source,
-        batch_size=2,
-        num_batches=num_batches,
+    options = training_options.PretrainingOptions(
+        input_file=path,
+        output_dir="out",
+        bert_config_file="",
+        do_eval=True,
+        eval_batch_size=2,
+        max_eval_steps=num_batches,
     )
-    assert results == expected
+    losses = pretraining.HeldOutLosses(
+        tf.distribute.OneDeviceStrategy("/CPU:0"), source, options
+    )
+    assert losses.score(_Sums()) == expected
