@@ -7,10 +7,10 @@ from modeling import config as config_lib
 from tests.support import locations
 from vocab import tokenization
 
-VOCAB_FILE = locations.VOCAB_FILE
 
-
-def served(vocab_file=VOCAB_FILE, do_lower_case=True, sizes=None, **entries):
+def served(
+    vocab_file=locations.VOCAB_FILE, do_lower_case=True, sizes=None, **entries
+):
     """Returns a model; `entries` are those of its task.json."""
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
     config = config_lib.BertConfig.from_json_file(locations.CONFIG_FILE)

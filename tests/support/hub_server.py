@@ -1,14 +1,14 @@
 """A server on loopback with the addresses of Hugging Face's hub."""
 
-import contextlib
 import dataclasses
 import hashlib
 import http.server
 import json
 import re
-import threading
 import urllib.parse
 from collections.abc import Mapping
+
+from tests.support import web_server
 
 _API = re.compile(r"/api/models/(?P<name>.+?)/(revision|tree)/(?P<at>[^/]+)")
 _FILE = re.compile(r"/(?P<name>.+?)/resolve/(?P<at>[^/]+)/(?P<file>.+)")
@@ -70,7 +70,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self):
-        hub, path = self.server.hub, self.path.partition("?")[0]
+        hub, path = self.server.site, self.path.partition("?")[0]
         hub.requests.append(f"{self.command} {path}")
         hub.headers = self.headers
         match = _API.fullmatch(path) or _FILE.fullmatch(path)
@@ -95,7 +95,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _refusal(self, match):
         """Returns the status, the code and the message of a refusal, or ()."""
-        hub = self.server.hub
+        hub = self.server.site
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         place = match.groupdict() if match else {"name": "", "at": ""}
         name, revision = place["name"], urllib.parse.unquote(place["at"])
@@ -152,19 +152,9 @@ def _listing(kind, commit, files):
     ]
 
 
-@contextlib.contextmanager
 def running():
-    """Runs a server for as long as the block; yields its `Hub`."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.hub = Hub(address=f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield server.hub
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """Runs a server for as long as a block; yields its `Hub`."""
+    return web_server.serving(_Handler, Hub())
 
 
 def use(monkeypatch, address, home, *, offline=False):

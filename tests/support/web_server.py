@@ -41,16 +41,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def running():
-    """Runs a server for as long as the block; yields its `Site`."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.site = Site()
-    server.site.address = f"http://127.0.0.1:{server.server_port}"
+def serving(handler, site):
+    """Runs a server for as long as the block.
+
+    Args:
+        handler: the class that answers requests.
+        site: its `server.site`, which gets the `address` of the server.
+    """
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.site = site
+    site.address = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield server.site
+        yield site
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def running():
+    """Runs a server of files for as long as a block; yields its `Site`."""
+    return serving(_Handler, Site())

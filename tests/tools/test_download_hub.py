@@ -3,8 +3,6 @@
 import json
 import logging
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from bert.models import hub, hub_folders
 from modeling import bert, checkpoints, huggingface
 from modeling import config as config_lib
-from tests.support import hub_server, toy_config, toy_files
+from tests.support import hub_server, programs, toy_config, toy_files
 from tools import download
 
 _NAME = "lab/tiny-bert"
@@ -90,14 +88,10 @@ def test_the_log_of_a_download_is_one_line(tmp_path, model):
     with hub_server.running() as site:
         site.publish(_NAME, model)
         variables = {"HF_ENDPOINT": site.address, "HF_HOME": str(tmp_path)}
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "tools.download", f"hf://{_NAME}"),
-                f"--output_dir={tmp_path}",
-            ],
+        done = programs.python(
+            *("-m", "tools.download", f"hf://{_NAME}"),
+            f"--output_dir={tmp_path}",
             env={"PATH": os.environ["PATH"], "no_proxy": "*", **variables},
-            capture_output=True,
-            text=True,
             check=True,
         )
     (line,) = done.stderr.splitlines()

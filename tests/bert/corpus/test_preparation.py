@@ -1,15 +1,13 @@
 """Rules, counts and worker processes."""
 
 import collections
-import subprocess
-import sys
 
 import hypothesis
 import pytest
 from hypothesis import strategies
 
 from bert.corpus import formats, preparation
-from tests.support import locations
+from tests.support import programs
 
 
 def _prepare(documents, num_workers=1, **rules):
@@ -168,17 +166,13 @@ preparation.write_documents((f"{n}\\n" for n in range(1000)), names)
 
 
 def test_more_files_than_the_soft_limit_are_written_at_once(tmp_path):
-    command = [sys.executable, "-c", _WITH_A_LIMIT, str(tmp_path)]
-    folder = {"cwd": locations.ROOT}
-    subprocess.run([*command, "100"], check=True, **folder)
+    command = ("-c", _WITH_A_LIMIT, str(tmp_path))
+    programs.python(*command, "100", check=True)
     assert (tmp_path / "99").read_text() == "".join(
         f"{n}\n\n" for n in range(99, 1000, 100)
     )
-    ended = subprocess.run(
-        [*command, "200"], check=False, stderr=subprocess.PIPE, **folder
-    )
     assert (
-        b"ValueError: Writing 200 files at once needs 328 open files; the "
-        b"system allows 300 (ulimit -Hn). Write fewer files." in ended.stderr
-    )
+        "ValueError: Writing 200 files at once needs 328 open files; the "
+        "system allows 300 (ulimit -Hn). Write fewer files."
+    ) in programs.python(*command, "200").stderr
     assert len([*tmp_path.iterdir()]) == 100

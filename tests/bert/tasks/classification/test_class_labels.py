@@ -12,6 +12,11 @@ def _set(*names, **options):
     return class_labels.LabelSet(names=names, **options)
 
 
+_CLASSES = _set("no", "so-so", "yes")
+_SEVERAL = _set("p", "q", problem_type="multi_label")
+_SCORES = _set(problem_type="regression")
+
+
 def test_class_is_numbered_by_its_place():
     label_set = _set("no", "maybe", "yes", aliases={"y": "yes"})
     assert label_set.encode(label_set.parse("yes")) == 2
@@ -32,9 +37,8 @@ def test_several_labels_become_a_row_of_zeros_and_ones():
 
 @pytest.mark.parametrize("cell", ["3.25", 3.25, " 3.25 "])
 def test_score_is_a_number(cell):
-    label_set = class_labels.LabelSet(problem_type="regression")
-    assert label_set.encode(label_set.parse(cell)) == 3.25
-    assert (label_set.num_outputs, label_set.placeholder) == (1, 0.0)
+    assert _SCORES.encode(_SCORES.parse(cell)) == 3.25
+    assert (_SCORES.num_outputs, _SCORES.placeholder) == (1, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -46,27 +50,11 @@ def test_score_is_a_number(cell):
         (_set("0", "1"), ["0"], r"text; got \['0'\]\. .*multi_label"),
         (_set("0", "1"), ["0", "1"], r"text; got \['0', '1'\]\. .*multi_label"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
-        (
-            class_labels.LabelSet(problem_type="regression"),
-            "good",
-            "finite number",
-        ),
-        (
-            class_labels.LabelSet(problem_type="regression"),
-            "nan",
-            "finite number",
-        ),
-        (class_labels.LabelSet(problem_type="regression"), "", "finite number"),
-        (
-            class_labels.LabelSet(problem_type="regression"),
-            "1e39",
-            "float32; got",
-        ),
-        (
-            class_labels.LabelSet(problem_type="regression"),
-            "1_0",
-            "finite number",
-        ),
+        (_SCORES, "good", "finite number"),
+        (_SCORES, "nan", "finite number"),
+        (_SCORES, "", "finite number"),
+        (_SCORES, "1e39", "float32; got"),
+        (_SCORES, "1_0", "finite number"),
     ],
 )
 def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
@@ -80,7 +68,7 @@ def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
 )
 def test_signs_of_other_programs_mean_no_label(cell):
     assert _set("0", "1").is_missing(cell)
-    assert class_labels.LabelSet(problem_type="regression").is_missing(cell)
+    assert _SCORES.is_missing(cell)
     if isinstance(cell, str) and cell:  # Unless it is the name of a label.
         assert not _set("0", "1", cell.strip()).is_missing(cell)
     # An empty text is no label of several.
@@ -209,10 +197,6 @@ def test_found_labels_are_sorted_whole_numbers_by_value(tmp_path):
 def test_names_must_fit_the_problem(values, message):
     with pytest.raises(ValueError, match=message):
         class_labels.LabelSet(**values)
-
-
-_CLASSES = class_labels.LabelSet(names=("no", "so-so", "yes"))
-_SEVERAL = class_labels.LabelSet(names=("p", "q"), problem_type="multi_label")
 
 
 def test_there_is_a_positive_number_for_each_label_in_their_order():

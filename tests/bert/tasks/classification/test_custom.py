@@ -239,12 +239,6 @@ def test_compressed_files_and_parquet_are_read(tmp_path, ending, compress):
     assert [e.label for e in _read(data, label_set, "dev")] == ["y"]
 
 
-def test_description_must_make_sense(tmp_path):
-    message = "text_a_column must name the column"
-    with pytest.raises(ValueError, match=message):
-        _found(_data(tmp_path, text_a_column=""))
-
-
 @pytest.mark.parametrize(
     ("problem_type", "metrics"),
     [

@@ -40,21 +40,3 @@ def test_masking_is_three_shares_of_a_whole(text):
     message = f"must be three percentages that sum to 100, .* got {text}\\.$"
     with pytest.raises(ValueError, match=message):
         instance_options.InstanceOptions(masking=text)
-
-
-@pytest.mark.parametrize(
-    ("text", "mask_prob", "same_prob"),
-    [
-        ("80,10,10", 0.8, 0.5),
-        ("100,0,0", 1.0, 0.0),
-        ("80,20,0", 0.8, 1.0),
-        ("80,0,20", 0.8, 0.0),
-        ("0,25,75", 0.0, 0.25),
-        ("33.3,33.3,33.4", 0.333, 333 / 667),
-    ],
-)
-def test_a_token_is_masked_or_else_kept_with_these_probabilities(
-    text, mask_prob, same_prob
-):
-    options = instance_options.InstanceOptions(masking=text)
-    assert options.draw_probs == pytest.approx((mask_prob, same_prob))
