@@ -1,5 +1,6 @@
 """run_squad.py against the release, and from start to end on toy questions."""
 
+import contextlib
 import itertools
 import re
 import shutil
@@ -365,12 +366,16 @@ def test_a_resumed_run_is_the_unbroken_one(trained, out):
 def test_the_ground_truth_is_read_for_scores_and_the_best_threshold(
     tmp_path, changes, is_read
 ):
-    options = toy_squad.parse(
-        toy_squad.flags_of(tmp_path, version_2_with_negative=True, **changes)
+    named = toy_squad.flags_of(
+        tmp_path, version_2_with_negative=True, **changes
     )
-    task = run_squad.learning.QuestionAnsweringTask(options, None)
-    # The time of reading shows it, of a large file.
-    assert bool(task._gold) == is_read
+    content = toy_squad.dataset(5)
+    for paragraph in content["data"][0]["paragraphs"]:
+        del paragraph["qas"][0]["answers"]
+    toy_files.write_json(named["predict_file"], content)
+    refused = pytest.raises(ValueError, match="answers")
+    with refused if is_read else contextlib.nullcontext():
+        run_squad.learning.QuestionAnsweringTask(toy_squad.parse(named), None)
 
 
 @pytest.mark.integration

@@ -9,7 +9,7 @@ from benchmarks import accelerator, contenders, ours
 from tests.support import programs, toy_config
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_report_has_every_section(tmp_path):
     config = toy_config.write(tmp_path / "toy.json", max_position_embeddings=32)
     report = tmp_path / "report.md"

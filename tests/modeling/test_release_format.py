@@ -58,10 +58,10 @@ def test_saving_again_replaces_the_earlier_one_unless_it_fails(
     checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
 
     # As a full disk does.
-    def fail(path):
-        raise OSError(f"disk full: {path}")
+    def fail(descriptor):
+        raise OSError("disk full")
 
-    monkeypatch.setattr(writing, "sync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         checkpoints.save(prefix, {"a": np.ones(3)})
     with pytest.raises(ValueError, match="would have no variables"):

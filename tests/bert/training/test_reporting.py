@@ -3,7 +3,7 @@ import pty
 import re
 import sys
 import termios
-import types
+import time
 
 import pytest
 import tensorflow as tf
@@ -49,13 +49,17 @@ def _lines(folder):
     return toy_files.read_json_lines(folder / "metrics.jsonl")
 
 
+@pytest.fixture
+def now(monkeypatch):
+    """The seconds of a clock that does not depend on the machine."""
+    seconds = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: seconds[0])
+    return seconds
+
+
 def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
-    tmp_path, monkeypatch
+    tmp_path, now
 ):
-    now = [0.0]
-    # A clock that does not depend on the machine.
-    clock = types.SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(reporting, "time", clock)
     reporter = _reporter(tmp_path)
     for step, seconds in ((1, 100.0), (2, 1.0), (3, 3.0)):
         now[0] += seconds
@@ -79,11 +83,8 @@ def test_a_report_has_means_and_the_speed_without_compilation_and_pauses(
 
 
 def test_the_speed_and_the_time_left_are_those_since_the_last_report(
-    tmp_path, monkeypatch, caplog
+    tmp_path, now, caplog
 ):
-    now = [0.0]
-    clock = types.SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(reporting, "time", clock)
     reporter = _reporter(tmp_path)
     for step, seconds in ((1, 100.0), (2, 1.0), (3, 4.0), (4, 4.0)):
         now[0] += seconds
