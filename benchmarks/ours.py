@@ -101,7 +101,7 @@ def _prediction(job, jit_compile):
         features=features,
         vocab_size=job.sizes["vocab_size"],
     )
-    predictor = prediction.Predictor(
+    predictor = prediction.RecordPredictor(
         strategy, objective, devices.execution_mode(strategy, jit_compile)
     )
 

@@ -223,7 +223,7 @@ def test_predictions_are_those_of_the_cpu(tmp_path):
             model = heads.BertForSequenceClassification(config, num_labels=3)
         weights = weights or model.get_weights()
         model.set_weights(weights)
-        predictor = prediction.Predictor(
+        predictor = prediction.RecordPredictor(
             strategy,
             classification_objective.ClassificationObjective(
                 model, task.SINGLE_LABEL

@@ -96,7 +96,7 @@ class ForwardPass:
             return self._function(rows)
 
 
-class Predictor:
+class RecordPredictor:
     """Scores of records.
 
     Args:

@@ -115,7 +115,7 @@ class Answering(setup_lib.Evaluation[objectives.FineTuning]):
         data: Mapping[str, Sequence[task_lib.Records]],
     ):
         self._strategy, self._task, self._data = strategy, task, data
-        self._predictor: prediction.Predictor | None = None
+        self._predictor: prediction.RecordPredictor | None = None
         # Those of the last `score`, by the name of the data set.
         self._answers: dict[str, object] = {}
 
@@ -167,7 +167,7 @@ class Answering(setup_lib.Evaluation[objectives.FineTuning]):
         if not len(data.source.files):
             return self._task.decode(data, {})
         if self._predictor is None:
-            self._predictor = prediction.Predictor(
+            self._predictor = prediction.RecordPredictor(
                 self._strategy,
                 objective,
                 devices.execution_mode(self._strategy, options.jit_compile),

@@ -100,7 +100,9 @@ class _Lengths:
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_answers_are_in_the_order_of_the_file(tmp_path, by_length, batch_size):
     lengths = [3, 30, 9, 24, 16, 30]
-    predictor = prediction.Predictor(tf.distribute.get_strategy(), _Lengths())
+    predictor = prediction.RecordPredictor(
+        tf.distribute.get_strategy(), _Lengths()
+    )
     answers = predictor.predict(
         _source(tmp_path, lengths), batch_size=batch_size, by_length=by_length
     )
@@ -125,7 +127,7 @@ def test_rows_of_all_lengths_are_answered_in_their_order(
         objective = classification_objective.ClassificationObjective(
             model, task.SINGLE_LABEL
         )
-        predictor = prediction.Predictor(
+        predictor = prediction.RecordPredictor(
             tf.distribute.get_strategy(),
             objective,
             compilation.ExecutionMode(mode),
@@ -146,7 +148,7 @@ def test_predictions_are_those_of_the_current_weights(tmp_path):
     source = _source(tmp_path, [3, 30, 9])
 
     def predictor():
-        return prediction.Predictor(
+        return prediction.RecordPredictor(
             tf.distribute.get_strategy(),
             classification_objective.ClassificationObjective(
                 model, task.SINGLE_LABEL
@@ -187,7 +189,7 @@ def test_one_cpu_alone_computes_two_batches_at_once(
     objective = classification_objective.ClassificationObjective(
         model, task.SINGLE_LABEL
     )
-    predictor = prediction.Predictor(strategy, objective)
+    predictor = prediction.RecordPredictor(strategy, objective)
     predictor.predict(_source(tmp_path, [3, 30, 9]), batch_size=2)
     assert started == [num_threads]
 
