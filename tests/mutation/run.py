@@ -239,6 +239,8 @@ def _judge(faults: Sequence[Fault], seconds: float) -> bool:
             try:
                 killer = _killer(folder, fault, seconds)
                 verdict = f"noticed by {killer}" if killer else "SURVIVED"
+                if killer and not killer.startswith(fault.test):
+                    verdict += f", not by {fault.test}"
             except (ValueError, SyntaxError) as error:
                 killer, verdict = None, f"NOT APPLIED: {error}"
             are_noticed &= bool(killer)
