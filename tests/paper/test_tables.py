@@ -102,8 +102,9 @@ def test_the_scores_of_glue_have_the_averages_of_the_paper():
     for system in systems:
         *scores, average = [c.paper for c in cells if c.row == system]
         assert len(scores) == 9
-        # The paper averages scores before they are rounded.
-        assert abs(sum(scores) / 9 - average) < 0.1
+        # The paper averages scores before they are rounded. One score that is
+        # off by 1 moves the average by 0.11.
+        assert abs(sum(scores) / 9 - average) < 0.06
 
 
 def test_the_margins_that_the_paper_states_are_those_of_its_tables():
