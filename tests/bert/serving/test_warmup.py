@@ -102,7 +102,7 @@ def test_each_signature_has_a_request_of_one_example(tmp_path):
 def test_a_model_of_short_texts_answers_its_own_requests(tmp_path):
     model = asked_models.asked("tagging", labels=["O", "X"], max_seq_length=3)
 
-    def network(input_ids, *_):
+    def network(input_ids, **_):
         return {"logits": tf.one_hot(input_ids % 2, 2)}
 
     functions = exporting.make_signatures(model, network)
