@@ -55,7 +55,7 @@ def num_cases(request):
 _seen: list[tuple] = []
 
 
-def _look_at_records(setup, options, folder):
+def _look_at_records(setup, options, folder, init):
     """Looks at the records that a model would learn from."""
     source = setup.records
     assert len(source.files)
