@@ -68,8 +68,7 @@ def _formula(layer, hidden, bias, seed):
 
 
 @pytest.mark.parametrize("mode", [None, *compilation.ExecutionMode])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("seed", [None, _SEED])
+@pytest.mark.parametrize(("causal", "seed"), [(False, None), (True, _SEED)])
 def test_attention_and_its_gradient_are_the_formula_s(
     monkeypatch, mode, causal, seed
 ):
