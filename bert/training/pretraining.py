@@ -29,6 +29,7 @@ from modeling import config as config_lib
 from modeling import heads
 
 _Options = training_options.PretrainingOptions
+_Objective = pretraining_objective.PretrainingObjective
 # Samples of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
@@ -39,7 +40,7 @@ def setup(
     planned: folder_lib.PlannedModel,
     records: reading.RecordSource,
     held_out: reading.RecordSource,
-) -> setup_lib.Setup[pretraining_objective.PretrainingObjective]:
+) -> setup_lib.Setup[_Objective]:
     """Sets up the training of a masked language model.
 
     Args:
@@ -54,13 +55,11 @@ def setup(
     strategy = devices.prepare(options)
     input_pipeline.check_batch_size(options, strategy.num_replicas_in_sync)
 
-    def make_objective() -> pretraining_objective.PretrainingObjective:
+    def make_objective() -> _Objective:
         model = heads.BertForPreTraining(
             planned.config, objective=options.objective
         )
-        return pretraining_objective.PretrainingObjective(
-            model, options.objective
-        )
+        return _Objective(model, options.objective)
 
     metric = None
     if options.eval_every_steps:
@@ -87,9 +86,7 @@ def setup(
     )
 
 
-class HeldOutLosses(
-    setup_lib.Evaluation[pretraining_objective.PretrainingObjective]
-):
+class HeldOutLosses(setup_lib.Evaluation[_Objective]):
     """The losses and metrics of held-out records.
 
     Args:
@@ -108,9 +105,7 @@ class HeldOutLosses(
         self._options = options
         self._evaluator: steps.Evaluator | None = None
 
-    def score(
-        self, objective: pretraining_objective.PretrainingObjective
-    ) -> dict[str, float]:
+    def score(self, objective: _Objective) -> dict[str, float]:
         options = self._options
         if self._evaluator is None:
             self._evaluator = steps.Evaluator(
@@ -128,7 +123,7 @@ class HeldOutLosses(
 
     def write_results(
         self,
-        objective: pretraining_objective.PretrainingObjective,
+        objective: _Objective,
         output_dir: str,
         step: int,
         splits: Sequence[str],
