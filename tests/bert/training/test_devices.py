@@ -346,6 +346,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.integration
 def test_a_run_measures_nothing_that_op_determinism_forbids(tmp_path):
     flags = toy_pretraining.flags_of(tmp_path, deterministic=True)
     done = programs.invoke(
