@@ -175,7 +175,10 @@ class Contender:
         python: str = sys.executable,
         clone: str | pathlib.Path = ROOT,
     ):
-        work = json.dumps(dataclasses.asdict(job))
+        # An earlier version may know fewer fields, and have no result.
+        plain = dataclasses.asdict(Job(kind=""))
+        fields = dataclasses.asdict(job).items()
+        work = json.dumps({k: v for k, v in fields if v != plain[k]})
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -192,7 +195,7 @@ class Contender:
         self._name = name
         word, _, rest = self._answer().partition(" ")
         self.absent = rest if word == _ABSENT else None
-        self.first: Any = json.loads(rest) if word == _READY else None
+        self.first: Any = json.loads(rest or "null") if word == _READY else None
 
     def turn(self) -> Cost:
         """Does the work once."""

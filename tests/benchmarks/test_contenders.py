@@ -163,3 +163,26 @@ def test_a_contender_without_memory_says_what_to_leave_out(tmp_path):
 def test_a_contender_that_fails_shows_why():
     with pytest.raises(RuntimeError, match="KeyError"):
         contenders.Contender("ours.floor", _job(kind="pretraining", sizes={}))
+
+
+_EARLIER = """
+import json, sys
+
+assert json.loads(sys.argv[2]) == {"kind": "tokenization"}
+print("ready", flush=True)
+for _ in sys.stdin:
+    print("done", flush=True)
+"""
+
+
+def test_an_earlier_version_may_know_fewer_fields(tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/contenders.py").write_text(_EARLIER)
+    contender = contenders.Contender(
+        "ours.this_project",
+        contenders.Job(kind="tokenization"),
+        clone=tmp_path,
+    )
+    assert contender.absent is None
+    assert contender.turn().seconds > 0
+    contender.close()
