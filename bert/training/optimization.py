@@ -191,18 +191,25 @@ class AdamWeightDecayOptimizer:
         as_one = self._mode is compilation.ExecutionMode.XLA
         is_compiled = self._mode is not compilation.ExecutionMode.PLAIN
         update = _compiled_update if is_compiled else _update
-        for group in [names] if as_one else [[name] for name in names]:
-            update(
-                # The handles of this replica: TensorFlow 2.21 reads the wrong
-                # variables if a compiled function has those of two devices as
-                # arguments.
-                [self._handles(name) for name in group],
-                [gradients[name] for name in group],
-                rates,
-                only_if,
-                options=self.options,
-                decays=tuple(map(self.decays, group)),
-            )
+
+        def apply() -> tf.Tensor:
+            for group in [names] if as_one else [[name] for name in names]:
+                update(
+                    # The handles of this replica: TensorFlow 2.21 reads the
+                    # wrong variables if a compiled function has those of two
+                    # devices as arguments.
+                    [self._handles(name) for name in group],
+                    [gradients[name] for name in group],
+                    rates,
+                    options=self.options,
+                    decays=tuple(map(self.decays, group)),
+                )
+            return tf.constant(True)
+
+        if only_if is None:
+            apply()
+        else:
+            tf.cond(only_if, apply, lambda: tf.constant(False))
 
     def _handles(self, name: str) -> list[tf.Tensor]:
         return [x.handle for x in (self.variables[name], *self._moments[name])]
@@ -224,7 +231,6 @@ def _update(
     handles: Sequence[Sequence[tf.Tensor]],
     gradients: Sequence[tf.Tensor],
     rates: tuple[tf.Tensor | float, ...],
-    only_if: tf.Tensor | None,
     *,
     options: AdamOptions,
     decays: tuple[bool, ...],
@@ -236,7 +242,6 @@ def _update(
         gradients: of the weights.
         rates: the learning rate, the factor of the gradients, and the divisors
             of the moments, each `[]` float32.
-        only_if: as for `AdamWeightDecayOptimizer.apply_gradients`.
         options: the hyper-parameters.
         decays: whether weight decay and layer adaptation apply to each weight.
     """
@@ -251,11 +256,6 @@ def _update(
             for resource in resources
         ]
         after = _adam(before, gradient, rates, options, decay)
-        if only_if is not None:
-            after = tuple(
-                tf.where(only_if, new, old)
-                for new, old in zip(after, before, strict=True)
-            )
         for resource, value in zip(resources, after, strict=True):
             tf.raw_ops.AssignVariableOp(resource=resource, value=value)
 
