@@ -216,7 +216,7 @@ def read_rows(
         try:
             _check_header(f"{path}, line {line}", header, columns)
         except ColumnError as error:
-            advice = _separation(path, file_format)
+            advice = _separation(path, file_format, header)
             raise ColumnError(f"{error} {advice}") from None
     width = len(header) if header else None
     for line, cells in rows:
@@ -240,7 +240,7 @@ def _check_header(
             )
 
 
-def _separation(path: str, file_format: str) -> str:
+def _separation(path: str, file_format: str, header: Sequence[str]) -> str:
     """Says how columns are separated, and how a file of others is converted.
 
     The command is one of Python, since Windows has no tool for it. It reads the
@@ -253,6 +253,8 @@ def _separation(path: str, file_format: str) -> str:
     rule = f"{rule}; is the line of names missing?"
     if not path.lower().endswith(file_format):
         return rule
+    if file_format == CSV and not any(other in name for name in header):
+        return rule  # The conversion would join columns that are right.
     encoding = "utf-8-sig"
     try:
         collections.deque(

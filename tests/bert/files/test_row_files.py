@@ -87,6 +87,8 @@ def test_columns_are_found_by_name_and_by_number(tmp_path):
         ("tsv", "a\tb", "is the line of names missing"),
         ("tsv", "x\tb\tx", "line 1: 2 columns named 'x'"),
         ("csv", "a;x", "Commas separate the columns of a .csv file"),
+        # No command, which would join columns that are separated by commas.
+        ("csv", "a,b", r"is the line of names missing\?$"),
     ],
 )
 def test_header_without_the_name_is_an_error(
