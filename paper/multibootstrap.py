@@ -103,20 +103,22 @@ def interval(
     *,
     num_draws: int = 1000,
     random_seed: int = 12345,
+    paired_seeds: bool = False,
     sample_examples: bool = True,
 ) -> Interval:
     """Returns the difference, intervention less base, with its 95% interval.
 
     Args:
-        base, intervention: of independent pre-trainings.
+        base, intervention: the runs that are compared.
         num_draws: the number of draws.
-        sample_examples: as for `draws`.
         random_seed: of the draws.
+        paired_seeds, sample_examples: as for `draws`.
     """
     sampled = draws(
         base,
         intervention,
         np.random.RandomState(random_seed),
+        paired_seeds=paired_seeds,
         sample_examples=sample_examples,
     )
     differences = [

@@ -209,8 +209,8 @@ def write(
         "- ±: the standard deviation of the seeds at the learning rate with "
         "the best mean; of a margin of two means, its standard error. [a, b]: "
         "its 95% interval over pre-trainings by the multi-bootstrap (Sellam et "
-        "al. 2021), each the mean of its fine-tunings. –: not run, or no "
-        "number of the paper.",
+        "al. 2021), each the mean of its fine-tunings; paired, if both rows "
+        "are of the same ones. –: not run, or no number of the paper.",
         "",
         "## Commands",
         "",
@@ -295,7 +295,11 @@ def _claim_lines(
 def _interval(base: Summary, intervention: Summary, sign: int) -> str:
     """Formats a margin with its 95% interval over pre-trainings."""
     found = multibootstrap.interval(
-        base.runs, intervention.runs, sample_examples=False
+        base.runs,
+        intervention.runs,
+        # Steps of the same pre-trainings are drawn together.
+        paired_seeds=set(base.pretrainings) == set(intervention.pretrainings),
+        sample_examples=False,
     )
     low, high = sorted((sign * found.low, sign * found.high))
     return f"{sign * found.difference:+.2f} [{low:+.2f}, {high:+.2f}]"

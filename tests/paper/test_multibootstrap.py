@@ -53,6 +53,20 @@ def test_an_interval_covers_the_spread_of_the_pre_trainings():
     assert (found.low, found.high) == (80.0 - 75.0, 90.0 - 65.0)
 
 
+def test_pairs_of_the_same_pre_training_differ_less():
+    base = [_run(seed, float(seed)) for seed in range(5)]
+    better = [_run(seed, seed + 2.0) for seed in range(5)]
+    paired, unpaired = (
+        multibootstrap.interval(
+            base, better, paired_seeds=is_paired, sample_examples=False
+        )
+        for is_paired in (True, False)
+    )
+    assert (paired.low, paired.high) == pytest.approx((2.0, 2.0))
+    assert unpaired.difference == 2.0
+    assert unpaired.low < 1.0 and unpaired.high > 3.0
+
+
 def test_runs_of_other_examples_or_seeds_are_refused():
     one, two = [_run(0, 1.0)], [_run(1, 1.0, 0.0)]
     with pytest.raises(ValueError, match="must have the same examples"):
