@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
+import run_classifier
 from bert.records import schema
 from bert.tasks import sentence_pairs
 from bert.tasks.pretraining import objective as pretraining_objective
@@ -57,6 +58,44 @@ def test_every_place_on_the_page_exists():
         kinds = ast.FunctionDef | ast.ClassDef
         found = {n.name for n in ast.walk(tree) if isinstance(n, kinds)}
         assert name in found, (path, name)
+
+
+def _commands(*names):
+    """Returns the commands of tables at full scale, as texts."""
+    plan = plans.Plan(scales.FULL)
+    for name in names:
+        tables.ALL[name](plan)
+    return [" ".join(command.words) for command in plan.commands]
+
+
+# --------------------------------------------------------------- The results
+
+
+def test_abstract():
+    def paper(table, row, column):
+        cells = tables.ALL[table](plans.Plan(scales.FULL)).cells
+        (number,) = (
+            cell.paper
+            for cell in cells
+            if (cell.row, cell.column.name) == (row, column)
+        )
+        return number
+
+    gpt = "OpenAI GPT"
+    ensemble = "large + TriviaQA, ensemble"
+    nlnet = "nlnet, ensemble, first of the leaderboard"
+    mrc = "MIR-MRC (F-Net), first of the leaderboard"
+    for table, column, (ours, score), best, margin in (
+        ("table-1", "leaderboard", ("large", 80.5), gpt, 7.7),
+        ("table-1", "MNLI-m", ("large", 86.7), gpt, 4.6),
+        ("table-2", "test F1", (ensemble, 93.2), nlnet, 1.5),
+        ("table-3", "test F1", ("large", 83.1), mrc, 5.1),
+        ("table-1", "average", ("base", 79.6), gpt, 4.5),
+        ("table-1", "average", ("large", 82.1), gpt, 7.0),
+    ):
+        assert paper(table, ours, column) == score
+        assert round(score - paper(table, best, column), 1) == margin
+        assert f"{score}" in _TEXT and f"{margin}" in _TEXT
 
 
 # ----------------------------------------------------------------- The model
@@ -187,6 +226,8 @@ def test_share_of_predictions(records):
     counts = records["masked_lm_weights"].sum(axis=1)
     expected = np.clip(np.round(num_tokens * 0.15), 1, 10)
     np.testing.assert_array_equal(counts, expected)
+    assert num_tokens.max() == records["input_ids"].shape[1]
+    assert not create_pretraining_data.Options.do_whole_word_mask
 
 
 def test_masking_shares(records):
@@ -307,9 +348,50 @@ def test_eleven_tasks():
 
 
 def test_fine_tuning_settings():
-    glue = scales.FULL.tuning["glue"]
-    assert glue["learning_rates"] == (5e-5, 4e-5, 3e-5, 2e-5)
-    assert (glue["train_batch_size"], glue["num_train_epochs"]) == (32, 3)
+    tuning = scales.FULL.tuning
+    assert tuning["glue"]["learning_rates"] == (5e-5, 4e-5, 3e-5, 2e-5)
+    for name, sizes in {
+        "glue": (32, 3),
+        "squad-1.1": (32, 3),
+        "squad-2.0": (48, 2),
+        "swag": (16, 3),
+    }.items():
+        flags = tuning[name]
+        assert (flags["train_batch_size"], flags["num_train_epochs"]) == sizes
+    assert tuning["squad-1.1"]["learning_rate"] == 5e-5
+    assert tuning["squad-2.0"]["learning_rate"] == 5e-5
+    assert tuning["swag"]["learning_rates"] == 2e-5
+
+
+def test_grid():
+    options = programs.parse(
+        run_classifier.Options,
+        "--do_train",
+        "--do_eval",
+        data_dir="data",
+        output_dir="out",
+        task_name="MRPC",
+        train_batch_sizes="16,32",
+        learning_rates="5e-5,3e-5,2e-5",
+        num_train_epochs=4,
+    )
+    assert [tuple(setting.values()) for setting in options.grid] == [
+        (size, rate) for size in (16, 32) for rate in (5e-5, 3e-5, 2e-5)
+    ]
+
+
+def test_restarts():
+    large = [x for x in _commands("table-1") if "L-24" in x]
+    assert large and all("--num_trials=5" in x for x in large)
+    sizes = [x for x in _commands("table-6") if x.startswith("run_classifier")]
+    assert sizes and all("--num_trials=5" in x for x in sizes)
+
+
+def test_ensembles():
+    commands = _commands("table-2")
+    joined = [x for x in commands if "tools.evaluate_squad" in x]
+    assert {x.count("nbest_predictions.json") for x in joined} == {7}
+    assert any("tools.convert_triviaqa" in x for x in commands)
 
 
 def test_new_parameters():
@@ -366,6 +448,47 @@ def test_best_span(tmp_path):
     assert (0, 0, 0) in spans
 
 
+def test_threshold():
+    # The score of no answer less that of the best answer.
+    ranked = answer_ranking.RankedAnswers(
+        qas_id="1",
+        nbest=(
+            answer_ranking.Candidate(
+                text="text", start_logit=1.0, end_logit=1.0, probability=1.0
+            ),
+        ),
+        null_odds=2.0,
+    )
+    # An answer must not be more than 1 or 3 below: tau is -1 or -3.
+    for threshold, answer in ((1.0, ""), (3.0, "text")):
+        assert ranked.prediction(threshold) == answer
+
+
+def test_ablations():
+    commands = _commands("table-5", "table-8")
+    for objective in ("mlm_nsp", "mlm", "ltr"):
+        assert any(f"--objective={objective} " in x for x in commands)
+    (bilstm, *_) = [x for x in commands if "--bilstm_head" in x]
+    assert "--attention=causal" in bilstm
+    masking = {
+        x.partition("--masking=")[2].split()[0]
+        for x in commands
+        if "--masking=" in x
+    }
+    assert {"80,10,10", "100,0,0", "80,0,20"} < masking
+    assert {"80,20,0", "0,20,80", "0,0,100"} < masking
+
+
+def test_steps():
+    keep = f"--keep_checkpoint_every_n_steps={scales.FULL.keep_every}"
+    commands = _commands("figure-5")
+    assert any("run_pretraining" in x and keep in x for x in commands)
+    for step in scales.FULL.figure_steps:
+        assert step % scales.FULL.keep_every == 0
+        assert any(f"/model.ckpt-{step} " in x for x in commands)
+    assert scales.FULL.figure_steps[-1] == 1_000_000
+
+
 def test_first_piece(tmp_path):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing", "chess"]
     words = ("playing", "chess")
@@ -385,9 +508,16 @@ def test_features():
         config, num_labels=3, features="concat_last_four"
     )
     assert model.frozen_variables == ("bert/.*",)
-    trained = [
-        variable
+    # A kernel of two directions in each of two layers, as wide as BERT.
+    kernels = [
+        tuple(variable.shape)
         for name, variable in checkpoints.variables_by_name(model).items()
-        if not name.startswith("bert/")
+        if name.startswith("features/")
+        and name.endswith("/kernel")
+        and "recurrent" not in name
     ]
-    assert 4 * config.hidden_size in {v.shape[0] for v in trained}
+    width = config.hidden_size
+    assert sorted(kernels) == sorted(
+        2 * [(4 * width, 4 * width)] + 2 * [(2 * width, 4 * width)]
+    )
+    assert _BASE.hidden_size == 768

@@ -117,6 +117,9 @@ def test_multiberts_have_the_addresses_of_their_authors():
         f"{_MULTIBERTS}/models/seed_24.zip",
         *shared,
     )
+    # For archives that are unpacked by hand.
+    page = (locations.ROOT / "docs/models.md").read_text(encoding="utf-8")
+    assert all(f"`{url}`" in page for url in shared)
     for step in (20, 40, 200, 300, 2000):
         folder = f"{_MULTIBERTS}/intermediates/seed_4/step_{step}000"
         assert download.ITEMS[f"multiberts_4_step_{step}k"].urls == (
