@@ -87,6 +87,15 @@ def test_the_same_command_gives_the_same_results_again(single, caplog):
     assert (out / "task.json").read_bytes() == described
 
 
+def test_the_precision_of_a_complete_run_is_that_of_its_device(
+    single, tmp_path, caplog
+):
+    shutil.copytree(single, tmp_path / "copy")
+    caplog.set_level("INFO")
+    toy_sentences.run(tmp_path / "copy", **_STAGES, precision="auto")
+    assert "already complete" in caplog.text
+
+
 def test_more_epochs_train_further_with_one_line(single, tmp_path, caplog):
     shutil.copytree(single, tmp_path / "copy")
     toy_sentences.run(tmp_path / "copy", **_STAGES | {"num_train_epochs": 0.2})

@@ -123,7 +123,7 @@ def test_baselines_count_the_predicted_words_alone(tmp_path, caplog):
         **toy_pretraining.random_examples(2),
         "masked_lm_ids": np.array([[5, 6], [5, 0]]),
         "masked_lm_weights": np.array([[1.0, 1.0], [1.0, 0.0]]),
-        "next_sentence_labels": np.array([[1], [1]]),
+        "next_sentence_labels": np.array([[0], [0]]),
     }
     path = toy_pretraining.write_records(tmp_path / "records", rows)
     source = reading.RecordSource(

@@ -61,7 +61,7 @@ class _Trainer:
         )
         self.loss_scale = steps.LossScale(active=False)
 
-    def run(self, iterator, step, learning_rate, **_):
+    def run(self, iterator, step, learning_rate, *, seed, **_):
         if self._made.error:
             raise self._made.error
         (weight,) = self.objective.model.weights
@@ -71,7 +71,8 @@ class _Trainer:
         return steps.StepResult(
             losses={"loss": tf.constant(float(step))},
             metrics={},
-            gradient_norm=tf.constant(1.0),
+            # Reported, so that a test sees it.
+            gradient_norm=tf.constant(float(seed)),
             learning_rate=tf.constant(learning_rate),
             skipped_steps=tf.constant(0),
             first_bad_step=tf.constant(step if is_bad else -1),
@@ -268,6 +269,11 @@ def test_the_rates_of_steps_are_those_of_the_schedule(tmp_path, kind):
     )
     rates = [rate for _, rate in _reported(tmp_path, "learning_rate")]
     assert rates == pytest.approx(schedule.learning_rate(np.arange(5)))
+
+
+def test_dropout_has_the_seed_of_the_run(tmp_path):
+    _run(tmp_path, {"random_seed": 7}, end=1)
+    assert _reported(tmp_path, "gradient_norm") == [(1, 7.0)]
 
 
 def test_a_command_that_stops_early_counts_the_steps_of_the_run(

@@ -32,6 +32,14 @@ def test_a_threshold_decides():
     assert decisions.threshold == 0.3
 
 
+def test_the_best_threshold_is_that_of_the_measure():
+    answers = [_answer("a", "1998年", 1.0), _answer("b", "", 2.0)]
+    gold = {"a": ("1998年5月",), "b": ()}
+    for scoring, text in (("squad", ""), ("cmrc2018", "1998年")):
+        decisions = answer_files.decide(answers, "auto", gold, scoring)
+        assert decisions.texts["a"] == text
+
+
 def test_texts_are_scored_as_they_are():
     # The official script at its default, 1.0, would blank "a".
     decisions = answer_files.Decisions(

@@ -22,6 +22,8 @@ from bert.tasks.squad import answer_measures, answer_scores
         ("a-b", "ab", 1, 1),
         # Beyond U+9FA5 a character is part of a word.
         ("\u9fa6\u9fa7", "\u9fa6", 0, 0),
+        # Frequent characters of long answers count too.
+        ("是" + "的" * 250, "的" * 250, 0, 500 / 501),
         ("", "", 1, 0),
         ("北京", "", 0, 0),
     ],
