@@ -173,7 +173,14 @@ def prepare(
     """
     is_training = options.do_train
     run = folder_lib.ModelFolder.open(options.output_dir, is_folder=True)
-    if best_trial is not None and not run.has_training_state:
+    if best_trial is not None and run.has_training_state:
+        logging.warning(
+            "%s has a checkpoint of its own, which is used, and trials. For "
+            "the best trial, pass --output_dir=%s.",
+            run.path,
+            best_trial,
+        )
+    elif best_trial is not None:
         logging.info("Using %s, the best trial.", best_trial)
         run = folder_lib.ModelFolder.open(best_trial, is_folder=True)
     options = dataclasses.replace(options, output_dir=run.path)

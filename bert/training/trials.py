@@ -52,14 +52,17 @@ def _short(value: float) -> str:
 
 
 def summarize(task: task_lib.Task, planned: _Trials, results: _Results) -> str:
-    """Writes trials.json and logs a table; returns the name of the best trial.
+    """Writes trials.json and logs tables; returns the name of the best trial.
 
     Args:
         task: its metric compares the trials.
         planned: all trials, see `plan`.
         results: of the trials that did not fail, at least one.
     """
-    metric = task_lib.RESULTS_PREFIX[task_lib.EVAL] + f"_{task.metric}"
+    metric, test_metric = (
+        f"{task_lib.RESULTS_PREFIX[split]}_{task.metric}"
+        for split in (task_lib.EVAL, task_lib.PREDICT)
+    )
     if metric not in next(iter(results.values())):
         metric = task.metric  # The task names its results itself.
     scores = {name: values[metric] for name, values in results.items()}
@@ -79,17 +82,19 @@ def summarize(task: task_lib.Task, planned: _Trials, results: _Results) -> str:
     if workers.is_chief():
         path = os.path.join(task.options.output_dir, run_files.TRIALS)
         writing.write_json(path, summary)
-    logging.info("%s", table(summary))
+    logging.info("%s", table(summary, metric))
+    if any(test_metric in values for values in results.values()):
+        logging.info("%s", table(summary, test_metric))
     return best
 
 
-def table(summary: json_text.Object) -> str:
-    """Formats the content of trials.json.
+def table(summary: json_text.Object, metric: str) -> str:
+    """Formats a metric of trials.json.
 
-    It has a line for each trial, and the mean of each setting that several
-    seeds have.
+    The table has a line for each trial, and the mean of each setting that
+    several seeds have.
     """
-    metric, best = summary["metric"], summary["best_trial"]
+    best = summary["best_trial"]
     lines = [metric]
     settings: dict[str, list[float]] = {}
     for trial in summary["trials"]:

@@ -99,14 +99,19 @@ def test_the_best_weights_of_trials_answer_if_wanted(tmp_path):
     assert _prepare(run, tmp_path / "start", **named).predicts_with == best
 
 
-def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(tmp_path):
+def test_the_best_trial_is_read_unless_the_folder_has_its_own_model(
+    tmp_path, caplog
+):
     best = toy_folders.trained(tmp_path / "run/trial-b")
     prepared = _prepare(tmp_path / "run", best_trial=best.path)
     assert prepared.run == prepared.predicts_with == best
     assert prepared.options.output_dir == best.path
     toy_folders.trained(tmp_path / "run")
+    assert "of its own" not in caplog.text
     prepared = _prepare(tmp_path / "run", best_trial=best.path)
     assert prepared.run.path == str(tmp_path / "run")
+    assert f"{tmp_path / 'run'} has a checkpoint of its own" in caplog.text
+    assert f"pass --output_dir={best.path}." in caplog.text
 
 
 def test_weights_that_are_needed_must_exist(tmp_path):

@@ -26,7 +26,10 @@ def grid(tmp_path, monkeypatch):
             place = _RATES.index(options.learning_rate)
             if place in errors:
                 raise errors[place]
-            return {"eval_accuracy": scores[place]}
+            metrics = {"eval_accuracy": scores[place]}
+            if "predict" in setup.splits:
+                metrics["test_accuracy"] = scores[place] - 0.25
+            return metrics
 
         def evaluate(setup, folder, init):
             name = os.path.basename(folder.path)
@@ -141,18 +144,27 @@ def test_other_errors_end_a_grid(grid):
         grid({1: ValueError("damaged")})
 
 
-def test_the_best_trial_answers_texts_without_labels(grid, tmp_path):
+def test_the_best_trial_answers_texts_without_labels(grid, tmp_path, caplog):
+    caplog.set_level("INFO")
     _, answered = grid({}, do_predict=True)
     best = _summary(tmp_path)["best_trial"]
     assert best.startswith("trial-lr0.002-")
     assert answered == [(best, ("predict",))]
+    assert "test_accuracy" not in caplog.text
     _, answered = grid({})
     assert not answered
 
 
-def test_every_trial_answers_texts_with_labels(grid, tmp_path):
+def test_every_trial_answers_texts_with_labels(grid, tmp_path, caplog):
+    caplog.set_level("INFO")
     data = toy_sentences.write_data(tmp_path / "data")
     rows = toy_sentences.sentences(11, seed=3)
     toy_sentences.write_tsv(data / "test.tsv", rows)
     _, answered = grid({}, do_predict=True)
     assert not answered
+    table = caplog.text.partition("test_accuracy\n")[2].splitlines()
+    assert [line.split()[::2] for line in table[:3]] == [
+        ["0.2500"],
+        ["0.4500", "best"],
+        ["0.3500"],
+    ]

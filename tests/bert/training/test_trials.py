@@ -89,7 +89,8 @@ def test_table_of_trials_worked_by_hand():
     ]
     summary = {"metric": "f1", "best_trial": names[3], "trials": lines}
     assert [
-        " ".join(line.split()) for line in trials.table(summary).splitlines()
+        " ".join(line.split())
+        for line in trials.table(summary, "f1").splitlines()
     ] == [
         "f1",
         "0.5000 trial-lr1-seed7",
