@@ -209,7 +209,8 @@ def write_documents(
         if empty:
             raise ValueError(
                 f"{total} documents are too few: "
-                f"{', '.join(empty)} would be empty. Check the counts of "
-                "dropped text, --num_output_files and --holdout_every."
+                f"{', '.join(empty)} would be empty. Pass a smaller "
+                "--num_output_files or --holdout_every. The log counts the "
+                "dropped text."
             )
     return total

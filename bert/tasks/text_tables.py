@@ -65,6 +65,6 @@ def read(
 
 def _advised(error: ValueError) -> ValueError:
     return ValueError(
-        "Pass --text_a_column, and --text_b_column for a second text, with "
-        f"the names of the columns. {error}"
+        "--text_a_column, and --text_b_column for a second text, must name "
+        f"columns of the table. {error}"
     )

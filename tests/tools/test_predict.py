@@ -241,7 +241,7 @@ def test_a_table_is_read_by_its_columns_or_refused(
             two_texts,
             "test.csv",
             first,
-            "Pass --text_a_column, and --text_b_col",
+            "must name columns of the table. ",
         ),
         (two_texts, "test.csv", first, "0 columns named 'text_b'; the columns"),
         (two_texts, "x.json", first, "name such a file .jsonl"),
