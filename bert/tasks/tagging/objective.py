@@ -76,6 +76,5 @@ class TaggingObjective(objectives.FineTuning):
 
 def _word_weights(features: objectives.Tensors) -> tf.Tensor:
     """Returns `[B, T]` float32: 1 for a labeled word of a real row."""
-    weights = tf.cast(features["label_mask"], tf.float32)
-    rows = features.get("example_weights")
-    return weights if rows is None else weights * rows[:, tf.newaxis]
+    rows = objectives.example_weights(features)  # [B]
+    return tf.cast(features["label_mask"], tf.float32) * rows[:, tf.newaxis]
