@@ -73,6 +73,10 @@ class Summary(NamedTuple):
         return self.deviation / math.sqrt(len(self.values))
 
     @property
+    def num_pretrainings(self) -> int:
+        return len(set(self.pretrainings))
+
+    @property
     def runs(self) -> list[multibootstrap.Run]:
         """The values as runs of their pre-trainings."""
         return [
@@ -278,7 +282,7 @@ def _claim_lines(
                 difference = ours.compared(better) - others.compared(worse)
                 margin = f"{sign * difference:+.2f}"
                 error = math.hypot(ours.standard_error, others.standard_error)
-                if better.pretrainings and worse.pretrainings:
+                if ours.num_pretrainings > 1 and others.num_pretrainings > 1:
                     margin = _interval(others, ours, sign)
                 elif better.column.is_mean and not math.isnan(error):
                     margin += f" ± {error:.2f}"
@@ -322,6 +326,7 @@ def draw(title: str, measured: _Measured, path: str) -> None:
 
 
 def _draw_panel(axes: "axes_lib.Axes", measured: _Measured) -> None:
+    drawn: set[tuple[float, float]] = set()  # Two lines may share a paper's.
     # Rows are named by line and step.
     for number, (name, line) in enumerate(
         itertools.groupby(measured, lambda pair: pair[0].row.split()[0])
@@ -332,11 +337,12 @@ def _draw_panel(axes: "axes_lib.Axes", measured: _Measured) -> None:
             step = int(cell.row.split()[1]) / 1000
             if summary:
                 ours.append((step, summary.compared(cell)))
-            if cell.paper:
+            if cell.paper and (step, cell.paper) not in drawn:
                 paper.append((step, cell.paper))
         color = f"C{number}"
         axes.plot(*_columns(ours), "o-", color=color, label=name)
         axes.plot(*_columns(paper), "--", color=color)
+        drawn.update(paper)
     label = "thousand steps of pre-training"
     if any(cell.paper for cell, _ in measured):
         label += "; dashed: the paper"
