@@ -379,7 +379,9 @@ def test_a_dry_run_names_what_is_done(tmp_path, capsys, folders):
 
 
 @pytest.mark.parametrize(
-    ("num_done", "margin"), [(5, "+2.00 [+2.00, +2.00]"), (1, "+2.00")]
+    ("num_done", "margin"),
+    # One pre-training has fine-tunings alone.
+    [(5, "+2.00 [+2.00, +2.00]"), (1, "+2.00 ± 0.00")],
 )
 def test_a_margin_of_several_pre_trainings_has_their_interval(
     folders, num_done, margin
