@@ -26,6 +26,7 @@ from tests.support import (
     toy_config,
     toy_vocabulary,
 )
+from tools import learn_vocab, prepare_corpus, python_docs
 from vocab import tokenization
 
 _TEXT = (locations.ROOT / "docs/paper.md").read_text(encoding="utf-8")
@@ -191,21 +192,44 @@ def test_sum_of_embeddings():
 
 @pytest.fixture(name="records", scope="module")
 def _records(tmp_path_factory):
-    """Makes records of the golden text, as arrays by name."""
-    path = tmp_path_factory.mktemp("records") / "records.tfrecord"
+    """Makes records as the quick start does, as arrays by name."""
+    folder = tmp_path_factory.mktemp("records")
+    docs, text, vocab, path = (
+        str(folder / name)
+        for name in ("docs", "text.txt", "vocab.txt", "text.tfrecord")
+    )
     length, most = 64, 10
+    python_docs.run(python_docs.Options(output_dir=docs))
+    prepare_corpus.run(
+        programs.parse(
+            prepare_corpus.Options,
+            input_format="jsonl",
+            input_file=f"{docs}/docs.jsonl",
+            output_file=text,
+            holdout_every=10,
+            holdout_file=str(folder / "heldout.txt"),
+        )
+    )
+    learn_vocab.run(
+        programs.parse(
+            learn_vocab.Options,
+            input_file=text,
+            output_file=vocab,
+            vocab_size=4000,
+        )
+    )
     create_pretraining_data.run(
         programs.parse(
             create_pretraining_data.Options,
-            input_file=str(locations.INPUTS / "text_a.txt"),
-            output_file=str(path),
-            vocab_file=locations.VOCAB_FILE,
+            input_file=text,
+            output_file=path,
+            vocab_file=vocab,
             max_seq_length=length,
             max_predictions_per_seq=most,
-            dupe_factor=200,
+            dupe_factor=2,  # 10 in the quick start.
         )
     )
-    serialized = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    serialized = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
     parsed = tf.io.parse_example(
         serialized,
         {
@@ -213,7 +237,14 @@ def _records(tmp_path_factory):
             for feature in schema.pretraining_features(length, most)
         },
     )
-    return {name: value.numpy() for name, value in parsed.items()}
+    arrays = {name: value.numpy() for name, value in parsed.items()}
+    return arrays | {"mask_id": tokenization.load_vocab(vocab)["[MASK]"]}
+
+
+def _measured(row):
+    """Returns the percentages of a row of the page's table of records."""
+    (line,) = re.findall(rf"^\| {re.escape(row)} \|.*\| (.*)% \|$", _TEXT, re.M)
+    return [float(number) for number in line.split(",")]
 
 
 def _is_share(count, total, share, num_deviations=4):
@@ -227,26 +258,38 @@ def test_share_of_predictions(records):
     expected = np.clip(np.round(num_tokens * 0.15), 1, 10)
     np.testing.assert_array_equal(counts, expected)
     assert num_tokens.max() == records["input_ids"].shape[1]
+    # Python's documentation differs with its version.
+    share = 100 * counts.sum() / num_tokens.sum()
+    assert _measured("predicted, of all tokens") == pytest.approx(
+        [share], abs=0.3
+    )
     assert not create_pretraining_data.Options.do_whole_word_mask
 
 
 def test_masking_shares(records):
-    tokens = tokenization.load_vocab(locations.VOCAB_FILE)
     rows, places = np.nonzero(records["masked_lm_weights"])
     shown = records["input_ids"][
         rows, records["masked_lm_positions"][rows, places]
     ]
     words = records["masked_lm_ids"][rows, places]
     total = len(rows)
-    assert total > 10_000
-    assert _is_share((shown == tokens["[MASK]"]).sum(), total, 0.8)
-    assert _is_share((shown == words).sum(), total, 0.1)
+    num_masks = (shown == records["mask_id"]).sum()
+    num_kept = (shown == words).sum()
+    assert _is_share(num_masks, total, 0.8)
+    # A random word may be the same.
+    assert _is_share(num_kept, total, 0.1 + 0.1 / 4000)
+    shares = [num_masks, total - num_masks - num_kept, num_kept]
+    assert _measured("of these: [MASK], random, unchanged") == pytest.approx(
+        [100 * count / total for count in shares], abs=0.3
+    )
 
 
 def test_next_sentence_shares(records):
-    # A last sentence has no next one: more than half are random.
-    share = records["next_sentence_labels"].mean()
-    assert 0.5 < share < 0.75
+    share = 100 * records["next_sentence_labels"].mean()
+    assert share > 50  # A single sentence always gets a random one.
+    assert _measured("pairs with a random second text") == pytest.approx(
+        [share], abs=2
+    )
 
 
 def test_masked_lm_loss():
@@ -344,7 +387,9 @@ def test_eleven_tasks():
     for name, make in others.items():
         named = {c.column.task.name for c in make(plan).cells if c.column.task}
         assert named == {name}
-    assert len(glue - {"WNLI"}) + len(others) == 11
+    named = {"MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE"}
+    assert glue - {"WNLI"} == named
+    assert len(named) + len(others) == 11
 
 
 def test_fine_tuning_settings():
