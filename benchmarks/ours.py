@@ -21,11 +21,14 @@ from bert.training import (
     prediction,
     steps,
 )
+from bert.training import options as training_options
 from modeling import config as config_lib
 from modeling import heads
 
 
-def this_project(job: contenders.Job, *, jit_compile: str = devices.AUTO):
+def this_project(
+    job: contenders.Job, *, jit_compile: str = training_options.AUTO
+):
     """Builds a model with random weights and its input, or a tokenizer."""
     if job.kind == "tokenization":
         return _tokenization(job)
@@ -48,7 +51,7 @@ def xla_steps(job: contenders.Job):
 def training(
     job: contenders.Job,
     *,
-    jit_compile: str = devices.AUTO,
+    jit_compile: str = training_options.AUTO,
 ):
     """Returns a trainer of a model with random weights, and its batches."""
     import tensorflow as tf

@@ -16,7 +16,6 @@ from bert.training import options as training_options
 from bert.training import workers
 from modeling import compilation
 
-AUTO = "auto"
 # The kinds of devices.
 CPU, GPU, TPU = "CPU", "GPU", "TPU"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -48,10 +47,10 @@ _AMPERE = (8, 0)
 class DeviceOptions(training_options.TpuOptions):
     """The devices and precision of a run; see the flags of these names."""
 
-    distribution_strategy: str = AUTO
+    distribution_strategy: str = training_options.AUTO
     num_cpu_devices: int = 0
     precision: str = FLOAT32
-    jit_compile: str = AUTO
+    jit_compile: str = training_options.AUTO
     deterministic: bool = False
 
 
@@ -76,7 +75,7 @@ def prepare(options: object) -> tf.distribute.Strategy:
     if kind_of(strategy) == GPU and chosen.jit_compile != "false":
         check_compiler()
     precision = chosen.precision
-    if precision == AUTO:
+    if precision == training_options.AUTO:
         precision = choose_precision(strategy)
     keras.config.set_dtype_policy(precision)
     logging.info("%s", summary(strategy))
@@ -85,7 +84,7 @@ def prepare(options: object) -> tf.distribute.Strategy:
 
 def execution_mode(
     strategy: tf.distribute.Strategy,
-    jit_compile: str = AUTO,
+    jit_compile: str = training_options.AUTO,
     *,
     num_train_steps: int = 0,
     saved: Mapping[str, str] | None = None,
@@ -189,9 +188,10 @@ def _strategy_kind(options: DeviceOptions) -> str:
     """
     if options.use_tpu:
         return "tpu"
-    if options.distribution_strategy == AUTO and workers.count() > 1:
+    kind = options.distribution_strategy
+    if kind == training_options.AUTO and workers.count() > 1:
         return "multi_worker_mirrored"
-    return options.distribution_strategy
+    return kind
 
 
 def _cpu_strategy(kind: str, num_devices: int) -> tf.distribute.Strategy:

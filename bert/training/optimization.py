@@ -169,8 +169,8 @@ class AdamWeightDecayOptimizer:
         *,
         learning_rate: tf.Tensor,
         step: tf.Tensor,
-        factor: tf.Tensor | float = 1.0,
-        only_if: tf.Tensor | None = None,
+        factor: tf.Tensor,
+        only_if: tf.Tensor,
     ) -> None:
         """Updates the variables, in replica context.
 
@@ -206,10 +206,7 @@ class AdamWeightDecayOptimizer:
                 )
             return tf.constant(True)
 
-        if only_if is None:
-            apply()
-        else:
-            tf.cond(only_if, apply, lambda: tf.constant(False))
+        tf.cond(only_if, apply, lambda: tf.constant(False))
 
     def _handles(self, name: str) -> list[tf.Tensor]:
         return [x.handle for x in (self.variables[name], *self._moments[name])]
@@ -230,7 +227,7 @@ class AdamWeightDecayOptimizer:
 def _update(
     handles: Sequence[Sequence[tf.Tensor]],
     gradients: Sequence[tf.Tensor],
-    rates: tuple[tf.Tensor | float, ...],
+    rates: tuple[tf.Tensor, ...],
     *,
     options: AdamOptions,
     decays: tuple[bool, ...],
@@ -269,7 +266,7 @@ _compiled_update = tf.function(_update, autograph=False, jit_compile=True)
 def _adam(
     before: Sequence[tf.Tensor],
     gradient: tf.Tensor,
-    rates: tuple[tf.Tensor | float, ...],
+    rates: tuple[tf.Tensor, ...],
     options: AdamOptions,
     decay: bool,
 ) -> tuple[tf.Tensor, ...]:

@@ -3,6 +3,7 @@
 A flag that the original has too keeps its name and default.
 """
 
+import abc
 import dataclasses
 import itertools
 from typing import TYPE_CHECKING, TypedDict
@@ -94,7 +95,7 @@ class ModelOptions(TokenizerOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingOptions(TpuOptions):
+class TrainingOptions(TpuOptions, abc.ABC):
     """Options of both pre-training and fine-tuning."""
 
     do_train: bool = flags.Group.ACTIONS.boolean("Train.")
@@ -286,6 +287,7 @@ class TrainingOptions(TpuOptions):
         # Only some of the scripts have the flag of `AblationOptions`.
         return getattr(self, "attention", BIDIRECTIONAL) == CAUSAL
 
+    @abc.abstractmethod
     def length(self, num_examples: int) -> length.Length:
         """Returns the steps of a run.
 
@@ -295,7 +297,6 @@ class TrainingOptions(TpuOptions):
         Raises:
             ValueError: there is less than one step.
         """
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ class Reporter(contextlib.AbstractContextManager):
         first_step: the step from which a resumed run starts. Reports of later
             steps are removed, because these steps are repeated.
         log_every_steps: steps between reports, of which the last one is at
-            the end; 0 for none but those that are asked for.
+            the end.
         describe: names the records of a step's batch.
         repeats_evaluation: whether the evaluation at `first_step` is repeated,
             so its record is dropped.
@@ -70,7 +70,7 @@ class Reporter(contextlib.AbstractContextManager):
         length: length_lib.Length,
         first_step: int,
         *,
-        log_every_steps: int = 0,
+        log_every_steps: int,
         describe: Callable[[int], str],
         repeats_evaluation: bool = False,
     ):
@@ -139,8 +139,7 @@ class Reporter(contextlib.AbstractContextManager):
             is_shown = self._is_first_line_due and late
         if is_shown:
             self._show(step, *self._values(step))
-        every = self._log_every_steps
-        if every and self._length.is_due(step, every):
+        if self._length.is_due(step, self._log_every_steps):
             self.report_training(step)
 
     def report_training(self, step: int) -> None:

@@ -18,8 +18,6 @@ from modeling import compilation
 _INITIAL_LOSS_SCALE = 2.0**15
 _LOSS_SCALE_GROWTH_STEPS = 2000
 
-
-# A tuple, because compiled functions return it.
 _Structure = TypeVar("_Structure")  # A structure of tensors.
 _Iterator: TypeAlias = Iterator[objectives.Tensors]
 # The dense gradients by variable, and the outcome.
@@ -28,6 +26,7 @@ _GradientsAndOutcome: TypeAlias = tuple[
 ]
 
 
+# A tuple, because compiled functions return it.
 class StepResult(NamedTuple):
     """The result of a training step: tensors, the same on every replica.
 

@@ -90,8 +90,8 @@ def test_replicas_share_the_rows_of_each_batch(source):
 
 
 def _options(**changes):
-    named = {"output_dir": "out", "bert_config_file": "x", **changes}
-    return training_options.TrainingOptions(**named)
+    named = {"output_dir": "out", "bert_config_file": "x", "do_eval": True}
+    return training_options.FineTuningOptions(**named | changes)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,11 @@ _ONE_DEVICE = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
 def _apply(optimizer, gradients, learning_rate=0.5, step=0, **options):
+    options = {
+        "factor": tf.constant(1.0),
+        "only_if": tf.constant(True),
+        **options,
+    }
     named = zip(optimizer.variables, gradients, strict=True)
     _ONE_DEVICE.run(
         lambda: optimizer.apply_gradients(

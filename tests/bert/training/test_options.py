@@ -153,11 +153,15 @@ def test_flags_that_change_the_weights_are_marked(script, needed, flags):
     ],
 )
 def test_values_that_no_training_has_are_refused(changed, message):
-    named = {"output_dir": "out", "bert_config_file": "config.json"}
+    named = {
+        "output_dir": "out",
+        "bert_config_file": "config.json",
+        "do_train": True,
+    }
     with pytest.raises(ValueError, match=message):
-        training_options.TrainingOptions(**named, **changed)
+        training_options.FineTuningOptions(**named, **changed)
     at_the_limit = {"adam_beta_1": 0.0, "profile_steps": (1, 1)}
-    training_options.TrainingOptions(**named, **at_the_limit)
+    training_options.FineTuningOptions(**named, **at_the_limit)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,10 @@ _LENGTH = length_lib.Length(num_train_steps=10, batch_size=8)
 
 
 def _reporter(folder, first_step=0, **changes):
-    values = {"describe": lambda step: f"rows of {step}"}
+    values = {
+        "log_every_steps": 100,
+        "describe": lambda step: f"rows of {step}",
+    }
     return reporting.Reporter(
         str(folder), _LENGTH, first_step, **values | changes
     )
@@ -183,7 +186,7 @@ def test_evaluations_and_numbers_that_are_not_finite(tmp_path):
     reporter.__exit__(None, None, None)
     assert not (tmp_path / "loss.png").exists()  # A step is no curve.
     reporter = _reporter(tmp_path, 5)
-    _report(reporter, 10, 0.5)
+    _report(reporter, 9, 0.5)
     reporter.__exit__(None, None, None)
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
     reporter = _reporter(tmp_path)
@@ -250,7 +253,9 @@ def test_an_evaluation_that_is_repeated_is_reported_once(tmp_path):
 
 
 def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path):
-    reporter = reporting.Reporter(None, _LENGTH, 0, describe=lambda step: "")
+    reporter = reporting.Reporter(
+        None, _LENGTH, 0, log_every_steps=100, describe=lambda step: ""
+    )
     _report(reporter, 5, 0.5)
     reporter.__exit__(None, None, None)
     assert not list(tmp_path.iterdir())
