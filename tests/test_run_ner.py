@@ -324,7 +324,7 @@ def _task(options):
 
 def test_records_are_made_from_all_that_decides_them(data, learned, tmp_path):
     train = tmp_path / "train.txt"
-    train.write_text("Ann X X B-PER\nMoss X X I-PER\n")
+    train.write_text("Ann X X B-PER\n\nMoss X X I-PER\n")
 
     def made_from(**changes):
         stages = {"do_train": True, "do_predict": False}

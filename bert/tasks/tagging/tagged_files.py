@@ -51,7 +51,8 @@ def read(
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file is not given, is no column file, lacks tags or has a
-            tag of another scheme; or its labels are not those of the model.
+            tag of another scheme; the training file is one sentence; or labels
+            are not those of the model.
     """
     files = {split: _read_file(file_options, split) for split in splits}
     scheme = _find_scheme(file_options.scheme, files)
@@ -106,11 +107,10 @@ def _read_file(
 
 def _check_training_file(file: conll.ColumnFile) -> None:
     sentences = file.sentences
-    if len(sentences) == 1:
-        logging.warning(
-            "%s has no empty line: it is one sentence of %d words.",
-            file.path,
-            len(sentences[0].words),
+    if file.tags and len(sentences) == 1:
+        raise ValueError(
+            f"{file.path}: must have an empty line after each sentence; it is "
+            f"one sentence of {len(sentences[0].words)} words. {conll.FORMAT}"
         )
     words = {word: None for sentence in sentences for word in sentence.words}
     if not any(char.isalpha() for word in words for char in word):

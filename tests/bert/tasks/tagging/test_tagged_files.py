@@ -101,10 +101,24 @@ def test_numbers_of_words_are_no_words_to_train_on(tmp_path, caplog):
     assert "words and tags 1 B-PER, 2 O." in caplog.text
 
 
-def test_a_header_and_a_missing_empty_line_are_warned_of(tmp_path, caplog):
-    _read(tmp_path, {"train": "word tag\nAnn NN\nBob NN\n"})
-    assert "train.txt has no empty line: it is one sentence of 3" in caplog.text
+def test_a_header_is_warned_of(tmp_path, caplog):
+    _read(tmp_path, {"train": "word tag\n\nAnn NN\nBob NN\n"})
     assert "train.txt, line 1: no other word has the tag 'tag'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the/DT dog/NN\na/DT cat/NN\n",
+        '{"tokens": ["a"], "tags": ["DT"]}\n{"tokens": ["b"], "tags": ["NN"]}\n',
+        "Ann NN\nfell VB\nShe PRP\n",
+    ],
+)
+def test_a_training_file_of_one_sentence_is_refused(tmp_path, text):
+    """It has a sentence or a record a line, or its empty lines were lost."""
+    message = r"train\.txt: must have an empty line after each sentence; it is "
+    with pytest.raises(ValueError, match=message):
+        _read(tmp_path, {"train": text})
 
 
 def test_files_without_documents_are_named(tmp_path, caplog):
