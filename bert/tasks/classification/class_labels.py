@@ -28,6 +28,7 @@ MISSING = ("-", "?", "nan", "null", "n/a", "#n/a", "<na>")
 _OTHER_LIST = re.compile(
     r"\[.*\]|\{.*\}|\(.*,.*\)|.*[;|].*|[\d.]+(\s+[\d.]+)+", re.DOTALL
 )
+_NUMBERS = re.compile(r"[\d.]+(\s*,\s*[\d.]+)+")
 BALANCED_WEIGHTS = ("balanced",)  # Value of --class_weights.
 
 
@@ -184,7 +185,7 @@ def class_names(value: object, problem_type: str) -> list[str]:
 def check_form(value: object, problem_type: str) -> None:
     """Checks that a text is not a list in the form of another program.
 
-    Such as `['x', 'y']` of pandas, `x;y` or `0 1 0`.
+    Such as `['x', 'y']` of pandas, `x;y`, `0 1 0` or `0,1,0`.
 
     Raises:
         ValueError: it is; the message has the right form.
@@ -200,9 +201,12 @@ def check_form(value: object, problem_type: str) -> None:
                 "is a name, list all labels with --label_names."
             )
         return
-    if _OTHER_LIST.fullmatch(text):
+    # No label is named twice, but a number of a vector is.
+    numbers = re.findall(r"[\d.]+", text) if _NUMBERS.fullmatch(text) else []
+    is_vector = len({*numbers}) < len(numbers)
+    if is_vector or _OTHER_LIST.fullmatch(text):
         raise ValueError(
-            "the labels in a text are separated by commas, such as "
+            "a text has the names of labels, separated by commas, such as "
             f"'film,good'; got {messages.short(text)}. If this is one label, "
             "list all labels with --label_names. docs/own_data.md converts "
             "vectors."

@@ -107,6 +107,7 @@ def test_rows_without_a_label_are_counted_and_give_no_class(tmp_path, caplog):
     [
         *([0, 1, 0], [1.0, 0.0], [True, False], [["x"]], ["x", None]),
         *("[0, 1, 0]", "[0 1 0]", "1 0 0", "1;0;1", "1.0 0.0"),
+        *("0,1,0", "1, 1", "0.0,1.0,0.0"),
         *("['x', 'y']", '["x"]', "('x', 'y')", "{x,y}"),
         *("x;y", "x|z", "x; y, z"),
     ],
@@ -129,6 +130,12 @@ def test_labels_that_are_listed_may_have_any_name():
             assert label_set.encode(label_set.parse(name)) == label_set.encode(
                 name if problem_type == "single_label" else (name,)
             )
+
+
+def test_numbers_with_commas_are_labels_unless_one_is_repeated(tmp_path):
+    found = _discover(tmp_path, ["0,3", "1", "3, 12,0"], "multi_label")
+    assert found == ("0", "1", "3", "12")
+    assert _discover(tmp_path, ["a,b", "b,b"], "multi_label") == ("a", "b")
 
 
 @pytest.mark.parametrize("cell", ["['x']", '["x"]', "[0, 1]"])
