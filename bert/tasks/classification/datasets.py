@@ -412,9 +412,11 @@ def discover_labels(
 
     counts: collections.Counter[str] = collections.Counter()
     num_rows = num_missing = most_names = 0
+    first: tuple[str, list[str]] | None = None
     for _, row in _rows(path, layout, with_labels=True):
         if layout.label is not None:
             names = row.read(layout.label, names_of)
+            first = first or (row.place, names)
             counts.update(names)
             num_missing += not names and problem_type == task.SINGLE_LABEL
             most_names = max(most_names, len(names))
@@ -450,6 +452,12 @@ def discover_labels(
             "%s: each of the %d rows has a label of its own; is column %r "
             "that of the label? For scores, use --problem_type=regression",
             *(path, num_rows, layout.label),
+        )
+    if first and not layout.has_header and {counts[n] for n in first[1]} == {1}:
+        logging.warning(
+            "%s: no other row has the label %s. If this row has the names of "
+            "columns, give --label_column by its name",
+            *(first[0], messages.listed(first[1])),
         )
     if problem_type == task.MULTI_LABEL and most_names < 2 <= len(classes):
         logging.warning(

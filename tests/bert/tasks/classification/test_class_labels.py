@@ -172,6 +172,19 @@ def test_column_that_has_no_labels_is_a_warning(tmp_path, caplog):
     assert "several labels" not in caplog.text
 
 
+def test_a_header_that_is_read_as_a_row_is_named(tmp_path, caplog):
+    path = tmp_path / "train.csv"
+    path.write_text("text,label\na,1\nb,0\nc,1\nd,0\n")
+    layout = datasets.Layout(text_a=0, label=1, has_header=False)
+    message = "train.csv, line 1: no other row has the label 'label'. If"
+    datasets.discover_labels(str(path), layout, "single_label")
+    assert message in caplog.text
+    caplog.clear()
+    path.write_text("a,1\nb,0\nc,1\n")
+    datasets.discover_labels(str(path), layout, "single_label")
+    assert "no other row" not in caplog.text
+
+
 def _discover(folder, values, problem_type="single_label", **options):
     path = folder / "d.jsonl"
     toy_files.write_json_lines(path, ([v] for v in values))

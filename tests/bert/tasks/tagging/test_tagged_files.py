@@ -110,7 +110,7 @@ def test_a_header_is_warned_of(tmp_path, caplog):
     "text",
     [
         "the/DT dog/NN\na/DT cat/NN\n",
-        '{"tokens": ["a"], "tags": ["DT"]}\n{"tokens": ["b"], "tags": ["NN"]}\n',
+        '{"words": ["a"], "tags": ["O"]}\n{"words": ["b"], "tags": ["P"]}\n',
         "Ann NN\nfell VB\nShe PRP\n",
     ],
 )
