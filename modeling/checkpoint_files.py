@@ -92,14 +92,16 @@ def locate(path: str) -> Location | None:
     """Finds the checkpoint of a path; None if there is none.
 
     Args:
-        path: a folder, local or remote; a prefix, or one of its files; or a
-            file of Hugging Face's weights.
+        path: a folder, local or remote; its file `checkpoint`; a prefix, or
+            one of its files; or a file of Hugging Face's weights.
 
     Raises:
         ValueError: the folder has several checkpoints, and none is the latest.
     """
     if paths.is_folder(path):
         return in_folder(path)
+    if os.path.basename(path) == STATE and paths.exists(path):
+        return in_folder(os.path.dirname(path) or os.curdir)
     prefix = _DATA_SUFFIX.sub("", path.removesuffix(".index"))
     prefix = prefix.removesuffix(".meta")
     if paths.exists(f"{prefix}.index"):

@@ -5,7 +5,7 @@ import re
 import zipfile
 from typing import IO
 
-from bert.files import json_text, lines, paths
+from bert.files import json_text, lines, messages, paths
 
 # A download leaves one of these in place of a file.
 _STAND_INS = {
@@ -28,6 +28,8 @@ _SIGNATURES = {
     "a JSON file": rb'\s*\{\s*"',
 }
 _SIGNATURE_BYTES = 64
+# The number of a part in a name, of TensorFlow's or of sharded weights.
+_PART = re.compile(r"-\d{5}-of-\d{5}\b")
 # The ends of names, for formats whose files have no signature.
 _ENDINGS = {
     ".onnx": "an ONNX file",
@@ -54,7 +56,8 @@ _AROUND_MODELS = {
 _TRAINER = re.compile(r"checkpoint-(\d+)$")
 _VARIANT = re.compile(r"((?:pytorch_)?model)\.\w+(\.safetensors|\.bin)")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt", "tfhub_module.pb")
-_MODELS_IN_ZIP = (".index", ".safetensors", ".bin")
+# The ends of names of weights, in a zip file or a folder.
+_WEIGHTS = (".index", ".safetensors", ".bin")
 # Ends of names in a zip file, and its format.
 _IN_ZIP = {
     "/data.pkl": "a zip file of PyTorch",
@@ -118,7 +121,7 @@ def _zip_format(file: IO[bytes]) -> str:
             names = [f"/{name}" for name in parts.namelist()]
     except (OSError, zipfile.BadZipFile):
         names = []
-    if any(name.endswith(_MODELS_IN_ZIP) for name in names):
+    if any(name.endswith(_WEIGHTS) for name in names):
         return "a zip file that contains a model; extract it"
     for ending, kind in _IN_ZIP.items():
         if any(name.endswith(ending) for name in names):
@@ -157,7 +160,18 @@ def check_no_models_inside(folder: str) -> None:
         if name.startswith("models--"):
             target = "hf://" + name.removeprefix("models--").replace("--", "/")
         raise FileNotFoundError(f"{folder!r} is {kind}. Pass {target}.")
-    for name in paths.names_in(folder):
+    names = paths.names_in(folder)
+    inside = {
+        os.path.dirname(path)
+        for ending in _WEIGHTS
+        for path in paths.matching(folder, f"*/*{ending}")
+    }
+    if inside and {*_SAVED_MODEL}.isdisjoint(names):
+        raise FileNotFoundError(
+            f"{folder!r} has no checkpoint itself. Pass a folder in it: "
+            f"{messages.names(sorted(inside))}."
+        )
+    for name in names:
         if match := _VARIANT.fullmatch(name):
             raise FileNotFoundError(
                 f"{folder!r} has a variant of the weights, {name}. Link or "
@@ -183,6 +197,11 @@ def formats_in(folder: str) -> str | None:
     for name in names:
         if name in _SAVED_MODEL:
             return "a SavedModel of TensorFlow"
+    if part := next(filter(_PART.search, names), None):
+        return (
+            f"a folder with {part}, a part of a checkpoint whose index is "
+            "missing"
+        )
     kinds = {
         _ENDINGS[ending]: name
         for name in reversed(names)

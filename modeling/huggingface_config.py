@@ -230,7 +230,8 @@ def labels_of(
         another class in lower case.
 
     Raises:
-        ValueError: the outputs are not numbered 0, 1, 2, ...
+        ValueError: the outputs are not numbered 0, 1, 2, ..., or the problem
+            type is unknown.
     """
     names = values.get("id2label") or {}
     activation = _score_activation(values)
@@ -245,7 +246,10 @@ def labels_of(
             f"{names!r:.60}."
         ) from error
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
-    problem = theirs.get(str(values.get("problem_type")))
+    problem = values.get("problem_type")
+    if problem is not None:
+        messages.check_choice(f"{path}: problem_type", problem, theirs)
+        problem = theirs[problem]
     # A single output of a text is a score in transformers.
     is_score = values.get("architectures") == [_SENTENCES]
     if problem is None and len(ordered) == 1 and is_score:

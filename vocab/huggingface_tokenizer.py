@@ -42,6 +42,7 @@ _FIXED: Mapping[str, object] = {
     "word_tokenizer_type": "basic",
     "subword_tokenizer_type": "wordpiece",
     "wordpieces_prefix": "##",
+    "truncation_side": "right",
 }
 # The first files name no type.
 _WORD_PIECE = (None, "WordPiece")

@@ -116,3 +116,13 @@ def test_each_file_of_a_checkpoint_names_it(tmp_path, ending):
     location = checkpoint_files.locate(f"{folder}/x.ckpt{ending}")
     assert location == _stray(folder, "x.ckpt")
     assert checkpoint_files.locate(f"{folder}/y{ending}") is None
+
+
+def test_the_file_that_names_the_latest_checkpoint_is_that_of_its_folder(
+    tmp_path, monkeypatch
+):
+    folder = _put(tmp_path, "model.ckpt-7.index", latest="model.ckpt-7")
+    found = checkpoint_files.locate(f"{folder}/checkpoint")
+    assert found == checkpoint_files.in_folder(folder)
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint_files.locate("checkpoint").path == "./model.ckpt-7"

@@ -183,6 +183,24 @@ def test_a_folder_around_models_names_the_path_to_pass(
         checkpoints.find("m")
 
 
+def test_folders_with_checkpoints_in_a_folder_are_named(tmp_path):
+    for name in ("a [1]/x.ckpt.index", "b/model.safetensors", "c/readme.txt"):
+        (tmp_path / "m" / name).parent.mkdir(parents=True)
+        (tmp_path / "m" / name).touch()
+    with pytest.raises(FileNotFoundError, match=r"in it: m/a \[1\], m/b\.$"):
+        checkpoints.find("m")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model.ckpt-7.data-00000-of-00001", "model-00002-of-00003.safetensors"],
+)
+def test_a_part_of_a_checkpoint_without_its_index_is_named(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match=f"with {name}, a part .*index"):
+        checkpoints.find(".")
+
+
 @pytest.mark.parametrize(
     "name", ["model.fp16.safetensors", "pytorch_model.fp16.bin"]
 )

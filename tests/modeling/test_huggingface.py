@@ -581,6 +581,14 @@ def test_one_output_of_another_class_is_no_score(architectures):
     }
 
 
+@pytest.mark.parametrize("kind", ["multi_label", "multi_class", "", ["x"]])
+def test_an_unknown_problem_type_is_refused(kind):
+    config = {"problem_type": kind, "id2label": {"0": "a", "1": "b"}}
+    message = r"x.json: problem_type must be one of .*multi_label_classif"
+    with pytest.raises(ValueError, match=message):
+        huggingface_config.labels_of(config, "x.json")
+
+
 @pytest.mark.parametrize("names", [{"0": "no", "2": "yes"}, ["no"], -1.5])
 def test_labels_of_other_numbers_are_refused(names):
     with pytest.raises(ValueError, match=r"x.json: id2label must name"):

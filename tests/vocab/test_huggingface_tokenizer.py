@@ -163,6 +163,7 @@ def test_the_vocabulary_is_in_the_order_of_its_ids(tmp_path):
         ({"clean_text": False}, "clean_text is False"),
         ({"never_split": ["<x>"]}, "never_split is ['<x>'], not None"),
         ({"wordpieces_prefix": "@@"}, "wordpieces_prefix is '@@', not '##'"),
+        ({"truncation_side": "left"}, "truncation_side is 'left', not 'right'"),
         ({"cls_token": "<s>"}, "cls_token is '<s>', not '[CLS]'"),
         ({"sep_token": "</s>"}, "sep_token is '</s>', not '[SEP]'"),
         ({"pad_token": "<pad>"}, "pad_token is '<pad>', not '[PAD]'"),
