@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeGuard
 
-from bert.files import messages, paths
+from bert.files import lines, messages, paths
 
 # A parsed object, whose values are of any type until they are checked.
 Object: TypeAlias = dict[str, Any]
@@ -46,10 +46,10 @@ def read(path: str) -> Any:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is not JSON; see `parse`.
+        ValueError: it is not JSON; see `parse` and `lines.read_lines`.
     """
-    with paths.open_to_read(path) as file:
-        return parse(file.read(), path)
+    text = "\n".join(lines.read_lines(path))
+    return parse(text.removeprefix(lines.BYTE_ORDER_MARK), path)
 
 
 def read_log(path: str) -> Iterator[Object]:

@@ -246,10 +246,12 @@ def _separation(path: str, file_format: str, header: Sequence[str]) -> str:
     The command is one of Python, since Windows has no tool for it. It reads the
     whole file before it writes.
     """
-    rule, other = "Commas separate the columns of a .csv file", ";"
+    rule = "Commas separate the columns of a .csv file"
     if file_format == TSV:
-        rule, other = "Tabs separate the columns of a .tsv file", "\\t"
-        rule += ", and quotes are part of its cells"
+        rule = "Tabs separate the columns of a .tsv file, and quotes are part "
+        rule += "of its cells"
+    has_tabs = file_format == TSV or any("\t" in name for name in header)
+    other = "\t" if has_tabs else ";"
     rule = f"{rule}; is the line of names missing?"
     if not path.lower().endswith(file_format):
         return rule
@@ -264,9 +266,9 @@ def _separation(path: str, file_format: str, header: Sequence[str]) -> str:
         encoding = "cp1252"  # Of Western European Windows.
     new = f"{os.path.splitext(path)[0]}.csv"
     return (
-        f"{rule} A table with quotes or semicolons is converted by: python -c "
-        f"\"import csv, os; rows = [*csv.reader(open({path!r}, newline='', "
-        f"encoding='{encoding}'), delimiter='{other}')]; "
+        f"{rule} A table with quotes, semicolons or tabs is converted by: "
+        'python -c "import csv, os; rows = [*csv.reader(open('
+        f"{path!r}, newline='', encoding='{encoding}'), delimiter={other!r})]; "
         f"os.replace({path!r}, {path + '.old'!r}); csv.writer(open({new!r}, "
         "'w', newline='', encoding='utf-8')).writerows(rows)\""
     )

@@ -106,10 +106,11 @@ class LabelSet:
             known = self._by_key.get(row_files.spelling_key(name))
             if known is None:
                 check_form(value, self.problem_type)
+                advice = " Rows without a label: see --missing_labels."
                 raise ValueError(
                     f"unknown label {messages.short(name)}; allowed: "
-                    f"{messages.listed(self.names)}. Rows without a label: see "
-                    "--missing_labels."
+                    f"{messages.listed(self.names)}."
+                    + (advice if self.missing else "")
                 )
             names.append(known)
         if self.problem_type == task.MULTI_LABEL:

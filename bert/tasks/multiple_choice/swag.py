@@ -36,7 +36,7 @@ class Columns:
     def label_set(self) -> class_labels.LabelSet:
         """Returns the labels, the numbers of the endings from 0."""
         places = map(str, range(len(self.ending_columns)))
-        return class_labels.LabelSet(names=tuple(places))
+        return class_labels.LabelSet(names=tuple(places), missing=())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

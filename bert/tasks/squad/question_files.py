@@ -17,6 +17,10 @@ from bert.files import json_text, messages
 # As released: white space is these five; U+00A0 and the like stay in words.
 WHITE_SPACE = " \t\r\n\u202f"
 _WORD = re.compile(f"[^{WHITE_SPACE}]+")
+_FORMAT = (
+    '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question":'
+    ' ..., "answers": [{"text": ..., "answer_start": ...}]}]}]}]}'
+)
 _NUM_NAMED = 5  # Maximum names in a warning.
 # The label of an answer: its first occurrence in the words at its offset, as
 # released; or the occurrence at its offset.
@@ -206,6 +210,12 @@ def _questions(path: str, version_2_with_negative: bool) -> Iterator[_Question]:
     """Reads the questions of a file and checks its version."""
     field, where = json_text.field, ""
     dataset = json_text.read(path)
+    if not isinstance(dataset, dict) or "data" not in dataset:
+        keys = messages.listed(dataset) if isinstance(dataset, dict) else ""
+        raise ValueError(
+            f"{path}: must be in the format of SQuAD, {_FORMAT}; got "
+            f"{keys or type(dataset).__name__}."
+        )
     for i, entry in enumerate(field(dataset, "data", list, f"{path}: $")):
         at = f"{path}: data[{i}]"
         for j, paragraph in enumerate(field(entry, "paragraphs", list, at)):

@@ -1,5 +1,7 @@
 """Invalid JSON, by every error of Python's reader."""
 
+import gzip
+
 import pytest
 
 from bert.files import json_text
@@ -23,6 +25,25 @@ def test_invalid_json_is_named(content, message):
 
 def test_a_byte_order_mark_is_allowed():
     assert json_text.parse(b'\xef\xbb\xbf{"a": [1]}', "x") == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"{}"), "must be text; it is a gzip file"),
+        ("{}".encode("utf-16"), r"line 1: not UTF-8 .*mark of UTF-16.*utf-16'"),
+        (b'{\n"\xe9": 1}', r"line 2: not UTF-8 .byte 0xe9.*cp1252'"),
+    ],
+)
+def test_a_file_that_is_no_utf_8_is_named_with_a_command(
+    tmp_path, content, message
+):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"a\.json.*{message}"):
+        json_text.read(str(path))
+    path.write_bytes(b"\xef\xbb\xbf{\r\n}\r\n")
+    assert json_text.read(str(path)) == {}
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,11 @@ def test_rows_of_parquet_have_values_of_their_types(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
 @pytest.mark.parametrize(
     ("file_format", "text"),
-    [("csv", 'x;y\n"a;b";é\n'), ("tsv", '"x"\t"y"\n"a;b"\t"é"\n')],
+    [
+        ("csv", 'x;y\n"a;b";é\n'),
+        ("csv", "x\ty\na;b\té\n"),
+        ("tsv", '"x"\t"y"\n"a;b"\t"é"\n'),
+    ],
 )
 def test_command_of_a_header_error_converts_the_table(
     tmp_path, file_format, text, encoding

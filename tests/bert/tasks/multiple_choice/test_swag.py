@@ -115,7 +115,7 @@ def test_tsv_and_json_lines_are_known_by_their_names(tmp_path):
         (
             _TRAIN.replace(",3\n", ",4\n"),
             r"train\.csv, line 4, column .*'label'.*"
-            r"unknown label '4'; allowed: '0', '1', '2', '3'",
+            r"unknown label '4'; allowed: '0', '1', '2', '3'\.$",
         ),
         (_TRAIN.replace(",3\n", ",\n"), "line 4.*the label is empty"),
         (_TRAIN.replace(",3\n", ",3,x\n"), "line 4: the row has "),

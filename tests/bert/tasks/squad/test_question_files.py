@@ -200,12 +200,12 @@ _QA = {"id": "q1", "question": "What stands?", "answers": []}
     ("content", "message"),
     [
         (b'{"data": [\n  1,,]}', r"must be JSON .*line 2 column 5"),
-        (b'{"data": "\xff"}', r"must be JSON .*byte 0xff"),
-        (b"[]", r"\$ must be an object; got list"),
-        (b"{}", r"\$\.data is missing; the object has no fields\.$"),
+        (b'{"data": "\xff"}', r"line 1: not UTF-8 .byte 0xff"),
+        (b"[]", r'format of SQuAD, \{"data".*"answer_start".*; got list\.$'),
+        (b"{}", r"format of SQuAD, .*; got dict\.$"),
         (
             b'{"version": 1, "paragraphs": []}',
-            r"data is missing; the object has 'version', 'paragraphs'\.$",
+            r"format of SQuAD, .*; got 'version', 'paragraphs'\.$",
         ),
         (b'{"data": {}}', r"\$\.data must be a list; got \{\}"),
         (b'{"data": []}', "at least one question"),
