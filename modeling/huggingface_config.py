@@ -110,7 +110,7 @@ def check_no_preset(values: Mapping[str, object], path: str) -> None:
         ValueError: it is; the message says what to do.
     """
     name = str(values.get("registered_name"))
-    if name.startswith("keras_hub>"):
+    if name.startswith(("keras_hub>", "keras_nlp>")):
         raise ValueError(
             f"{path} is of a preset of keras-hub ({name:.60}), whose files are "
             "not read. docs/keras.md shows how to copy its weights into a "

@@ -211,10 +211,13 @@ def check_outputs(
     """Checks that the outputs of a classifier or tagger can be answered.
 
     Raises:
-        ValueError: there are several scores, the number of labels is not that
-            of the outputs, or the activation is not supported.
+        ValueError: the problem type is unknown, there are several scores, the
+            number of labels is not that of the outputs, or the activation is
+            not supported.
     """
     problem, labels = description.problem_type, description.labels or ()
+    if problem is not None:
+        messages.check_choice(f"{origin}: problem_type", problem, _ACTIVATIONS)
     if problem == _REGRESSION and num_outputs > 1:
         names = f" ({messages.listed(labels)})" if labels else ""
         raise ValueError(

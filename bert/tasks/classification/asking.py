@@ -64,10 +64,13 @@ class Classification(asking.Asking[None]):
     @property
     def label_set(self) -> class_labels.LabelSet:
         """The labels, in the order of the outputs."""
-        return class_labels.LabelSet(
-            problem_type=self.problem_type,
-            names=self.model.description.labels or (),
-        )
+        names = self.model.description.labels or ()
+        try:
+            return class_labels.LabelSet(
+                problem_type=self.problem_type, names=names
+            )
+        except ValueError as error:
+            raise ValueError(f"{self.model.folder.path}: {error}") from error
 
     def make_network(self, config: config_lib.BertConfig) -> "keras.Model":
         from modeling import heads

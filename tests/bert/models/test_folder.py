@@ -333,12 +333,13 @@ def test_an_adapter_is_no_model_with_or_without_weights(tmp_path):
             _open(str(tmp_path))
 
 
-def test_a_preset_of_keras_hub_is_named_and_not_read(tmp_path):
-    config = {"module": "m", "registered_name": "keras_hub>BertBackbone"}
+@pytest.mark.parametrize("package", ["keras_hub", "keras_nlp"])
+def test_a_preset_of_keras_hub_is_named_and_not_read(tmp_path, package):
+    config = {"module": "m", "registered_name": f"{package}>BertBackbone"}
     toy_folders.put(tmp_path, "config.json", config)
     toy_folders.put(tmp_path, "tokenizer.json", {"class_name": "x"})
     (tmp_path / "model.weights.h5").touch()
-    message = r"keras-hub \(keras_hub>BertBackbone\).*docs/keras\.md"
+    message = rf"keras-hub \({package}>BertBackbone\).*docs/keras\.md"
     with pytest.raises(ValueError, match=message):
         _open(str(tmp_path))
     with pytest.raises(ValueError, match=message):

@@ -50,6 +50,24 @@ def test_a_best_checkpoint_has_a_description_of_its_own(tmp_path):
     assert found.model.checkpoint == str(best / "mrpc.ckpt-24")
 
 
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        (
+            {"problem_type": "multi_label_classification"},
+            r"must be one of regr",
+        ),
+        ({"labels": ["a", "a"]}, "all of them different; got 'a', 'a'"),
+    ],
+)
+def test_a_description_that_no_classifier_has_is_named(
+    tmp_path, described, message
+):
+    run = golden_models.classifier(tmp_path / "run", **described)
+    with pytest.raises(ValueError, match=rf"^{run}: .*{message}"):
+        _ = loading.read(str(run)).label_set
+
+
 def test_accents_are_kept_as_the_folder_states(tmp_path):
     model = _described(
         tmp_path / "run", task="pretraining", strip_accents=False
