@@ -161,15 +161,15 @@ def check_no_models_inside(folder: str) -> None:
             target = "hf://" + name.removeprefix("models--").replace("--", "/")
         raise FileNotFoundError(f"{folder!r} is {kind}. Pass {target}.")
     names = paths.names_in(folder)
-    inside = {
+    folders = {
         os.path.dirname(path)
         for ending in _WEIGHTS
         for path in paths.matching(folder, f"*/*{ending}")
     }
-    if inside and {*_SAVED_MODEL}.isdisjoint(names):
+    if folders and {*_SAVED_MODEL}.isdisjoint(names):
         raise FileNotFoundError(
             f"{folder!r} has no checkpoint itself. Pass a folder in it: "
-            f"{messages.names(sorted(inside))}."
+            f"{messages.names(sorted(folders))}."
         )
     for name in names:
         if match := _VARIANT.fullmatch(name):

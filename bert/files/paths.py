@@ -105,10 +105,15 @@ def expand(patterns: str) -> list[str]:
     that results do not depend on the file system.
 
     Raises:
-        ValueError: a pattern matches no file.
+        ValueError: a pattern matches no file, or is a folder.
     """
     paths = []
     for pattern in filter(None, (p.strip() for p in patterns.split(","))):
+        if is_folder(pattern):
+            raise ValueError(
+                f"{pattern} is a folder; name its files, as "
+                f"{os.path.join(pattern, '*')}."
+            )
         matches = sorted(_matches(pattern))
         if not matches:
             raise ValueError(f"No file matches {pattern!r}.")

@@ -62,7 +62,7 @@ class RecordFiles:
         counts = [len(starts) - 1 for starts in self._starts]
         self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         if not (may_be_empty or len(self)):
-            names = ", ".join(self.paths) or "no file"
+            names = ", ".join(self.paths or record_paths) or "no file"
             raise ValueError(f"There are no records to read in: {names}.")
         # Cached per object, and without a lock: an evicted file is closed when
         # its last reader is done.

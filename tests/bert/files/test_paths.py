@@ -41,6 +41,8 @@ def test_naming_no_file_is_an_error(tmp_path):
             paths.expand(patterns)
     with pytest.raises(ValueError, match=r"No file matches '.*/missing\*'"):
         paths.expand(f"{tmp_path}/missing*")
+    with pytest.raises(ValueError, match=rf"{tmp_path} is a folder; .*/\*\.$"):
+        paths.expand(str(tmp_path))
 
 
 def test_a_folder_is_taken_as_it_is_written(tmp_path):

@@ -170,6 +170,8 @@ def test_no_record_at_all_and_a_missing_file_are_errors(tmp_path):
         tfrecords.RecordFiles([empty])
     with pytest.raises(ValueError, match=r"There are no records.*no file"):
         tfrecords.RecordFiles([])
+    with pytest.raises(ValueError, match=r"no records.* x\.meta\.json\.$"):
+        tfrecords.RecordFiles(["x.meta.json"])
     with pytest.raises(FileNotFoundError):
         tfrecords.RecordFiles([str(tmp_path / "none")])
     assert len(tfrecords.RecordFiles([empty], may_be_empty=True)) == 0
