@@ -12,7 +12,7 @@ from bert.models import description as description_lib
 from bert.models import folder as folder_lib
 from bert.tasks import asking, needs, own_task, registry
 from bert.tasks import task as task_lib
-from modeling import checkpoints, foreign_files, huggingface
+from modeling import checkpoints, foreign_files, huggingface, name_tables
 from modeling import config as config_lib
 from vocab import tokenization
 
@@ -57,6 +57,14 @@ def read(
             source.variables, source.architectures
         )
         variables, kind = dict(source.variables), source.kind
+    depth = name_tables.num_layers(variables)
+    if depth > config.num_hidden_layers:
+        logging.warning(
+            "%s has %d layers, and num_hidden_layers is %d in %s: the last "
+            "layers are not used",
+            *(model.checkpoint, depth, config.num_hidden_layers),
+            model.config_file,
+        )
     description = model.description.completed(shown)
     task = description.task or registry.PRETRAINED.kind
     if kind == huggingface.Reader.kind and task in registry.ASKING:

@@ -68,6 +68,21 @@ def test_a_description_that_no_classifier_has_is_named(
         _ = loading.read(str(run)).label_set
 
 
+def test_layers_that_the_configuration_leaves_out_are_a_warning(
+    tmp_path, caplog
+):
+    run = golden_models.classifier(tmp_path / "run")
+    config = toy_files.read_json(run / "bert_config.json")
+    depth = config["num_hidden_layers"]
+    loading.read(str(run))
+    assert "layers" not in caplog.text
+    toy_files.write_json(
+        run / "bert_config.json", {**config, "num_hidden_layers": depth - 1}
+    )
+    loading.read(str(run))
+    assert f"has {depth} layers, and num_hidden_layers is " in caplog.text
+
+
 def test_accents_are_kept_as_the_folder_states(tmp_path):
     model = _described(
         tmp_path / "run", task="pretraining", strip_accents=False
