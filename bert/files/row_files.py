@@ -339,7 +339,10 @@ def json_rows(path: str, numbered: Iterable[tuple[int, str]]) -> Iterator[Row]:
             num_blank += 1
             continue
         place = f"{path}, line {number}"
-        cells = json_text.parse(line, place)
+        try:
+            cells = json_text.parse(line, place)
+        except ValueError as error:
+            raise ValueError(f"{error} Each line is one object.") from error
         if not isinstance(cells, dict | list):
             raise ValueError(
                 f"{place}: each line must be a JSON object or array; got "

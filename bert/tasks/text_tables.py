@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from bert.files import row_files
 
-_JSON = (".json", ".json.gz")
+_JSON = (".json", ".json.gz", ".ndjson")
 
 
 def is_table(path: str) -> bool:

@@ -233,7 +233,7 @@ def test_a_table_is_read_by_its_columns_or_refused(
     by_number = {"text_a_column": "1", "text_b_column": "-1"}
     rows = _ask(two_texts, input_file=path, **by_number)
     assert (rows[0]["text_a"], rows[0]["text_b"]) == ("t", "u")
-    for name in ("x.json", "x.txt"):
+    for name in ("x.json", "x.ndjson", "x.txt"):
         (tmp_path / name).write_text("[]\n")
     first = {"text_a_column": "t"}
     for model, name, columns, message in (
@@ -245,6 +245,7 @@ def test_a_table_is_read_by_its_columns_or_refused(
         ),
         (two_texts, "test.csv", first, "0 columns named 'text_b'; the columns"),
         (two_texts, "x.json", first, "name such a file .jsonl"),
+        (two_texts, "x.ndjson", first, "name such a file .jsonl"),
         (two_texts, "x.txt", first, "name columns of a table"),
         (one_text, "test.csv", _COLUMNS, "it has no second one for 'u'"),
     ):

@@ -128,6 +128,7 @@ def test_row_without_the_column_is_an_error(
         ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
         ("csv", b'"a"b,c\n', "line 1: not CSV"),
         ("jsonl", b'["a"]\n["a"\n', "line 2: must be JSON"),
+        ("jsonl", b'[\n{"a": "b"}\n]\n', "line 1: .*Each line is one object"),
         ("jsonl", b"3\n", "line 1: each line must be a JSON object or array"),
     ],
 )
