@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, checkpoints, heads, losses
+from modeling import bert, checkpoints, dropout, heads, losses
 from modeling import config as config_lib
 from tests.support import locations, toy_config, toy_files
 
@@ -277,6 +277,10 @@ def test_classifier_drops_a_tenth_whatever_the_config():
     np.testing.assert_allclose(
         with_dropout[~is_dropped], kept[~is_dropped] / 0.9, rtol=1e-4
     )
+    # The pattern is that of no dropout in the encoder.
+    site = dropout.site_seed(_SEED, bert.num_dropout_sites(config))
+    pattern = dropout.dropout(tf.ones([300, 32]), 0.1, site)
+    np.testing.assert_array_equal(is_dropped, pattern == 0)
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,9 @@ def test_empty_text_and_empty_vocabulary(uncased, tmp_path):
     tokenizer = tokenization.FullTokenizer(path)
     assert tokenizer.vocab == {"[UNK]": 0, "a": 2, "": 4}
     assert tokenizer.vocab_size == 3
+    # The second of two equal lines has the id.
+    path = _vocab_file(tmp_path, "[UNK]\na\nb\na\n")
+    assert tokenization.FullTokenizer(path).vocab_size == 4
 
 
 @pytest.mark.shared

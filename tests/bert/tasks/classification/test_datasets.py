@@ -19,10 +19,16 @@ def _write(tmp_path, text, name="d.tsv"):
     return toy_files.write(tmp_path / name, text)
 
 
-def _read(path, label_set=_BINARY, with_labels=True, **layout):
+def _read(
+    path, label_set=_BINARY, with_labels=True, is_complete=False, **layout
+):
     layout = datasets.Layout(**layout)
     return datasets.read_examples(
-        path, layout, label_set, with_labels=with_labels
+        path,
+        layout,
+        label_set,
+        with_labels=with_labels,
+        is_complete=is_complete,
     )
 
 
@@ -90,6 +96,11 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog):
     ]
     # All rows are predicted.
     assert len(_read(path, text_a="x", label="l", with_labels=False)) == 5
+    caplog.clear()
+    path = _write(tmp_path, "x\tl\na\t1\nb\t-\n", "test.tsv")
+    examples = _read(path, text_a="x", label="l", is_complete=True)
+    assert [example.label for example in examples] == ["1", None]
+    assert f"{path}: left out 1 of 2 rows" in caplog.text
     path = _write(tmp_path, "x\tl\na\t?\n", "e.tsv")
     with pytest.raises(ValueError, match="has no example with a label"):
         _read(path, text_a="x", label="l")

@@ -33,6 +33,21 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
         assert "needs 19" in text
 
 
+# The second is the share of the tokens kept of those that are not masked.
+@pytest.mark.parametrize(
+    ("masking", "probs"),
+    [
+        ("80,10,10", (0.8, 0.5)),
+        ("60,30,10", (0.6, 0.75)),
+        ("100,0,0", (1.0, 0.0)),
+        ("80,0,20", (0.8, 0.0)),
+    ],
+)
+def test_masking_is_drawn_in_two_steps(masking, probs):
+    options = instance_options.InstanceOptions(masking=masking)
+    assert options.draw_probs == pytest.approx(probs)
+
+
 @pytest.mark.parametrize(
     "text", ["80,10", "80,10,10,0", "-10,60,50", "80,10,11", "80,ten,10", ""]
 )
