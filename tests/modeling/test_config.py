@@ -61,6 +61,13 @@ def test_file_that_is_no_config_is_named(tmp_path, text, message):
     assert str(path) in str(caught.value)
 
 
+def test_every_size_and_every_share_must_be_given():
+    for name in _FIELDS:
+        others = {k: v for k, v in _FIELDS.items() if k != name}
+        with pytest.raises(ValueError, match=f"must contain {name}; got"):
+            config_lib.BertConfig.from_dict(others)
+
+
 def test_unknown_keys_are_warned_about_by_name(caplog):
     # Keys of published configs that do nothing pass silently.
     inert = {"directionality": "bidi", "pooler_fc_size": 768}

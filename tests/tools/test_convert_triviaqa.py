@@ -96,9 +96,10 @@ def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
         _question("q1", "Oslo", ["", "stock"]),
         _question("q2", "", pages=["Stockholm.txt"]),
         _question("q3", "palace", pages=["Stockholm.txt", "Oslo.txt"]),
+        _question("q4", "palace", pages=["Bergen.txt"]),
     )
     assert list(_answers(dataset)) == ["q3--Stockholm.txt"]
-    assert "1 of 2 pages are missing" in caplog.text
+    assert "2 of 3 pages are missing" in caplog.text
     assert "2 questions have no answer in a page." in caplog.text
 
 

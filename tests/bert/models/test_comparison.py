@@ -217,9 +217,10 @@ def test_words_in_unused_entries_change_the_hash_and_fit(tmp_path):
     new = toy_folders.put_entries(tmp_path / "new.txt", ["[PAD]", "word"])
     other = dataclasses.replace(toy_folders.TAGGER, vocab_sha256="b")
     comparison.check_init(start, other, new)
-    new = toy_folders.put_entries(tmp_path / "new.txt", ["[UNK]", "word"])
-    with pytest.raises(ValueError, match="line 1"):
-        comparison.check_init(start, other, new)
+    for entries, place in ((["[UNK]", "word"], 1), (["[PAD]"], 2)):
+        new = toy_folders.put_entries(tmp_path / "new.txt", entries)
+        with pytest.raises(ValueError, match=f"first in line {place}"):
+            comparison.check_init(start, other, new)
 
 
 def test_words_may_replace_unused_entries(tmp_path):

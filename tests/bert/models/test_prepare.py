@@ -150,6 +150,13 @@ def test_a_model_of_another_task_decides_the_casing_alone(
     assert (options.max_seq_length, options.context) == (160, "document")
 
 
+def test_a_model_that_does_not_say_its_task_decides_the_flags(tmp_path):
+    toy_folders.trained(tmp_path, task=None)
+    run = _Run(output_dir=str(tmp_path))
+    options = prepare.prepare(run, (), task="classification").options
+    assert (options.max_seq_length, options.context) == (128, "sentence")
+
+
 def test_a_length_that_the_network_does_not_have_is_refused(tmp_path):
     with pytest.raises(ValueError, match="max_position_embeddings"):
         _prepare(tmp_path / "run", do_train=True, max_seq_length=161)
