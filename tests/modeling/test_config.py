@@ -129,6 +129,13 @@ def test_a_text_has_as_many_positions_as_the_model_at_most():
         sizes.check_length(10)
 
 
+def test_a_pair_needs_a_model_of_two_types_of_segment():
+    sizes = config_lib.BertConfig(vocab_size=11, type_vocab_size=1)
+    sizes.check_segments([0, 0])
+    with pytest.raises(ValueError, match="type_vocab_size of this one is 1"):
+        sizes.check_segments([0, 1])
+
+
 def test_a_vocabulary_must_fit_the_model(caplog):
     sizes = config_lib.BertConfig(vocab_size=11)
     with pytest.raises(ValueError, match=r"v.txt has 12 entries, but"):

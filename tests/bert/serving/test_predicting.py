@@ -6,7 +6,10 @@ import tensorflow as tf
 
 from bert.serving import loading, predicting
 from bert.tasks import asking
-from tests.support import asked_models, golden_models
+from modeling import checkpoints
+from tests.support import asked_models, golden_models, toy_files
+
+_SEGMENTS = "bert/embeddings/token_type_embeddings"
 
 
 def _predictor(folder, packing, **entries):
@@ -37,6 +40,21 @@ def test_padding_never_competes_for_answers(tmp_path, packing):
         assert answer["probability"] == pytest.approx(
             answers[0]["probability"], abs=2e-5
         )
+
+
+def test_a_pair_is_refused_by_a_model_of_one_type_of_segment(tmp_path):
+    folder = golden_models.bert(tmp_path / "run", task="pretraining")
+    weights, name = str(folder / "tiny.ckpt"), _SEGMENTS
+    stored = checkpoints.read(weights)
+    checkpoints.save(weights, {**stored, name: stored[name][:1]})
+    sizes = toy_files.read_json(folder / "bert_config.json")
+    toy_files.write_json(
+        folder / "bert_config.json", {**sizes, "type_vocab_size": 1}
+    )
+    predictor = predicting.Predictor(loading.read(str(folder)), batch_size=2)
+    predictor.encode({"text": "it [MASK]"})
+    with pytest.raises(ValueError, match="needs a model of 2 types of segment"):
+        predictor.encode({"text": "it [MASK] ||| it rained"})
 
 
 def test_the_tokens_of_a_row_of_choices_are_those_of_the_longest():
