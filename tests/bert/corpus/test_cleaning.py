@@ -212,11 +212,11 @@ def test_splits_at_the_ends_of_sentences(language, paragraph, expected):
     assert cleaning.split_paragraph(paragraph, language) == expected
 
 
-def test_quotation_that_never_ends_does_not_swallow_the_rest():
-    paragraph = '"Come in, she said. ' + "He came in and sat down. " * 50
-    split = cleaning.split_paragraph(paragraph, "en")
-    assert split[0] == '"Come in, she said.'
-    assert split[1:] == ["He came in and sat down."] * 50
+def test_sentences_of_a_long_quotation_are_split_before_opening_marks():
+    middle = ["He came in and sat down."] * 25
+    end = ["(He stood up.", "He left.)", 'He sat."', "Then no more."]
+    sentences = ['"Come in.', *middle, *end]
+    assert cleaning.split_paragraph(" ".join(sentences), "en") == sentences
 
 
 @hypothesis.given(

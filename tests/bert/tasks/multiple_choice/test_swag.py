@@ -48,6 +48,26 @@ def _convert(example, max_seq_length, counts):
     return swag.example_record(example, truncation, _Tokenizer(), counts)
 
 
+@pytest.mark.parametrize(
+    ("labels", "has_labels", "warning"),
+    [
+        ("03", True, ""),
+        # Missing in all rows, or in some.
+        (("", ""), False, ""),
+        (("0", ""), False, "line 3, column 'label'"),
+        ("x0", False, "line 2, column 'label'"),
+    ],
+)
+def test_a_file_to_predict_has_the_labels_of_all_rows_or_none(
+    tmp_path, caplog, labels, has_labels, warning
+):
+    header = "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
+    rows = "".join(f"a,b,c,d,e,f,{label}\n" for label in labels)
+    path = _write(tmp_path, header + rows)
+    assert swag.has_labels(path, swag.Columns()) == has_labels
+    assert warning in caplog.text and bool(warning) == bool(caplog.text)
+
+
 def test_rows_are_read_as_they_are_distributed(tmp_path):
     assert _read(_write(tmp_path, _TRAIN)) == [
         swag.Example(
