@@ -27,6 +27,7 @@ def test_a_command_ends_at_its_own_step_or_that_of_the_run():
             [2, 3, 4, 5, 7, 8, 9, 10],
         ),
         ({"eval_every_examples": 10, "batch_size": 4}, [3, 5, 8, 10]),
+        ({"eval_every_examples": 5, "batch_size": 2}, [3, 5, 8, 10]),
         ({"eval_every_examples": 3, "batch_size": 4}, [*range(1, 11)]),
     ],
 )

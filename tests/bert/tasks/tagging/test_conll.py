@@ -69,7 +69,9 @@ def test_without_document_starts_each_sentence_is_a_document(tmp_path):
 
 
 def test_columns_parted_by_tabs_keep_spaces(tmp_path):
-    file = _read(tmp_path, "1\t10 000\tB-NUM\n2\tu\u00a0v\tO\n", _columns(1))
+    # Those around a cell are left out.
+    text = "1\t 10 000 \tB-NUM\n2\tu\u00a0v\tO\n"
+    file = _read(tmp_path, text, _columns(1))
     assert file.sentences[0].words == ("10 000", "u\u00a0v")
     assert _read(tmp_path, "\u00a0\tO\n").sentences[0].words == ("\u00a0",)
 
