@@ -243,6 +243,11 @@ def test_unusable_text_is_named(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         _run(tmp_path)
     assert toy_files.names(tmp_path) == {"text.txt"}
+    # Earlier records stay.
+    (tmp_path / "x").write_bytes(b"records")
+    with pytest.raises(ValueError, match=message):
+        _run(tmp_path)
+    assert (tmp_path / "x").read_bytes() == b"records"
 
 
 _UNMASKED = {

@@ -140,10 +140,10 @@ def test_unreadable_row_is_named(tmp_path, file_format, data, message):
 def test_rows_of_another_width_are_errors_where_asked(tmp_path):
     text = "a\tb\nc\td\te\n"
     assert len(_read(tmp_path, text, "tsv")) == 2
-    for text, width in ((text, 3), ("a\tb\nc\n", 1)):
+    for wrong, width in ((text, 3), ("a\tb\nc\n", 1)):
         message = f"line 2: the row has {width} .* has 2"
         with pytest.raises(ValueError, match=message):
-            _read(tmp_path, text, "tsv", same_width=True)
+            _read(tmp_path, wrong, "tsv", same_width=True)
     # A blank line between rows of one column is an empty cell of TSV.
     rows = _read(tmp_path, "a\n\nb\n\n", "tsv", same_width=True)
     assert [row.cells for row in rows] == [["a"], [""], ["b"]]

@@ -82,9 +82,7 @@ def test_binary_files_are_refused(tmp_path, kind):
 
 
 @pytest.mark.parametrize("suffix", ["gz", "xz", "bz2", "GZ"])
-def test_compressed_file_that_is_not_whole_is_damaged(
-    tmp_path, suffix
-):
+def test_compressed_file_that_is_not_whole_is_damaged(tmp_path, suffix):
     path = tmp_path / f"text.{suffix}"
     compress = {"xz": lzma.compress, "bz2": bz2.compress}
     whole = compress.get(suffix, gzip.compress)(_TEXT.encode() * 1000)
