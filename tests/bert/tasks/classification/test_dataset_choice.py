@@ -51,3 +51,35 @@ def test_the_flag_must_list_the_labels_of_the_task(task_name, names, allowed):
     message = re.escape(f"the model's outputs, {allowed}; got '{names[0]}'")
     with pytest.raises(ValueError, match=message):
         _names(task_name, label_names=names)
+
+
+@pytest.mark.parametrize("task_name", ["custom", "MNLI"])
+def test_what_a_row_without_a_label_has_is_that_of_the_flag(task_name):
+    data = options.SentenceOptions(
+        task_name=task_name,
+        data_dir=".",
+        text_a_column="text",
+        label_column="label",
+        label_names=_OTHER,
+        missing_labels=("none",),
+    )
+    label_set = dataset_choice.find_dataset(data).label_set
+    assert label_set.is_missing("None") and not label_set.is_missing("nan")
+
+
+def test_flags_of_the_user_s_own_data_come_before_the_folder():
+    stated = class_labels.LabelSet(names=("a", "b"))
+    named = {"text_a_column": "text", "label_column": "label"}
+    for flags, names, problem_type in (
+        ({}, ("a", "b"), "single_label"),
+        ({"label_names": ("b", "a")}, ("b", "a"), "single_label"),
+        ({"problem_type": "multi_label"}, ("a", "b"), "multi_label"),
+    ):
+        data = options.SentenceOptions(
+            task_name="custom", data_dir=".", **named, **flags
+        )
+        label_set = dataset_choice.find_dataset(data, stated).label_set
+        assert (label_set.names, label_set.problem_type) == (
+            names,
+            problem_type,
+        )
