@@ -134,7 +134,7 @@ _TABLES = {
     # Text and vocabularies.
     _CREATE: """
 --output_file=folder       | it is a folder.
---input_file=folder        | folder: Is a directory.
+--input_file=folder        | folder is a folder; name its files
 --output_file=text.txt     | must not be written: it is the input text.txt.
 --output_file=x,./x        | ./x must not be written: it is the output x.
 --output_file=,            | output_file must name one or more files
