@@ -23,6 +23,7 @@ _HELD_OUT = (
     " --dev_fraction holds rows of it out; --dev_fraction=0 evaluates the "
     "dev file."
 )
+_LEFT_OUT = "left out"
 _SPLIT_SEED = 12345  # `held_out` does not depend on the seed of the training.
 
 
@@ -362,7 +363,11 @@ def read_examples(
         )
     if num_missing:
         num_rows = len(examples) + (0 if is_complete else num_missing)
-        _warn_once(_left_out(path, num_missing, num_rows, label_set.missing))
+        outcome = "predicted without a score" if is_complete else _LEFT_OUT
+        _warn_once(
+            f"{path}: {num_missing} of {num_rows} rows have no label and are "
+            f"{outcome}: {_no_label(label_set.missing)}"
+        )
     if not examples:
         with_value = (
             f" with {layout.row_filter[1]!r}" if layout.row_filter else ""
@@ -372,12 +377,9 @@ def read_examples(
     return examples
 
 
-def _left_out(
-    path: str, num_missing: int, num_rows: int, missing: Sequence[str]
-) -> str:
+def _no_label(missing: Sequence[str]) -> str:
     return (
-        f"{path}: left out {num_missing} of {num_rows} rows, which have no "
-        "label: it is empty, or one of --missing_labels="
+        "the label is empty or one of --missing_labels="
         f"{shlex.quote(','.join(missing))}"
     )
 
@@ -424,7 +426,10 @@ def discover_labels(
     if not num_rows:
         raise ValueError(f"{path}: the file has no example.")
     if num_missing:
-        _warn_once(_left_out(path, num_missing, num_rows, missing))
+        _warn_once(
+            f"{path}: {num_missing} of {num_rows} rows have no label and are "
+            f"{_LEFT_OUT}: {_no_label(missing)}"
+        )
     try:
         label_set = class_labels.LabelSet(
             problem_type=problem_type,
@@ -442,10 +447,9 @@ def discover_labels(
         for name in classes
     ]
     logging.info(
-        "%s: labels %s; rows have none if the label is empty or one of "
-        "--missing_labels=%s",
+        "%s: labels %s; rows have none if %s",
         *(path, messages.names(numbered, messages.MOST_VALUES)),
-        shlex.quote(",".join(missing)),
+        _no_label(missing),
     )
     if len(classes) == num_rows > messages.MOST_VALUES:
         logging.warning(

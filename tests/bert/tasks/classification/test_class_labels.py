@@ -91,8 +91,8 @@ def test_rows_without_a_label_are_counted_and_give_no_class(tmp_path, caplog):
     left_out, found = caplog.messages
     signs = "--missing_labels='-,?,nan,null,n/a,#n/a,<na>'"
     assert left_out.endswith(
-        "left out 4 of 6 rows, which have no label: it is empty, or one of "
-        + signs
+        "4 of 6 rows have no label and are left out: the label is empty or "
+        "one of " + signs
     )
     assert "labels 'no' (1), 'yes' (1)" in found
     assert signs in found

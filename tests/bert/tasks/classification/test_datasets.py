@@ -91,8 +91,8 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog):
         examples = _read(path, text_a="x", label="l")
         assert [(e.text_a, e.row) for e in examples] == [("a", 0), ("c", 2)]
     assert caplog.messages == [
-        f"{path}: left out 3 of 5 rows, which have no label: it is empty, or "
-        "one of --missing_labels='-,?,nan,null,n/a,#n/a,<na>'"
+        f"{path}: 3 of 5 rows have no label and are left out: the label is "
+        "empty or one of --missing_labels='-,?,nan,null,n/a,#n/a,<na>'"
     ]
     # All rows are predicted.
     assert len(_read(path, text_a="x", label="l", with_labels=False)) == 5
@@ -100,7 +100,10 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog):
     path = _write(tmp_path, "x\tl\na\t1\nb\t-\n", "test.tsv")
     examples = _read(path, text_a="x", label="l", is_complete=True)
     assert [example.label for example in examples] == ["1", None]
-    assert f"{path}: left out 1 of 2 rows" in caplog.text
+    assert (
+        f"{path}: 1 of 2 rows have no label and are predicted without a score:"
+        in caplog.text
+    )
     path = _write(tmp_path, "x\tl\na\t?\n", "e.tsv")
     with pytest.raises(ValueError, match="has no example with a label"):
         _read(path, text_a="x", label="l")
