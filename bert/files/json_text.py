@@ -48,7 +48,11 @@ def read(path: str) -> Any:
         OSError: the file cannot be opened.
         ValueError: it is not JSON; see `parse` and `lines.read_lines`.
     """
-    text = "\n".join(lines.read_lines(path))
+    # `read_lines` drops carriage returns, also inside a word.
+    text = "\n".join(
+        lines.utf8(line, path, number)
+        for number, line in enumerate(lines.read_raw_lines(path), start=1)
+    )
     return parse(text.removeprefix(lines.BYTE_ORDER_MARK), path)
 
 

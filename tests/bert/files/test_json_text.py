@@ -44,6 +44,9 @@ def test_a_file_that_is_no_utf_8_is_named_with_a_command(
         json_text.read(str(path))
     path.write_bytes(b"\xef\xbb\xbf{\r\n}\r\n")
     assert json_text.read(str(path)) == {}
+    path.write_bytes(b'{"a": fal\rse}')
+    with pytest.raises(ValueError, match="must be JSON"):
+        json_text.read(str(path))
 
 
 @pytest.mark.parametrize(
