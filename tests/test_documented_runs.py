@@ -71,6 +71,10 @@ _NOT_RUN = {
     "./quickstart.sh": "takes minutes and the network",
     "docker": "needs a server",
     "curl": "needs a server",
+    "--model=rating_output": "needs the task of the page; "
+    "tests/test_adding_a_task.py writes and asks it",
+    "--model_dir=rating_output": "needs the task of the page; "
+    "tests/test_adding_a_task.py writes and exports it",
 }
 # Run all the same, although words of theirs stand above.
 _RUN = ("paper.reproduce --dry_run",)
@@ -392,7 +396,9 @@ def test_the_recipes_run(world, tmp_path):
         ("field", 128, 20),
         ("field.heldout", 128, 20),
         ("records128/a", 128, 20),
+        ("heldout128", 128, 20),
         ("records512/a", 512, 77),
+        ("heldout512", 512, 77),
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         _write_records(folder, name, length, predictions)
